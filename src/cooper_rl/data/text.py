@@ -37,6 +37,14 @@ def fenced(text: str, most_chars: int | None = None) -> str:
     return f"{'<' * (longest + 1)}\n{text}\n{'>' * (longest + 1)}"
 
 
+def without_end(run: re.Pattern[str], text: str) -> str:
+    """The text without a run of what the pattern repeats, if one ends the text.
+
+    The pattern matches whole runs, wherever they are. One that had to reach the end would begin at every position.
+    """
+    return run.sub(lambda found: "" if found.end() == len(text) else found.group(), text)
+
+
 def printable(text: str) -> str:
     """The text with unprintable characters escaped, because they could move the cursor or change colours."""
     return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)

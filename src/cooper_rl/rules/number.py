@@ -118,7 +118,8 @@ def number_value(number: str) -> Fraction | None:
 
 
 _TOKEN = re.compile(
-    rf"(?:(?<![\d)}}\]!%])(?<![\d)}}\]!%]\s)[-+]\s?)?[$€£]?(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{_WRITTEN})(?![\d/])",
+    rf"(?:(?<![\d)}}\]!%])(?<![\d)}}\]!%]\s)[-+]\s?)?[$€£]?(?!(?<=\d)\d)"
+    rf"(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{_WRITTEN})(?![\d/])",
     re.ASCII,
 )
 _EQUALS = re.compile(r"=|\u2248|\\(?:approx|implies|Rightarrow|rightarrow|to)(?![A-Za-z])")
@@ -136,7 +137,10 @@ _LABEL = re.compile(
     r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
     r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z"
 )
-_WITH_UNIT = re.compile(r"[\s)}\]]*(?:[A-Za-z%\u00b0\u00a2., '()/{}-]|(?<=[A-Za-z}])\^?\s*\{?[23]\}?|[\u00b2\u00b3])*")
+_WITH_UNIT = re.compile(
+    r"(?:(?!(?<=\})\s*+\{?[23])[\s)}\]])*+"
+    r"(?:(?<=[A-Za-z}])\^?\s*+\{?[23]\}?|[A-Za-z%\u00b0\u00a2., '()/{}\u00b2\u00b3-])*+"
+)
 _WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _HEDGE = re.compile(
     r"(?i)\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b"

@@ -11,7 +11,7 @@ from latex2sympy2_extended import latex2sympy2
 from math_verify import grader, parse, verify
 
 from cooper_rl.rules.enclosure import are_different
-from cooper_rl.rules.fast_path import MATH_SEGMENT, formula, in_box, verdict_by
+from cooper_rl.rules.fast_path import formula, in_box, math_segments, verdict_by
 from cooper_rl.rules.number import any_number, as_decimal, plain_number
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.units import without_unit
@@ -80,7 +80,7 @@ def _gold(reference: str) -> list:
     number = any_number(reference)
     if number is not None:
         return _parse(in_box(as_decimal(number)))
-    return _parse(reference) if MATH_SEGMENT.search(reference) else _parse(in_box(without_unit(reference)))
+    return _parse(reference) if math_segments(reference) else _parse(in_box(without_unit(reference)))
 
 
 def _parse(text: str) -> list:
