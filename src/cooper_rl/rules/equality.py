@@ -46,7 +46,7 @@ def same_numbers(gold: Any, found: Any, places: int, precision: int) -> bool:
         return False
     has_decimals = any(value.has(sympy.Float) for value in either)
     if not gold.free_symbols | found.free_symbols:
-        return _same_decimals(gold, found) if has_decimals else _same_constants(gold, found)
+        return bool(_same_decimals(gold, found)) if has_decimals else _same_constants(gold, found)
     return has_decimals and _agree(gold, found, _same_decimals)
 
 
@@ -60,7 +60,8 @@ def same_formulas(gold: Any, found: Any) -> bool:
 def same_elements(gold: Any, found: Any, places: int, precision: int) -> bool:
     """In place of Math-Verify's comparison of lists: values without names belong to names in the order of both."""
     if isinstance(gold, FiniteSet) and not any(map(grader.is_assignment_relation, found.args)):
-        named = [one for one in getattr(gold, "_unsorted_args", gold.args) if grader.is_assignment_relation(one)]
+        written: Sequence[Any] = getattr(gold, "_unsorted_args", gold.args)
+        named = [one for one in written if isinstance(one, sympy.Eq) and grader.is_assignment_relation(one)]
         if len(named) == len(gold.args) == len(found.args) and len({str(one.lhs)[0] for one in named}) > 1:
             values = getattr(found, "_unsorted_args", found.args)
             pairs = zip(named, values, strict=True)

@@ -15,12 +15,14 @@ import sympy
 from antlr4.atn.PredictionMode import PredictionMode
 from latex2sympy2_extended import NormalizationConfig, latex2sympy2, normalize_latex
 from latex2sympy2_extended.antlr_parser import PSLexer
+from latex2sympy2_extended.logic import And
 from latex2sympy2_extended.math_normalization import units_regex
 from latex2sympy2_extended.sets import FiniteSet
 from latex2sympy2_extended.symbols import GREEK_LETTER_MAP
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, parser
 from math_verify.grader import should_treat_as_complex
 from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
 
 from cooper_rl.rules.number import CHANGES_NUMBER
 from cooper_rl.rules.units import measures
@@ -39,7 +41,8 @@ class TwoStageParser(latex2sympy2.PSParser):
     """
 
     def math(self):
-        self.getTokenStream().fill()  # fails at what is no token, where a second try would read on behind it
+        tokens: Any = self.getTokenStream()
+        tokens.fill()  # fails at what is no token, where a second try would read on behind it
         self._interp.predictionMode = PredictionMode.SLL
         try:
             return super().math()
@@ -63,12 +66,14 @@ _OF_A_SET = re.compile(r"\\(min|max|gcd|lcm)\s*\\\{([^{}\\]*)\\\}")
 _SPELLINGS = {r"\langle": "(", r"\rangle": ")", r"\varnothing": r"\emptyset"}
 _SPELLING = re.compile(r"\\(?:langle|rangle|varnothing)(?![A-Za-z])")
 _TEXT_AT_END = re.compile(
-    r"(?<=[\w)}\]!|%\s])\\(?:text(?:normal|rm|bf|it)?|[mh]box|mathrm)\s*\{([^{}]*)\}(?:\s*\^\s*\{?\s*[23]\s*\}?)?\s*\Z"
+    r"\\(?:text(?:normal|rm|bf|it)?|[mh]box|mathrm)\s*\{([^{}]*)\}(?:\s*+\^\s*+\{?+\s*+[23]\s*+\}?)?\s*\Z"
 )
-_CONDITION = re.compile(r"(?i)\b(?:if|for|when|where|while|with|such|unless|otherwise|except|in|mod|base|is|are)\b")
+_CONDITION = re.compile(r"(?i)\b(?:if|for|when|where|while|with|such|unless|otherwise|except|mod|base|is|are)\b")
+_THIN_SPACES = (r"\,", r"\;", r"\:", r"\!")
 _ENDS_IN_VALUE = re.compile(r"[\w)}\]!|%]\s*\Z")
-_UNIT_LETTERS = re.compile(r"([A-Za-z. ]+)\Z")
+_BASE = re.compile(r"\d++\s*+_\s*+\{?+\s*+\d++\s*+\}?")
 _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
+_AND = re.compile(r"(?<![A-Za-z\\])and(?![A-Za-z])")
 _COMMAND_AT_END = re.compile(r"\\[A-Za-z]+\Z")
 _THOUSANDS = latex2sympy2.comma_number_regex
 _NAMED = (PSLexer.GREEK_CMD, PSLexer.OTHER_SYMBOL_CMD, PSLexer.ACCENT, PSLexer.DIFFERENTIAL)
@@ -85,11 +90,18 @@ def read_formula(text: str) -> Value | None:
         if not isinstance(value, Value):
             return None
         reader.check(latex, value)
-    except (MemoryError, RecursionError):
+        return _both(value) if isinstance(value, FiniteSet) and _AND.search(text) else value
+    except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - Math-Verify's parser and sympy raise all kinds of errors for what they cannot read
         return None
-    return value
+
+
+def _both(value: FiniteSet) -> Value:
+    """Inequalities that hold together, which Math-Verify reads as a list."""
+    relations = value._unsorted_args
+    is_condition = all(isinstance(one, Relational) and not isinstance(one, sympy.Eq) for one in relations)
+    return And(*relations) if is_condition else value
 
 
 class _Reader(latex2sympy2._Latex2Sympy):
@@ -101,9 +113,10 @@ class _Reader(latex2sympy2._Latex2Sympy):
         created = super().create_parser(latex_str)
         if self._tokens is None:  # the arguments of a function are parsed again
             self._numbers: list[str] = []
-            created.getTokenStream().fill()
-            self._tokens = created.getTokenStream().tokens[:-1]
-            letters = {token.text for token in self._tokens if token.type == PSLexer.LETTER_NO_E}
+            stream: Any = created.getTokenStream()
+            stream.fill()
+            self._tokens = stream.tokens[:-1]
+            letters = {token.text for token in stream.tokens if token.type == PSLexer.LETTER_NO_E}
             if any(letter.swapcase() in letters for letter in letters):  # R and r are two variables
                 self.config = latex2sympy2.ConversionConfig(lowercase_symbols=False)
         return created
@@ -111,6 +124,16 @@ class _Reader(latex2sympy2._Latex2Sympy):
     def parse_number(self, text: str):
         self._numbers.append(text.replace(",", ""))
         return super().parse_number(text)
+
+    def convert_postfix_list(self, arr: Sequence[Any], i: int = 0):
+        """A number in front of a fraction is a mixed number; Math-Verify takes 2(3) for one too, and adds."""
+        after = arr[i + 1].getText() if i + 1 < len(arr) else "\\frac"
+        if after.startswith("\\frac") or not getattr(number := self.convert_postfix(arr[i]), "is_Integer", False):
+            return super().convert_postfix_list(arr, i)
+        if after[0].isdigit():
+            raise UnreadError(after)
+        rest = self.convert_postfix_list(arr, i + 1)
+        return (self.mat_mul_flat if getattr(rest, "is_Matrix", False) else self.mul_flat)(number, rest)
 
     def check(self, latex: str, value: Value) -> None:
         """Raises UnreadError if a command was cut, or a number or a letter has not reached the value."""
@@ -123,7 +146,7 @@ class _Reader(latex2sympy2._Latex2Sympy):
         names = _names(value)
         read = Counter(self._numbers) + Counter(re.findall(r"\d+", " ".join(names)))
         written = Counter(re.sub(r"[\\%\s]", "", token.text) for token in tokens if token.type in _NUMERAL)
-        is_base = re.fullmatch(r"\s*\d+\s*_\s*\{?\s*\d+\s*\}?\s*", latex)  # which is compared as a unit is
+        is_base = _BASE.fullmatch(latex)  # which is compared as a unit is
         if any(read[number] == 0 for number in written) and not is_base:
             raise UnreadError(str(written - read))
         if any(token.type == PSLexer.APPROX for token in tokens):
@@ -175,11 +198,13 @@ def _respelled(text: str) -> str:
 
 def _without_unit(latex: str) -> str:
     """The formula without a unit at its end, unless what looks like a unit is a variable or a condition."""
-    for _ in range(3):
-        end = _TEXT_AT_END.search(latex)
-        if end is None or not _is_unit(end.group(1)) or not _ENDS_IN_VALUE.search(latex[: end.start()]):
+    while (end := _TEXT_AT_END.search(latex)) and _is_unit(end.group(1)):
+        bare = latex[: end.start()].rstrip()
+        while bare.endswith(_THIN_SPACES):
+            bare = bare[:-2].rstrip()
+        if not _ENDS_IN_VALUE.search(bare):
             break
-        latex = latex[: end.start()].rstrip()
+        latex = bare
     bare = units_regex.sub(r"\1", latex).rstrip()
     if bare == latex.rstrip() or not bare:
         return latex
@@ -189,7 +214,8 @@ def _without_unit(latex: str) -> str:
 
 
 def _is_unit(words: str) -> bool:
-    if _CONDITION.search(words) or CHANGES_NUMBER.search(words) or re.search(r"\d", words):
+    changes = [word for word in CHANGES_NUMBER.findall(words) if not measures(word)]
+    if changes or _CONDITION.search(words) or re.search(r"\d", words):
         return False
     return all(len(word) > 1 or measures(word) or word in "aA" for word in re.findall("[A-Za-z]+", words))
 
@@ -272,11 +298,11 @@ _SPACE |= {r"\)", r"\[", r"\]", r"\limits", r"\enspace", r"\textstyle"}
 def spelling(text: str) -> tuple[str, ...]:
     r"""The symbols of a formula in order, in one of the spellings that mean the same: `\frac12` and `\dfrac{1}{2}`."""
     tokens = [_SAME_TOKEN.get(token, token) for token in _TOKEN.findall(text) if token not in _SPACE]
-    symbols: list[str] = []
+    symbols: list[Any] = []
     for token in tokens:
         symbols.append(token)
         if token == "}" and len(symbols) > 2 and symbols[-3] == "{" and symbols[-2] not in "{}":
-            symbols[-3:] = symbols[-2] if symbols[-2].isdigit() else [symbols[-2]]
+            symbols[-3:] = [symbols[-2]]
     while symbols and symbols[-1] in ".,;":
         symbols.pop()
     return tuple(symbols)

@@ -12,7 +12,6 @@ from cooper_rl.rules.fast_path import MATH_SEGMENT, formula, verdict_by
 from cooper_rl.rules.number import any_number, as_decimal, plain_number
 from cooper_rl.rules.reading import Value, read_formula, read_text, spelling
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import without_unit
 
 _DELIMITER = re.compile(r"\$|\\[()\[\]]")
 _BOX = re.compile(r"\\boxed\{(.*)\}", re.DOTALL)
@@ -68,13 +67,15 @@ def _gold(reference: str) -> Value | None:
     number = any_number(reference)
     if number is not None:
         return read_formula(as_decimal(number))
-    return read_formula(without_unit(_DELIMITER.sub(" ", reference)))
+    return read_formula(_DELIMITER.sub(" ", reference))
 
 
 def _read(wanted: str) -> Value | None:
     """The value of what `formula` makes of an answer: the formula in a box, or a text with one."""
-    box = _BOX.fullmatch(wanted)
-    return read_formula(box.group(1)) if box else read_text(wanted)
+    if (box := _BOX.fullmatch(wanted)) is None:
+        return read_text(wanted)
+    value = read_formula(box.group(1))
+    return read_formula(box.group(1).strip("\"'`{} \n")) if value is None else value  # JSON leaves some of them
 
 
 def _last_formula(text: str) -> str:
