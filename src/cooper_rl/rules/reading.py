@@ -59,7 +59,11 @@ _NO_MEANING = re.compile(
     r"\\(?:left|right|middle)\s*\.|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|noindent|enspace|space)(?![A-Za-z])"
     r"|\\[bB]igg?[lrm]?(?![A-Za-z])|~"
 )
-_PRIMES = re.compile(r"(?<=[\w)}\]])'+")
+_SYMBOL_OVER_SYMBOL = re.compile(r"\\[dtc]?frac\s*+(\\(?!frac|sqrt)[A-Za-z]++)\s*+(\w)")
+_BEFORE_PERCENT = re.compile(r"(?<=\d)\s++(?=\\?%)")
+_APPROXIMATELY = re.compile(r"\A\s*+(?:\\approx(?![A-Za-z])|\u2248)")
+_PRIME_ABOVE = re.compile(r"\^\s*+(?:\\prime(?![A-Za-z])|\{(?:\s*+\\prime(?![A-Za-z]))++\s*+\})")
+_PRIMES = re.compile(r"(?<=([\w)}\]]))'++")
 _DOTS = re.compile(r"\\(?:ldots|dotsc|dotsb|cdots)(?![A-Za-z])")
 _EXPONENT_T = re.compile(r"(?<!matrix\})\^(?:T(?![A-Za-z])|\{T\})")
 _OF_A_SET = re.compile(r"\\(min|max|gcd|lcm)\s*\\\{([^{}\\]*)\\\}")
@@ -71,7 +75,7 @@ _TEXT_AT_END = re.compile(
 _CONDITION = re.compile(r"(?i)\b(?:if|for|when|where|while|with|such|unless|otherwise|except|mod|base|is|are)\b")
 _THIN_SPACES = (r"\,", r"\;", r"\:", r"\!")
 _ENDS_IN_VALUE = re.compile(r"[\w)}\]!|%]\s*\Z")
-_BASE = re.compile(r"\d++\s*+_\s*+\{?+\s*+\d++\s*+\}?")
+_BASE = re.compile(r"-?[\d.]++\s*+_\s*+\{?+\s*+\d++\s*+\}?")
 _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
 _AND = re.compile(r"(?<![A-Za-z\\])and(?![A-Za-z])")
 _COMMAND_AT_END = re.compile(r"\\[A-Za-z]+\Z")
@@ -143,6 +147,8 @@ class _Reader(latex2sympy2._Latex2Sympy):
                 raise UnreadError(token.text)
         if _THOUSANDS.match(latex):
             return
+        if any(not set(one.variables) <= one.expr.free_symbols for one in value.atoms(sympy.Derivative)):
+            raise UnreadError("dy/dx")  # which is zero to sympy
         names = _names(value)
         read = Counter(self._numbers) + Counter(re.findall(r"\d+", " ".join(names)))
         written = Counter(re.sub(r"[\\%\s]", "", token.text) for token in tokens if token.type in _NUMERAL)
@@ -189,11 +195,18 @@ def _name_of(token: str) -> str:
 
 def _respelled(text: str) -> str:
     """The formula in the spelling that the parser reads, or where it would drop a part, in one that it refuses."""
+    text = _SYMBOL_OVER_SYMBOL.sub(r"\\frac{\1}{\2}", _BEFORE_PERCENT.sub("", _APPROXIMATELY.sub("", text)))
     text = _SPELLING.sub(lambda command: _SPELLINGS[command.group()], _NO_MEANING.sub(" ", text))
-    text = _PRIMES.sub(lambda primes: "^{" + r"\prime " * len(primes.group()) + "}", text)
+    text = _PRIMES.sub(_named_by_primes, _PRIME_ABOVE.sub(lambda primes: "'" * primes.group().count("p"), text))
     text = _EXPONENT_T.sub("^{{T}}", _DOTS.sub(r"\\dots", text))
     text = _OF_A_SET.sub(r"\\\1(\2)", text)
     return f"{{{text}}}" if "\\choose" in text and not text.lstrip().startswith("{") else text
+
+
+def _named_by_primes(primes: re.Match[str]) -> str:
+    """Primes as an index, which is a part of a name, or as an exponent of what has no name."""
+    index = "{" + r"\prime " * len(primes.group()) + "}"
+    return ("_" if primes.group(1).isalpha() else "^") + index
 
 
 def _without_unit(latex: str) -> str:
@@ -256,8 +269,8 @@ def _value_of(match: re.Match[str]) -> Value | None:
     values: list[Any] = []
     for name in names:
         value = read_formula(groups[name])
-        if value is None and (last := parser.get_last_eq(groups[name])) != groups[name]:
-            value = read_formula(last)  # of a calculation, the result
+        if value is None and parser.get_last_eq(groups[name]) != groups[name]:
+            value = read_formula("=".join(groups[name].split("=")[-2:]))  # of a calculation, the last step
         if value is None:
             return None
         values.append(latex2sympy2.convert_to_pct(value) if groups.get(f"{name.split('_')[0]}_percent") else value)  # pyright: ignore[reportArgumentType]
@@ -267,6 +280,7 @@ def _value_of(match: re.Match[str]) -> Value | None:
 
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\S", re.DOTALL)
+_FIGURE_OVER_FIGURE = re.compile(r"(\\[dtc]?(?:frac|binom))\s*+(\d)\s*+(\d)")
 _SAME_TOKEN = {
     **dict.fromkeys((r"\dfrac", r"\tfrac", r"\cfrac"), r"\frac"),
     **dict.fromkeys((r"\textrm", r"\textnormal", r"\mathrm", r"\mbox", r"\hbox"), r"\text"),
@@ -297,6 +311,7 @@ _SPACE |= {r"\)", r"\[", r"\]", r"\limits", r"\enspace", r"\textstyle"}
 @lru_cache(maxsize=1024)
 def spelling(text: str) -> tuple[str, ...]:
     r"""The symbols of a formula in order, in one of the spellings that mean the same: `\frac12` and `\dfrac{1}{2}`."""
+    text = _FIGURE_OVER_FIGURE.sub(r"\1{\2}{\3}", text)
     tokens = [_SAME_TOKEN.get(token, token) for token in _TOKEN.findall(text) if token not in _SPACE]
     symbols: list[Any] = []
     for token in tokens:
