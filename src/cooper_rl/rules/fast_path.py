@@ -23,7 +23,7 @@ from cooper_rl.rules.number import (
 )
 from cooper_rl.rules.plain_text import MONTH, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of, without_unit
+from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
@@ -141,7 +141,7 @@ def formula(text: str, numeric: bool) -> str | None:
     number = plain_number(text)
     if number is not None:
         return in_box(as_decimal(number))
-    text = without_unit(_INFINITY.sub(r"\\infty", text))
+    text = _INFINITY.sub(r"\\infty", text)
     segments = math_segments(text)
     if segments and not any(_CURRENCY.match(segment) for segment in segments):
         return f"The answer is: {text}"

@@ -122,10 +122,11 @@ _TOKEN = re.compile(
     rf"(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{_WRITTEN})(?![\d/])",
     re.ASCII,
 )
-_EQUALS = re.compile(r"=|\u2248|\\(?:approx|implies|Rightarrow|rightarrow|to)(?![A-Za-z])")
+_EQUALS = re.compile(r"(?<![<>!])=|\u2248|\\(?:approx|implies|Rightarrow|rightarrow|to)(?![A-Za-z])")
 _APPROXIMATELY = re.compile(r"\u2248|\\approx(?![A-Za-z])")
 _OPERATOR_BEFORE = re.compile(
-    r"(?:[*/^\u00d7\u00f7\u00b7+\u00b1_]|\d:|\d\s?[x\u00d7]|\\(?:times|cdot|div|pm)|[\d)}\]!%]\s?-)[\s({$]*\Z"
+    r"(?:[*/^\u00d7\u00f7\u00b7+\u00b1_]|(?<![-=])>=?|<=?|[\u2264\u2265\u2260]|!=|\\(?:[lg](?:eq?|eqslant|t)|neq?)"
+    r"|\d:|\d\s?[x\u00d7]|\\(?:times|cdot|div|pm)|[\d)}\]!%]\s?-)[\s({$]*\Z"
 )
 _OPERATOR_AFTER = re.compile(
     r"[\s)}]*(?:[*+\u00d7\u00f7\u00b7]\s*[\d(\\$.a-z]|x\s?\d|-\s?[\d(\\$.]|/\s*[\d(\\]|[\^!_]|:\d|\\(?:times|cdot|div|pm))"
