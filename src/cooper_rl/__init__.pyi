@@ -105,6 +105,7 @@ from cooper_rl.policy.advantages import TokenCredit as TokenCredit
 from cooper_rl.policy.config import AlgorithmConfig as AlgorithmConfig
 from cooper_rl.rewards.base import REWARDS as REWARDS
 from cooper_rl.rewards.base import SHAPINGS as SHAPINGS
+from cooper_rl.rewards.base import Count as Count
 from cooper_rl.rewards.base import Reward as Reward
 from cooper_rl.rewards.base import RewardConfig as RewardConfig
 from cooper_rl.rewards.base import Scores as Scores

@@ -227,6 +227,7 @@ def _evaluate(stage: Stage) -> dict[str, Any]:
             "max_rows": run.rollout.max_rows or 256,
             "autocast": run.policy.autocast,
             "threads": run.threads,
+            "rules": run.rules,
         }
         with FolderEvaluator(policy, engine, run.rule, **rows) as evaluator:
             for name in waiting:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,7 +105,9 @@ def evaluate_model(
         from cooper_rl.evaluation.folder import FolderEvaluator  # torch loads only once the settings fit
 
         of_the_run: dict[str, Any] = (
-            {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows} if of_run else {}
+            {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows, "rules": of_run.rules}
+            if of_run
+            else {}
         )
         show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shown else None
         sampled = data, params, chosen["k"], chosen["batch_size"], chosen["seed"]
@@ -154,10 +157,14 @@ def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: i
         (labeller, f"{measure}@{k}", f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
         for labeller, result in results.items()
         for measure, one in (("avg", result.avg_at_k), ("maj", result.maj_at_k), ("pass", result.pass_at[k]))
+        if not isnan(one.mean)
     ]
     show_table(["labels", "measure", "value", "95 % interval"], rows, stdout())
     result, total = results["rule"], len(results["rule"].records)
     cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
+    if result.judged < result.problems:
+        said = f"the rule judges {result.judged} of {result.problems} problems and is silent on the others, which count"
+        stdout().print(f"{said} in none of its measures", highlight=False)
     stdout().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:
         warn(
@@ -174,6 +181,8 @@ def _print_difference(
     rows = []
     for labeller, result in results.items():
         gain, other = difference(others[labeller], result), others[labeller].avg_at_k
+        if isnan(gain.mean):  # no problem was judged in both
+            continue
         interval = f"{gain.low:+.4f} to {gain.high:+.4f}"
         rows.append((labeller, f"avg@{result.k}", f"{other.mean:.4f}", f"{gain.mean:+.4f}", interval))
     header = ["labels", "measure", against, "difference", "95 % interval"]

@@ -118,7 +118,8 @@ def verify(
     if counts.with_gold:
         shares = {"precision": counts.precision, "recall": counts.recall}
         shown = ", ".join(f"{name} {'–' if share is None else f'{share:.4f}'}" for name, share in shares.items())
-        say(f"against gold, on {counts.with_gold} rows: {shown}")
+        judged = " that the rule judges" if counts.verdicts["silent"] else ""
+        say(f"against gold, on {counts.with_gold} rows{judged}: {shown}")
     say(f"verdicts: {out}")
 
 

@@ -189,16 +189,15 @@ def read_lines(path: Path, last: int | None = None) -> list[dict[str, Any]]:
     return rows
 
 
-def is_right(completion: Mapping[str, Any]) -> bool:
-    """Whether gold calls a recorded completion right or, where gold is unknown, the rule."""
-    return bool(completion.get("gold", completion["verdict"] == "correct"))
+def is_right(completion: Mapping[str, Any]) -> bool | None:
+    """Whether gold calls a recorded completion right or, where gold is unknown, the rule.
 
-
-def is_wrong(completion: Mapping[str, Any]) -> bool:
-    """Whether gold calls a recorded completion wrong or, where gold is unknown, the rule, whose time was enough."""
-    if isinstance(completion.get("gold"), bool):
-        return not completion["gold"]
-    return completion.get("verdict") not in ("correct", "timeout", None)
+    None if neither has judged it: the rule is silent, or its time was not enough. `unparsed` is a no of the rule.
+    """
+    if isinstance(gold := completion.get("gold"), bool):
+        return gold
+    verdict = completion.get("verdict")
+    return None if verdict in ("silent", "timeout", None) else verdict == "correct"
 
 
 @dataclass(frozen=True)

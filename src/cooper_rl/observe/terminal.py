@@ -72,6 +72,7 @@ FIGURES = (
     ("rollout/mean_length", "length"),
     ("rollout/cut_off_rate", "cut off"),
     ("policy/usable_groups", "usable groups"),
+    ("rule/heard", "judged by rule"),
     ("reward_model/rule_agreement", "RM/rule agreement"),
     ("reward_model/pair_accuracy_before", "pair accuracy"),
     ("watch/faults", "rules broken"),
@@ -344,7 +345,7 @@ def _completions(run: RunRecord) -> list[RenderableType]:
     table.columns[3].ratio, table.columns[4].ratio = 2, 5
     for row in list(best.values())[:COMPLETIONS]:
         gold = "" if "gold" not in row else "right" if row["gold"] else "wrong"
-        reward = Text(f"{row['reward']:.3f}", style="" if is_right(row) else "bold red")
+        reward = Text(f"{row['reward']:.3f}", style="bold red" if is_right(row) is False else "")
         table.add_row(reward, plain(str(row["verdict"])), gold, plain(row["question"]), plain(row["text"]))
     return [Text(f"\nhighest rewards of step {steps[0]}, one for each problem", style="bold"), table]
 

@@ -25,6 +25,12 @@ does not judge this problem, whatever the answer is."""
 UserVerdict = Literal["correct", "wrong", "unparsed", "silent"]
 """What a user-written rule may return, and an answer's verdict from outside."""
 
+
+def is_right(verdict: Verdict) -> bool | None:
+    """Whether an answer with this verdict counts as right; None where the rule is silent, so that it does not count."""
+    return None if verdict == "silent" else verdict == "correct"
+
+
 Asked = tuple[Problem, str]
 """A problem and the text of one completion."""
 

@@ -34,8 +34,8 @@ class VerdictCounts:
 
     @property
     def with_gold(self) -> int:
-        """Number of rows that say whether their completion is right."""
-        return sum(count for (_, gold), count in self.by_gold.items() if gold is not None)
+        """Number of rows that say whether their completion is right, and on which the rule is not silent."""
+        return sum(count for (verdict, gold), count in self.by_gold.items() if gold is not None and verdict != "silent")
 
     @property
     def precision(self) -> float | None:
@@ -45,8 +45,8 @@ class VerdictCounts:
 
     @property
     def recall(self) -> float | None:
-        """Share of right completions that are accepted; None if there are no right ones."""
-        right = sum(count for (_, gold), count in self.by_gold.items() if gold == 1)
+        """Share of right completions that are accepted, of those on which the rule is not silent; None without any."""
+        right = sum(count for (verdict, gold), count in self.by_gold.items() if gold == 1 and verdict != "silent")
         return self.by_gold["correct", 1.0] / right if right else None
 
 

@@ -23,7 +23,7 @@ from cooper_rl.data.text import has_content, normalise
 from cooper_rl.data.transcript import escaped, split_reply
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import extract_answer
-from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.other_answers import are_different
 from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -140,9 +140,9 @@ class Attempts:
 
 
 def other_answer(right: str, text: str) -> bool:
-    """Whether a text states an answer, and another than a right completion does, as far as the words go."""
-    stated = [{plain_text(answer) for answer in extract_answer(one).texts} for one in (right, text)]
-    return bool(stated[1]) and not stated[0] & stated[1]
+    """Whether a text states an answer, and for sure another than each that a right completion states."""
+    stated, others = extract_answer(right).texts, extract_answer(text).texts
+    return bool(others) and all(are_different(answer, other) for answer in stated for other in others)
 
 
 def _overlong(text: str, given: str) -> bool:
