@@ -15,6 +15,16 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Gives an OSError of a write, which names no file, the name of this one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def writing(path: Path, remedy: str = "make room on its disk, or choose another place") -> Iterator[None]:
     """Turns what the system refuses while `path` is written, such as a full disk, into an InputError that names it.
 
@@ -29,8 +39,8 @@ def writing(path: Path, remedy: str = "make room on its disk, or choose another 
 
 def check_regular(path: Path) -> None:
     """Raises InputError for something of this name that is no file: to open a pipe or a device may take for ever."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is not a regular file; remove it")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe or a device and not a file; remove it")
 
 
 def read_regular(path: Path) -> bytes:
@@ -56,13 +66,17 @@ def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it."""
+    """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it.
+
+    Raises OSError, with the file's name, where the disk is full.
+    """
     aside = path.with_name(f".{path.name}.partial")
     check_regular(aside)
-    aside.write_text(text, encoding="utf-8")
-    sync(aside)
-    os.replace(aside, path)
-    sync(path.parent)
+    with naming(path):
+        aside.write_text(text, encoding="utf-8")
+        sync(aside)
+        os.replace(aside, path)
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:
@@ -101,8 +115,9 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence
     from pyarrow import parquet  # noqa: PLC0415
 
     aside = path.with_name(f".{path.name}.partial")
-    parquet.write_table(pyarrow.table({name: [row[name] for row in rows] for name in columns}), aside)
-    os.replace(aside, path)
+    with naming(path):
+        parquet.write_table(pyarrow.table({name: [row[name] for row in rows] for name in columns}), aside)
+        os.replace(aside, path)
 
 
 def _line(values: dict[str, Any]) -> str:
@@ -141,8 +156,9 @@ class Journal:
 
     def put(self, key: str, value: Any) -> None:
         """Record a finished unit. It survives a crash of the process (not a power cut) once this returns."""
-        self._file.write(_line({"key": key, "value": value}) + "\n")
-        self._file.flush()
+        with naming(self.path):
+            self._file.write(_line({"key": key, "value": value}) + "\n")
+            self._file.flush()
         self._done[key] = value
 
     def close(self) -> None:
