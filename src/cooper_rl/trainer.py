@@ -12,11 +12,11 @@ from typing import Any, Self
 from cooper_rl.build import assemble
 from cooper_rl.callbacks import Callback, check_changeable, load_callback
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
-from cooper_rl.engines.base import Described, EngineLost, Learner, Metrics, RestingSampler
+from cooper_rl.engines.base import Described, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
-from cooper_rl.errors import InputError
+from cooper_rl.errors import EngineLost, InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.observe.record import RESUME, Recorder, check_folder, record_session
 from cooper_rl.observe.run_record import read_events, read_metrics
@@ -109,7 +109,7 @@ class CooperTrainer:
             check_kind(config, state)
         lock = FolderLock(directory)
         try:
-            return cls(config, assemble(config, inputs), resume, lock, callbacks)
+            return cls(config, _assembled(config, inputs), resume, lock, callbacks)
         except BaseException:
             lock.withdraw()
             raise
@@ -475,6 +475,16 @@ class CooperTrainer:
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0
+
+
+def _assembled(config: RunConfig, inputs: Inputs | None) -> Parts:
+    """The parts of a run. An engine of which a process dies while it starts is started anew, as within the run."""
+    for _ in range(RECOVERIES):
+        try:
+            return assemble(config, inputs)
+        except EngineLost as lost:
+            logger.error("ENGINE LOST before the first step, it is started anew: %s", lost)
+    return assemble(config, inputs)
 
 
 def _set_rate(learner: Learner, before: LearnerConfig, now: LearnerConfig) -> None:

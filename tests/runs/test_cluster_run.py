@@ -13,7 +13,7 @@ import ray
 import yaml
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.engines.base import EngineLost
+from cooper_rl.errors import EngineLost
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.ray import ClusterEngine

@@ -16,7 +16,7 @@ from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.runs import report, runs, say_how_to_open, watch
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.config.user_functions import added
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.errors import EngineLost, InputError, MissingExtraError
 from cooper_rl.observe.terminal import TRAINING_METRICS
 
 
@@ -163,6 +163,9 @@ def app() -> None:
     except (InputError, MissingExtraError) as error:
         say(str(error), "error: ", "bold red")
         sys.exit(2)
+    except EngineLost as error:
+        say(f"{error}; the run's folder logs/ has what its processes said; go on with --resume", "error: ", "bold red")
+        sys.exit(1)
     except OSError as error:
         if error.errno not in DISK:
             raise

@@ -59,7 +59,9 @@ def runs(
         known = sorted((row for row in found if row[sort] is not None), key=lambda row: row[sort], reverse=True)
         found = [*known, *(row for row in found if row[sort] is None)]
     if as_json:
-        typer.echo(json.dumps(found, indent=1, default=lambda it: it.isoformat() if isinstance(it, datetime) else str(it)))
+        typer.echo(
+            json.dumps(found, indent=1, default=lambda it: it.isoformat() if isinstance(it, datetime) else str(it))
+        )
     else:
         _print(found, folder)
 

@@ -180,7 +180,9 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         return None
     best, files = parts
     values, names = best.values(), [Path(name).parts for name in files]
-    sound = all(type(value) in (int, float) for value in values) and all(isinstance(one, dict) for one in files.values())
+    sound = all(type(value) in (int, float) for value in values) and all(
+        isinstance(one, dict) for one in files.values()
+    )
     return manifest if sound and not any("/" in name or ".." in name for name in names) else None
 
 

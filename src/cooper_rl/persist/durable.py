@@ -53,7 +53,9 @@ def read_regular(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); get the right to, or remove it") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); get the right to, or remove it"
+        ) from error
 
 
 def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
