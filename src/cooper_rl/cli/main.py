@@ -19,7 +19,6 @@ from cooper_rl.config.user_functions import added
 from cooper_rl.errors import EngineLost, InputError, MissingExtraError
 from cooper_rl.observe.terminal import TRAINING_METRICS
 
-
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Errors of a disk that is full, or that takes nothing."""
 

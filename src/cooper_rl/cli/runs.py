@@ -3,7 +3,7 @@
 import json
 import time
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,9 +59,8 @@ def runs(
         known = sorted((row for row in found if row[sort] is not None), key=lambda row: row[sort], reverse=True)
         found = [*known, *(row for row in found if row[sort] is None)]
     if as_json:
-        typer.echo(
-            json.dumps(found, indent=1, default=lambda it: it.isoformat() if isinstance(it, datetime) else str(it))
-        )
+        found = [row | {"started": row["started"] and row["started"].isoformat()} for row in found]
+        typer.echo(json.dumps(found, indent=1, default=str))
     else:
         _print(found, folder)
 

@@ -41,7 +41,7 @@ def parse_yaml(text: str) -> tuple[Any, Lines]:
 
 
 def _loader(text: str) -> Any:
-    """PyYAML's loader, or libyaml's, which is five times as fast and overflows the stack where it builds deep values."""
+    """PyYAML's loader, or libyaml's, which is five times as fast, and overflows the stack where values are deep."""
     plain, fast = yaml.SafeLoader(text), getattr(yaml, "CSafeLoader", None)
     if fast is None:
         return plain

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.errors import InputError
-from cooper_rl.persist.durable import by_step, check_regular, read_regular
+from cooper_rl.persist.durable import by_step, read_regular
 from cooper_rl.persist.folder_lock import holder_of
 
 logger = logging.getLogger(__name__)
