@@ -174,16 +174,14 @@ def write_manifest(folder: Path, best: dict[str, float]) -> None:
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest that `write_manifest` wrote, or None if it is missing, unreadable or not one."""
-    manifest = _read_object(folder / MANIFEST)
-    parts = [manifest.get(name) for name in ("best", "files")] if manifest is not None else []
-    if not parts or not all(isinstance(part, dict) for part in parts):
+    manifest = _read_object(folder / MANIFEST) or {}
+    best, files = manifest.get("best"), manifest.get("files")
+    if not isinstance(best, dict) or not isinstance(files, dict):
         return None
-    best, files = parts
-    values, names = best.values(), [Path(name).parts for name in files]
-    sound = all(type(value) in (int, float) for value in values) and all(
-        isinstance(one, dict) for one in files.values()
-    )
-    return manifest if sound and not any("/" in name or ".." in name for name in names) else None
+    sound = all(type(value) in (int, float) for value in best.values())
+    sound = sound and all(isinstance(written, dict) for written in files.values())
+    outside = any(Path(name).is_absolute() or ".." in Path(name).parts for name in files)
+    return manifest if sound and not outside else None
 
 
 def find_damage(folder: Path, only: Sequence[str] = ()) -> str | None:
