@@ -1,4 +1,4 @@
-"""The two kinds of error that a user can act on, and the remedy for a mistyped name."""
+"""The kinds of error that a user can act on, and the remedy for a mistyped name."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -13,6 +13,10 @@ class InputError(ValueError):
 
 class MissingExtraError(ImportError):
     """An optional library is missing. The message says which extra to install."""
+
+
+class EngineLost(RuntimeError):
+    """A process of the engine is dead or silent, and its state is gone: open the engine again, load a checkpoint."""
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:

@@ -12,13 +12,13 @@ from typing import Any, Self
 from cooper_rl.build import assemble
 from cooper_rl.callbacks import Callback, check_changeable, load_callback
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
-from cooper_rl.engines.base import Described, EngineLost, Learner, Metrics, RestingSampler
+from cooper_rl.engines.base import Described, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
-from cooper_rl.errors import InputError
+from cooper_rl.errors import EngineLost, InputError
 from cooper_rl.inputs import Inputs
-from cooper_rl.observe.record import Recorder, check_folder, record_session
+from cooper_rl.observe.record import RESUME, Recorder, check_folder, record_session
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.terminal import (
     TRAINING_METRICS,
@@ -31,6 +31,7 @@ from cooper_rl.observe.terminal import (
 )
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
+from cooper_rl.persist.durable import writing
 from cooper_rl.persist.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
@@ -108,7 +109,7 @@ class CooperTrainer:
             check_kind(config, state)
         lock = FolderLock(directory)
         try:
-            return cls(config, assemble(config, inputs), resume, lock, callbacks)
+            return cls(config, _assembled(config, inputs), resume, lock, callbacks)
         except BaseException:
             lock.withdraw()
             raise
@@ -287,12 +288,16 @@ class CooperTrainer:
 
     def close(self) -> None:
         """Close the run's files, and end the processes and connections that it has."""
-        self._close()
-        self._lock.close()
+        try:
+            self._close()
+        finally:
+            self._lock.close()
 
     def _close(self) -> None:
-        self.recorder.close()
-        self.parts.close()
+        try:
+            self.recorder.close()
+        finally:  # a sink may have something to write, and no room for it
+            self.parts.close()
 
     def __enter__(self) -> Self:
         return self
@@ -379,10 +384,11 @@ class CooperTrainer:
         """Write the models of a checkpoint as they are used: folders that need no adapter and hold no optimizer."""
         folder, aside = self.directory / name, self.directory / f".{name}.partial"
         shutil.rmtree(aside, ignore_errors=True)
-        export_models(checkpoint, aside)
-        write_model_cards(self.config, int(checkpoint.name), self.parts.prompt_encoder.chat, aside)
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that had ended before it was resumed
-        aside.rename(folder)
+        with writing(folder, RESUME):
+            export_models(checkpoint, aside)
+            write_model_cards(self.config, int(checkpoint.name), self.parts.prompt_encoder.chat, aside)
+            shutil.rmtree(folder, ignore_errors=True)  # of a run that had ended before it was resumed
+            aside.rename(folder)
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
@@ -469,6 +475,16 @@ class CooperTrainer:
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0
+
+
+def _assembled(config: RunConfig, inputs: Inputs | None) -> Parts:
+    """The parts of a run. An engine of which a process dies while it starts is started anew, as within the run."""
+    for _ in range(RECOVERIES):
+        try:
+            return assemble(config, inputs)
+        except EngineLost as lost:
+            logger.error("ENGINE LOST before the first step, it is started anew: %s", lost)
+    return assemble(config, inputs)
 
 
 def _set_rate(learner: Learner, before: LearnerConfig, now: LearnerConfig) -> None:

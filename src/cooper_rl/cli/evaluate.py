@@ -12,6 +12,7 @@ from cooper_rl.cli.console import RULE_HELP, counter, record_from, rule_from, sa
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
+from cooper_rl.persist.durable import writing
 
 if TYPE_CHECKING:
     from cooper_rl.evaluation.accuracy import EvaluationResult
@@ -128,7 +129,8 @@ def evaluate_model(
             for labeller, result in results.items()
             for record in result.records
         ]
-        out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        with writing(out):
+            out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         say(f"completions: {out}")
 
 

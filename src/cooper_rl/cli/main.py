@@ -1,7 +1,9 @@
 """The `cooper` command."""
 
+import errno
 import logging
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -14,8 +16,11 @@ from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.runs import report, runs, say_how_to_open, watch
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.config.user_functions import added
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.errors import EngineLost, InputError, MissingExtraError
 from cooper_rl.observe.terminal import TRAINING_METRICS
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors of a disk that is full, or that takes nothing."""
 
 
 def train(
@@ -148,7 +153,8 @@ def _options(
 
 
 def app() -> None:
-    """Run a command. For bad input or a missing extra, print the message and exit with code 2."""
+    """Run a command. For bad input, a missing extra or a full disk, print the message and exit with code 2."""
+    threading.excepthook = _end_of_thread
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
     logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own, and would say all twice
@@ -157,3 +163,24 @@ def app() -> None:
     except (InputError, MissingExtraError) as error:
         say(str(error), "error: ", "bold red")
         sys.exit(2)
+    except EngineLost as error:
+        say(f"{error}; the run's folder logs/ has what its processes said; go on with --resume", "error: ", "bold red")
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        _say_full(error)
+        sys.exit(2)
+
+
+def _say_full(error: OSError) -> None:
+    place, remedy = error.filename or "the disk", "make room there and repeat the command; a run needs --resume"
+    say(f"{place}: cannot be written ({error.strerror}); {remedy}", "error: ", "bold red")
+
+
+def _end_of_thread(thread: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread, which Python would show with its frames where the disk is full."""
+    if isinstance(thread.exc_value, OSError) and thread.exc_value.errno in DISK:
+        _say_full(thread.exc_value)
+    else:
+        threading.__excepthook__(thread)

@@ -24,6 +24,7 @@ from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.plots import COLOURS
 from cooper_rl.observe.run_record import RunRecord, flat, read_runs, status_of
 from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, problems_behind, verdict_of
+from cooper_rl.persist.durable import writing
 
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
@@ -120,13 +121,14 @@ def write_report(
 
     A run may be under way. `title` and the paragraphs `notes` stand at the top of the page; `labels` and `colours` are
     those of the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is shown and not
-    run. Raises InputError for a folder without a run.
+    run. Raises InputError for a folder without a run, and for a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     page = report_page(report_data(read_runs(directories, labels), colours), title, notes)
     target = target or directories[0] / REPORT_FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8", errors="replace")
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page, encoding="utf-8", errors="replace")
     return target
 
 

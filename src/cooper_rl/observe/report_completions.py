@@ -12,7 +12,8 @@ from typing import Any
 
 from cooper_rl.data.text import normalise
 from cooper_rl.observe.hacking_alarm import WINDOW
-from cooper_rl.observe.run_record import RunRecord, is_right, read_lines
+from cooper_rl.observe.run_record import RunRecord, is_right, read_groups
+from cooper_rl.observe.run_record import read_pairs as read_lines_of_pairs
 
 GALLERY, PER_STEP = 400, 4
 """Wrong completions of the best scores, each text once: of a step and, if that makes more, of the whole page."""
@@ -75,7 +76,7 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
     sample = Sample(recorded_steps=len(files))
     found: list[Row] = []
     for path in files:
-        step, groups = int(path.stem), read_lines(path)
+        step, groups = int(path.stem), read_groups(path)
         if not groups:  # the file is being written just now
             continue
         labels = [is_right(one) for group in groups for one in group["completions"]]
@@ -192,7 +193,7 @@ def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, in
         waiting.setdefault((item.get("problem", ""), item.pop("digest")), []).append(item)
     problems = {problem for problem, _ in waiting}
     for path in run.files("pairs"):
-        step, pairs = int(path.stem), read_lines(path)
+        step, pairs = int(path.stem), read_lines_of_pairs(path)
         counts[step] = Counter(str(pair.get("negative_origin", "unknown")) for pair in pairs)
         for pair in pairs:
             problem = str(pair.get("problem_id", ""))
@@ -205,7 +206,7 @@ def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, in
 
 def last_pairs(run: RunRecord) -> list[Row]:
     """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
-    pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines(path))
+    pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines_of_pairs(path))
     return [shown_pair(*one) for one in islice(pairs, PAIRS)]
 
 

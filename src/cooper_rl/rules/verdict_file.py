@@ -14,7 +14,7 @@ from cooper_rl.data.labelled import label_of, read_rows, require, text_field
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
-from cooper_rl.persist.durable import write_text
+from cooper_rl.persist.durable import naming, write_text
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RuleConfig, Verdict
 
@@ -73,7 +73,8 @@ def verify_file(
     counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
     verifier = rule.build()
     out.parent.mkdir(parents=True, exist_ok=True)
-    with closing(verifier), out.open("a", encoding="utf-8") as lines, ThreadPoolExecutor(workers) as threads:
+    appended = out.open("a", encoding="utf-8")
+    with closing(verifier), naming(out), appended as lines, ThreadPoolExecutor(workers) as threads:
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()

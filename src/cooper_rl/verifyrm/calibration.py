@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines.local.models import load_reward_model
+from cooper_rl.engines.local.models import disk_errors, load_reward_model
 from cooper_rl.engines.model_folder import YES_NO, recorded
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.reward_model import expected_calibration_error
+from cooper_rl.persist.durable import write_text
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Bounds of the temperature."""
@@ -105,8 +106,9 @@ def calibrate_folder(folder: Path, temperature: float) -> None:
         file = folder / "config.json"
         scaled = asked.model_copy(update={"temperature": asked.temperature * temperature})
         values = parse_json(file.read_text(encoding="utf-8")) | {YES_NO: scaled.model_dump()}
-        file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        write_text(file, json.dumps(values, indent=2) + "\n")
         return
     model = load_reward_model(str(folder))
     scale_logits(model, 1 / temperature)
-    model.save_pretrained(folder)
+    with disk_errors(folder):
+        model.save_pretrained(folder)

@@ -18,11 +18,13 @@ from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.local.models import disk_errors
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.reward_model import classification_metrics
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
+from cooper_rl.persist.durable import write_text
 from cooper_rl.persist.folder_lock import check_writable
 from cooper_rl.persist.model_cards import write_model_card
 from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
@@ -147,7 +149,7 @@ def train_verifyrm(
         "history": keeper.history,
         "seconds": time.perf_counter() - start,
     }
-    (aside / METRICS_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
+    write_text(aside / METRICS_FILE, json.dumps(result, indent=2))
     write_model_card(aside, output_dir.name, result, FEWEST_ROWS)
     aside.replace(output_dir)
     return result
@@ -213,9 +215,10 @@ class _BestWeights:
             # `learner.save` would add the optimizer, three times the size, which nobody continues from.
             model, tokenizer = self._learner.model, self._learner.tokenizer
             weights = dict(plain_weights(model)) if adapted_layers(model) else None
-            model.save_pretrained(self._folder, state_dict=weights)
-            if tokenizer is not None:
-                tokenizer.save_pretrained(self._folder)
+            with disk_errors(self._folder):
+                model.save_pretrained(self._folder, state_dict=weights)
+                if tokenizer is not None:
+                    tokenizer.save_pretrained(self._folder)
         else:
             self._since_best += 1
         return measured

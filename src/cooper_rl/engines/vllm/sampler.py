@@ -11,7 +11,7 @@ import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import completion_limits, prompt_room
-from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
+from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
@@ -24,6 +24,7 @@ from cooper_rl.engines.vllm.engines import (
     RemoteEngine,
 )
 from cooper_rl.engines.vllm.weight_sync import WeightPushError, open_sender
+from cooper_rl.errors import EngineLost
 from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
