@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from cooper_rl.config.base import Config
 from cooper_rl.errors import InputError
@@ -303,11 +310,11 @@ def _logprob(value: Any) -> float:
 
 def retry_wait(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:
     """Seconds before a retry, for `tenacity`: about twice the last wait, or the error's `wait_s` if that is longer."""
-    usual = wait_exponential_jitter(initial=first_s, max=longest_s, jitter=first_s)
+    usual = wait_exponential(multiplier=first_s, max=longest_s) + wait_random(0, first_s)
 
     def wait_s(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        return max(usual(state), getattr(error, "wait_s", 0.0))
+        return max(min(usual(state), longest_s), getattr(error, "wait_s", 0.0))
 
     return wait_s
 
