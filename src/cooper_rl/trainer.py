@@ -116,9 +116,7 @@ class CooperTrainer:
     def step(self) -> Metrics:
         """Do one step of the algorithm (`cooper_step`) and record it."""
         step = self.completed_steps + 1
-        # Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
-        # run that rolled back samples something else.
-        seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+        seed = self._seed_of(step)
         take_back, random = self.parts.rollouts.mark(), random_state()
         try:
             with part(f"step {step}"):
@@ -136,6 +134,11 @@ class CooperTrainer:
             logger.info("%s", describe_example(example))
         self.completed_steps = step
         return done.metrics
+
+    def _seed_of(self, step: int) -> int:
+        """Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
+        run that rolled back samples something else."""
+        return self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
 
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run up to `config.steps`, with evaluations and checkpoints on the way.
@@ -196,8 +199,7 @@ class CooperTrainer:
             if isinstance(learner, Described):
                 logger.info("%s: %s", name, learner.describe())
         if self.completed_steps == 0:
-            encoder, first = self.parts.prompt_encoder, self.parts.stream.first
-            logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
+            logger.info("%s", describe_prompt(*self.parts.rollouts.first_prompt(self._seed_of(1))))
             if metrics := self._measure(at_start=True):
                 self._record(0, metrics, on_step)
         while (self._unmeasured is not None or self.completed_steps < self.config.steps) and not self._stop.is_set():
