@@ -16,9 +16,10 @@ from cooper_rl.engines.base import Described, EngineLost, Learner, Metrics, Rest
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, show_users_frames
 from cooper_rl.inputs import Inputs
 from cooper_rl.observe.record import Recorder, check_folder, record_session
+from cooper_rl.observe.report import write_report
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.terminal import (
     TRAINING_METRICS,
@@ -109,8 +110,9 @@ class CooperTrainer:
         lock = FolderLock(directory)
         try:
             return cls(config, assemble(config, inputs), resume, lock, callbacks)
-        except BaseException:
+        except BaseException as error:
             lock.withdraw()
+            show_users_frames(error)
             raise
 
     def step(self) -> Metrics:
@@ -144,10 +146,13 @@ class CooperTrainer:
         """Run up to `config.steps`, with evaluations and checkpoints on the way.
 
         `on_step` is called with the number and metrics of every step. Without it the progress goes to the log, and to
-        standard error if the program has not set up logging. Watch rules may roll the run back or end it early
-        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks the step off, writes a checkpoint of the one
-        before and returns; a resumed run repeats the step. A step whose update has begun is finished, unless a
-        checkpoint of the one before is there already. A second interrupt ends the process at once.
+        standard error if the program has not set up logging. In the end `report.html` is written into the run's folder.
+        If the user's own code raises an exception, its traceback has only that code's frames, and `error.txt` has all.
+
+        Watch rules may roll the run back or end it early (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks
+        the step off, writes a checkpoint of the one before and returns; a resumed run repeats the step. A step whose
+        update has begun is finished, unless a checkpoint of the one before is there already. A second interrupt ends
+        the process at once.
         """
         lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
         listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
@@ -155,12 +160,16 @@ class CooperTrainer:
             try:
                 while True:
                     try:
-                        return self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
+                        self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
+                        break
                     except EngineLost as lost:
                         self._recover(lost)
             except BaseException as error:
-                self.recorder.died(error)
+                show_users_frames(error, f"they are in {self.recorder.died(error)}")
                 raise
+            report = write_report(self.directory)
+            if alone:
+                logger.info("run: %s\nreport: %s", self.directory, report)
 
     def _told(self, at: Progress, lines: ProgressLines | None) -> None:
         if self._stop.is_set() and (not self._changed or self._saved_steps == self.completed_steps):

@@ -14,7 +14,7 @@ from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.runs import report, runs, say_how_to_open, watch
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.config.user_functions import added
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.errors import InputError, MissingExtraError, show_users_frames
 from cooper_rl.observe.terminal import TRAINING_METRICS
 
 
@@ -32,14 +32,14 @@ def train(
     check_folder(Path(settings.output_dir) / settings.name, resume, "--resume")
     inputs = read_inputs(settings)
 
-    from cooper_rl.observe.report import write_report
+    from cooper_rl.observe.report import REPORT_FILE
     from cooper_rl.trainer import CooperTrainer  # torch loads only after the input is checked
 
     trainer = CooperTrainer.from_config(settings, resume, inputs)
     with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:
         trainer.fit(on_step=advance)
     say(f"run: {trainer.directory}")
-    say_how_to_open(write_report(trainer.directory))
+    say_how_to_open(trainer.directory / REPORT_FILE)
     if trainer.stopped_by is not None:
         say(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
         sys.exit(3)
@@ -147,7 +147,9 @@ def _options(
 
 
 def app() -> None:
-    """Run a command. For bad input or a missing extra, print the message and exit with code 2."""
+    """Run a command. For bad input or a missing extra, print the message and exit with code 2. An exception of the
+    user's own code is shown with the frames of that code.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
     logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own, and would say all twice
@@ -156,3 +158,7 @@ def app() -> None:
     except (InputError, MissingExtraError) as error:
         say(str(error), "error: ", "bold red")
         sys.exit(2)
+    except Exception as error:
+        show_users_frames(error)
+        sys.excepthook = sys.__excepthook__  # in place of typer's
+        raise
