@@ -16,9 +16,10 @@ from cooper_rl.engines.base import Described, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
-from cooper_rl.errors import EngineLost, InputError
+from cooper_rl.errors import EngineLost, InputError, show_users_frames
 from cooper_rl.inputs import Inputs
 from cooper_rl.observe.record import RESUME, Recorder, check_folder, record_session
+from cooper_rl.observe.report import write_report
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.terminal import (
     TRAINING_METRICS,
@@ -110,16 +111,15 @@ class CooperTrainer:
         lock = FolderLock(directory)
         try:
             return cls(config, _assembled(config, inputs), resume, lock, callbacks)
-        except BaseException:
+        except BaseException as error:
             lock.withdraw()
+            show_users_frames(error)
             raise
 
     def step(self) -> Metrics:
         """Do one step of the algorithm (`cooper_step`) and record it."""
         step = self.completed_steps + 1
-        # Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
-        # run that rolled back samples something else.
-        seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+        seed = self._seed_of(step)
         take_back, random = self.parts.rollouts.mark(), random_state()
         try:
             with part(f"step {step}"):
@@ -138,14 +138,22 @@ class CooperTrainer:
         self.completed_steps = step
         return done.metrics
 
+    def _seed_of(self, step: int) -> int:
+        """Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
+        run that rolled back samples something else."""
+        return self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run up to `config.steps`, with evaluations and checkpoints on the way.
 
         `on_step` is called with the number and metrics of every step. Without it the progress goes to the log, and to
-        standard error if the program has not set up logging. Watch rules may roll the run back or end it early
-        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks the step off, writes a checkpoint of the one
-        before and returns; a resumed run repeats the step. A step whose update has begun is finished, unless a
-        checkpoint of the one before is there already. A second interrupt ends the process at once.
+        standard error if the program has not set up logging. In the end `report.html` is written into the run's folder.
+        If the user's own code raises an exception, its traceback has only that code's frames, and `error.txt` has all.
+
+        Watch rules may roll the run back or end it early (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks
+        the step off, writes a checkpoint of the one before and returns; a resumed run repeats the step. A step whose
+        update has begun is finished, unless a checkpoint of the one before is there already. A second interrupt ends
+        the process at once.
         """
         lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
         listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
@@ -153,12 +161,16 @@ class CooperTrainer:
             try:
                 while True:
                     try:
-                        return self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
+                        self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
+                        break
                     except EngineLost as lost:
                         self._recover(lost)
             except BaseException as error:
-                self.recorder.died(error)
+                show_users_frames(error, f"they are in {self.recorder.died(error)}")
                 raise
+            report = write_report(self.directory)
+            if alone:
+                logger.info("run: %s\nreport: %s", self.directory, report)
 
     def _told(self, at: Progress, lines: ProgressLines | None) -> None:
         if self._stop.is_set() and (not self._changed or self._saved_steps == self.completed_steps):
@@ -197,8 +209,7 @@ class CooperTrainer:
             if isinstance(learner, Described):
                 logger.info("%s: %s", name, learner.describe())
         if self.completed_steps == 0:
-            encoder, first = self.parts.prompt_encoder, self.parts.stream.first
-            logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
+            logger.info("%s", describe_prompt(*self.parts.rollouts.first_prompt(self._seed_of(1))))
             if metrics := self._measure(at_start=True):
                 self._record(0, metrics, on_step)
         while (self._unmeasured is not None or self.completed_steps < self.config.steps) and not self._stop.is_set():

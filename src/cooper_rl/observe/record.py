@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
@@ -175,16 +176,24 @@ class Recorder:
         for sink in self._sinks:
             sink.event(event)
 
-    def died(self, error: BaseException) -> None:
-        """Append an event about the error that ends the run, after the last recorded step; not to the sinks."""
+    def died(self, error: BaseException) -> Path:
+        """Append an event about the error that ends the run, after the last recorded step; not to the sinks. Returns
+        the file that its traceback is written to.
+        """
         rows = read_metrics(self.directory)
         step = rows[-1]["step"] if rows else 0
         message = f"{type(error).__name__}: {error}".strip().rstrip(":.")
         event = {"step": step, "metric": "", "action": "died", "since": step, "values": [], "message": message}
+        path = self.directory / "error.txt"
         try:
             _append(self._events_path, event)
-        except InputError as fault:  # the disk may be what the run dies of; its own error is raised by the caller
+            path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        except (
+            InputError,
+            OSError,
+        ) as fault:  # the disk may be what the run dies of; its own error is raised by the caller
             logger.error("%s", fault)
+        return path
 
     def close(self) -> None:
         """Close the open files and the sinks. A second call does nothing."""
@@ -206,6 +215,7 @@ class Recorder:
         events = [json.dumps(event) + "\n" for event in events if event.get("action") != "died"]
         if self._events_path.exists():
             write_text(self._events_path, "".join(events))
+        (self.directory / "error.txt").unlink(missing_ok=True)
         for folder in ("rollouts", "pairs"):
             for later, path in by_step(self.directory / folder, ".jsonl").items():
                 if later > step:

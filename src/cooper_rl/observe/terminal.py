@@ -18,6 +18,7 @@ from rich.text import Text
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import printable
+from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.engines.progress import Progress
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, RunStatus, State, is_right, status_of
@@ -219,11 +220,13 @@ def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def describe_example(example: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in example.items() if name not in ("reward", "advantage")}
-    parts = [f"{name} {value:.4g}" for name, value in rest.items() if isinstance(value, float)]
+    rest = {name: value for name, value in example.items() if name not in ("reward", "advantage", VERIFY_S)}
+    parts = [f"{k} {v:.4g}" for k, v in rest.items() if isinstance(v, float) and not k.endswith("_after")]
+    learned = "reward_after" in example  # the reward model learns first where the rule contradicts it
+    after = f" Paid, once the reward model had learned from it: {example['reward_after']:.4g}." if learned else ""
     return (
         f"Highest reward of the first step: {example['reward']:.4g} ({', '.join(parts)}; "
-        f"the rule says {example['verdict']}).\n"
+        f"the rule says {example['verdict']}).{after}\n"
         f"{_about(example['problem'], example['answer'])}. The policy read:\n{_block(example['prompt'])}\n"
         f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n{_block(example['text'])}"
     )

@@ -89,7 +89,8 @@ class DecodingBatch:
         accepted = inspect.signature(model.forward).parameters
         takes_anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
         self._pass_positions = "position_ids" in accepted or takes_anything
-        self._cache_name = "cache_params" if "cache_params" in accepted else "past_key_values"
+        names = ("cache", "cache_params", "past_key_values")  # the first since transformers 5.24, the others before
+        self._cache_name = next((name for name in names if name in accepted), names[-1])
         self._keep_logits = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
         self._grouped: GroupedCache | None = None
         self._positions = torch.empty(0, 1, dtype=torch.long)
