@@ -153,8 +153,9 @@ def _options(
 
 
 def app() -> None:
-    """Run a command. For bad input, a missing extra or a full disk, print the message and exit with code 2. An exception
-    of the user's own code is shown with the frames of that code.
+    """Run a command. For bad input, a missing extra or a full disk, print the message and exit with code 2.
+
+    An exception of the user's own code is shown with the frames of that code.
     """
     threading.excepthook = _end_of_thread
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])

@@ -188,10 +188,7 @@ class Recorder:
         try:
             _append(self._events_path, event)
             path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-        except (
-            InputError,
-            OSError,
-        ) as fault:  # the disk may be what the run dies of; its own error is raised by the caller
+        except (InputError, OSError) as fault:  # the disk may be what the run dies of; the caller raises its own error
             logger.error("%s", fault)
         return path
 

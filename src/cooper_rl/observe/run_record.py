@@ -63,7 +63,8 @@ class RunRecord:
     @property
     def steps(self) -> int:
         """The steps of the whole run; 0 if unknown."""
-        return steps if _is_step(steps := self.config.get("steps")) else 0
+        steps = self.config.get("steps")
+        return int(steps) if steps is not None and _is_step(steps) else 0
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """Step and value of every finite value of a metric."""
