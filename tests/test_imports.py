@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = """
 errors
-config
+config, metric_names
 data, losses
 rollouts, clients
 engines

@@ -3,10 +3,12 @@
 __version__: str
 
 from cooper_rl.callbacks import Callback as Callback
+from cooper_rl.cli.console import OldSetting as OldSetting
 from cooper_rl.cli.console import RuleOption as RuleOption
 from cooper_rl.cli.console import console as console
 from cooper_rl.cli.console import counter as counter
 from cooper_rl.cli.console import named_models as named_models
+from cooper_rl.cli.console import names_and_settings as names_and_settings
 from cooper_rl.cli.console import progress as progress
 from cooper_rl.cli.console import record_from as record_from
 from cooper_rl.cli.console import rule_from as rule_from

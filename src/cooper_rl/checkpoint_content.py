@@ -30,6 +30,15 @@ def save_state(config: RunConfig, parts: Parts, folder: Path) -> dict[str, Any]:
     }
 
 
+def check_steps(config: RunConfig, state: dict[str, Any], directory: Path) -> None:
+    """Raises InputError if the run in `directory`, whose newest checkpoint has this `state`, is past its last step."""
+    if state["step"] > config.steps:
+        raise InputError(
+            f"{directory}: the run has done {state['step']} steps already, but steps is {config.steps}; set steps to "
+            f"{state['step']} or more to go on, or start a shorter run under another name"
+        )
+
+
 def export_models(checkpoint: Path, folder: Path) -> None:
     """Write the models of a checkpoint as plain Hugging Face folders: adapters merged, the others as they are.
 

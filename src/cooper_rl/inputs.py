@@ -4,12 +4,13 @@ Those two take seconds to import, and a user should not have to wait that long t
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cooper_rl.callbacks import load_callback
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.config import ProblemsConfig, same_form
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem, location
@@ -61,16 +62,20 @@ def read_inputs(config: RunConfig) -> Inputs:
         check_engine(config.policy, config.rollout)
     path = config.rollout.environment
     environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
-    problems = _problems(config.problems, config, reward.verifier, environments)
+    _say_what_is_alike(config)
+    problems = _problems(config.problems, "problems", config, reward.verifier, environments)
     for name, data in config.more_problems.items():
-        more = _problems(data, config, reward.verifier, environments)
+        more = _problems(data, f"more_problems.{name}", config, reward.verifier, environments)
         problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
+    if twice := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
+        raise InputError(f"more_problems: the id {twice[0]!r} is used twice; rename the set")
     check_problems((*config.rewards, *config.shaping), problems)
     _warn_of_silence(config, problems, reward.verifier)
     if environments is not None:
         environments.check(problems[0])
     test_problems = {
-        name: _problems(data, config, reward.verifier, environments) for name, data in config.test_sets.items()
+        name: _problems(data, _test_section(name), config, reward.verifier, environments)
+        for name, data in config.test_sets.items()
     }
     if reward.assistant is not None:
         reward.assistant.check()
@@ -93,13 +98,31 @@ def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: V
         )
 
 
+def _test_section(name: str) -> str:
+    return f"more_test_problems.{name}" if name else "test_problems"
+
+
+def _say_what_is_alike(config: RunConfig) -> None:
+    """Log of every further set of problems what it has in common with the first, and what not."""
+    sets = {f"more_problems.{name}": data for name, data in config.more_problems.items()}
+    sets |= {_test_section(name): data for name, data in config.test_sets.items()}
+    for section, data in sets.items():
+        same, other = same_form(config.problems, data)
+        as_there = f"as problems in {', '.join(same)}" if same else ""
+        apart = f"unlike problems in {', '.join(other)}" if other else ""
+        if told := "; ".join(filter(None, [as_there, apart])):
+            logger.info("%s: %s", section, told)
+
+
 def _problems(
-    data: ProblemsConfig, config: RunConfig, verifier: Verifier, environments: Environments | None
+    data: ProblemsConfig, section: str, config: RunConfig, verifier: Verifier, environments: Environments | None
 ) -> list[Problem]:
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # If the user's functions pay, the rule is only one metric among others and no reason to refuse a problem.
-    problems = load_problems(data, verifier.fault if config.needs_references else None).problems
+    fault = verifier.fault if config.needs_references else None
+    held_out = section.startswith(("test_problems", "more_test_problems"))
+    problems = load_problems(data, fault, section, held_out).problems
     verifier.check(problems)
     waiting = next(filter(verifier.needs_verdicts, problems), None)
     if waiting and (environments is None or not environments.has_reward):

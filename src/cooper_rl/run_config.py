@@ -6,16 +6,18 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config, Places, mapping_of
+from cooper_rl.config.base import Config, Places, given_settings, is_outside, mapping_of, records_within
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.config_checking import Settings, check_settings, read_settings
-from cooper_rl.data.config import CurriculumConfig, ProblemsConfig
+from cooper_rl.data.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
+from cooper_rl.metric_names import area_of, fault_of_metric, metric_names
 from cooper_rl.observe.record import RecordConfig
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
@@ -115,17 +117,20 @@ class RunConfig(CooperRewardConfig):
     problems: ProblemsConfig
     """Training problems."""
     more_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(default_factory=dict)
-    """Further sets of training problems, by name, each with its own fields, rule and prompt. `weight` in every set says
-    how much of each a step draws; their problems have the ids `NAME/id`."""
+    """Further sets of training problems, by name. A set takes `format`, fields, `rule`, `unverified`, `gold` and
+    `prompt` from `problems`, setting by setting, where it does not set them. `weight` in every set says how much of
+    each a step draws; their problems have the ids `NAME/id`."""
     curriculum: CurriculumConfig | None = None
     """The order of the training problems by what has been measured; null shuffles every epoch."""
     test_problems: ProblemsConfig | None = None
-    """Held-out problems for `evaluation`."""
+    """Held-out problems for `evaluation`. What says how the data is read, asked and judged (`format`, the fields,
+    `rule`, `rule_field`, `unverified`, `gold`, `prompt`) is that of `problems`, setting by setting, where it is not set
+    here; what selects problems (`source`, `split`, `limit`, `skip`, seeds, …) is not."""
     more_test_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(
         default_factory=dict
     )
-    """Further sets of held-out problems, by name, such as one from another source. They are measured whenever
-    `test_problems` is; the metrics are `test/NAME/rule_avg` and so on."""
+    """Further sets of held-out problems, by name, such as one from another source. They take from `test_problems` what
+    that takes from `problems`, and are measured whenever it is; the metrics are `test/NAME/rule_avg` and so on."""
     rollout: RolloutConfig = RolloutConfig()
     """Sampling of training groups."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -155,6 +160,7 @@ class RunConfig(CooperRewardConfig):
             settings = settings | {name: TRUSTED[name] | part for name, part in given.items() if isinstance(part, dict)}
         if isinstance(settings.get("problems"), list):
             raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
+        settings = _with_forms(settings, places)
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
         overlong = mapping_of(mapping_of(algorithm).get("overlong"))
         if overlong.get("kind") != "penalise" or not isinstance(shaping, list | tuple):
@@ -229,11 +235,7 @@ class RunConfig(CooperRewardConfig):
             raise ValueError("more_problems: gold labels all problems of a step or none; set the same gold everywhere")
         if any(one.weight is not None for one in self.test_sets.values()):
             raise ValueError("test_problems.weight: only training sets are weighted; remove it")
-        best = self.checkpoint.keep_best or ""
-        if best.startswith("test/") and not self.evaluation.every:
-            raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")
-        if best.startswith("monitor/") and self.monitor is None:
-            raise ValueError(f"checkpoint.keep_best: {best} is measured by the monitor; add monitor")
+        self._check_metrics()
         if self.monitor is not None and not self.used_models:
             raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
@@ -273,6 +275,36 @@ class RunConfig(CooperRewardConfig):
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self
 
+    def _check_metrics(self) -> None:
+        """Raises ValueError for a metric that no step of this run will record."""
+        records = [*records_within([self.rewards, self.shaping, self.algorithm, self.cooptimization, self.engine])]
+        functions = [one.function.rpartition(":")[2] for one in records if isinstance(one, FunctionRewardConfig)]
+        names = [*metric_names(functions, [*self.used_models][1:], self.more_test_problems)]
+        others = bool(self.callbacks) or any(map(is_outside, records))
+        best = self.checkpoint.keep_best
+        given = {f"watch.{place}.metric": rule.metric for place, rule in enumerate(self.watch)}
+        for setting, metric in (given | ({} if best is None else {"checkpoint.keep_best": best})).items():
+            if fault := fault_of_metric(metric, names, others):
+                raise ValueError(f"{setting}: {fault}")
+        if best is not None and (lacking := self._lacking(best)):
+            raise ValueError(f"checkpoint.keep_best: {best} is measured {lacking}")
+
+    def _lacking(self, metric: str) -> str | None:
+        """What this run would need for the metric, and how to get it; None if it has all."""
+        area, _, name = metric.partition("/")
+        test_set, _, measure = name.rpartition("/")
+        needs = {
+            "test": (self.test_sets, "by the evaluation; set evaluation.every"),
+            "monitor": (self.monitor, "by the monitor; add monitor"),
+            "gold": (self.problems.gold, "with gold labels; set problems.gold"),
+            "environment": (self.rollout.environment, "in an environment; set rollout.environment"),
+            "reward_model": (self.used_models, f"on a reward model, and kind: {self.kind} has none"),
+        }
+        there, lacking = needs.get(area_of(metric), (True, None))
+        if area == "test" and there and measure.startswith("gold"):
+            there, lacking = self.test_sets[test_set].gold, "with gold labels; set gold for these test problems"
+        return None if there else lacking
+
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run's configuration.
@@ -286,6 +318,29 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 def build_config(settings: dict[str, Any]) -> RunConfig:
     """Check plain settings against the schema. Raises InputError like `load_config`."""
     return check_settings(RunConfig, Settings(settings))
+
+
+def _with_forms(settings: dict[str, Any], places: Places) -> dict[str, Any]:
+    """The settings with the form of `problems` in the other sets, and of `test_problems` in `more_test_problems`."""
+    settings = dict(settings)
+    for of, one, more in (
+        ("problems", "test_problems", "more_problems"),
+        ("test_problems", None, "more_test_problems"),
+    ):
+        base, sets = given_settings(settings.get(of)), settings.get(more)
+        if base is None:
+            continue
+        where = [((more, name), own) for name, own in sets.items()] if isinstance(sets, dict) else []
+        where += [((one,), settings.get(one))] if one is not None else []
+        for path, part in where:
+            if (own := given_settings(part)) is not None:
+                merged, taken = with_form_of(base, own)
+                places |= {(*path, *name): (of, *name) for name in taken}
+                if len(path) == 1:
+                    settings[path[0]] = merged
+                else:
+                    settings[more] = {**settings[more], path[1]: merged}
+    return settings
 
 
 def _earns_trust(settings: dict[str, Any]) -> bool:

@@ -4,14 +4,14 @@ import functools
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
 from cooper_rl.build import assemble
 from cooper_rl.callbacks import Callback, check_changeable, load_callback
-from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
+from cooper_rl.checkpoint_content import check_kind, check_steps, export_models, restore_state, save_state
 from cooper_rl.engines.base import Described, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
@@ -73,7 +73,7 @@ class CooperTrainer:
         """
         self.config = self._given = config
         self._changes: dict[str, Any] = {}
-        self._saving = self._ended = False  # _ended: by a callback, which is no interrupt
+        self._saving = self._interrupted = False
         self.callbacks = [*callbacks, *(load_callback(path)() for path in config.callbacks)]
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
@@ -87,7 +87,9 @@ class CooperTrainer:
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
-        check_folder(self.directory, resume)
+        self.ended_by: str | None = None
+        """The class of the callback that ended the run, if one did."""
+        check_folder(self.directory, resume, locked=lock is not None)
         self._lock = lock or FolderLock(self.directory)
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
@@ -108,6 +110,7 @@ class CooperTrainer:
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
             check_kind(config, state)
+            check_steps(config, state, directory)
         lock = FolderLock(directory)
         try:
             return cls(config, _assembled(config, inputs), resume, lock, callbacks)
@@ -157,7 +160,7 @@ class CooperTrainer:
         """
         lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
         listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
-        with stop_on_signal(self.request_stop), log_to_stderr() if alone else nullcontext(), listening(listener):
+        with stop_on_signal(self._interrupt), log_to_stderr() if alone else nullcontext(), listening(listener):
             try:
                 while True:
                     try:
@@ -194,6 +197,8 @@ class CooperTrainer:
         in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
         if self._saved_steps < self.completed_steps and not in_a_fault:
             self._last_checkpoint()
+        if self.ended_by is not None and self._unfinished and not self.interrupted and self.stopped_by is None:
+            self.recorder.ended(self.ended_by)
         if not self.interrupted and self._saved_steps == self.completed_steps:
             self._export(self._checkpoints.list()[-1], "final")
             if (best := self._checkpoints.best()) is not None:
@@ -221,10 +226,9 @@ class CooperTrainer:
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue
-            was_asked = self._stop.is_set()
             for callback in self.callbacks:
-                callback.after_step(self, self.completed_steps, metrics)
-            self._ended = self._stop.is_set() and not was_asked
+                with self._asked_by(callback):
+                    callback.after_step(self, self.completed_steps, metrics)
             if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
                 self.stopped_by = ending[0]
                 self.request_stop()
@@ -239,7 +243,8 @@ class CooperTrainer:
         changes, states = self._changes, [callback.state() for callback in self.callbacks]
         try:
             for callback in self.callbacks:
-                callback.before_step(self, self.completed_steps + 1)
+                with self._asked_by(callback):
+                    callback.before_step(self, self.completed_steps + 1)
             return self._step_and_measure()
         except BrokenOff:
             if self._unmeasured is None:  # the step itself will be repeated, and not only its evaluation
@@ -317,14 +322,30 @@ class CooperTrainer:
         self.close()
 
     def request_stop(self) -> None:
-        """Ask `fit` to end as on an interrupt."""
+        """Ask `fit` to end as on an interrupt. Asked by a callback, the run is `ended` and not interrupted."""
         self._stop.set()
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self._stop.set()
+
+    @contextmanager
+    def _asked_by(self, callback: Callback) -> Iterator[None]:
+        """A call of a callback, which may be the one that asks the run to stop."""
+        before = self._stop.is_set()
+        yield
+        if self._stop.is_set() and not before and not self._interrupted:
+            self.ended_by = f"{type(callback).__module__}:{type(callback).__qualname__}"
 
     @property
     def interrupted(self) -> bool:
         """Whether `fit` returned before the last step because a signal or a caller asked it to stop."""
-        unfinished = not self._finished or self._unmeasured is not None
-        return self._stop.is_set() and unfinished and self.stopped_by is None and not self._ended
+        ended = self.stopped_by is not None or (self.ended_by is not None and not self._interrupted)
+        return self._stop.is_set() and self._unfinished and not ended
+
+    @property
+    def _unfinished(self) -> bool:
+        return not self._finished or self._unmeasured is not None
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
@@ -368,7 +389,8 @@ class CooperTrainer:
     def _tell_saved(self, folder: Path) -> None:
         self._saving = True
         for callback in self.callbacks:
-            callback.on_save(self, self.completed_steps, folder)
+            with self._asked_by(callback):
+                callback.on_save(self, self.completed_steps, folder)
         self._saving = False
 
     def _try_checkpoint(self, metrics: Metrics) -> None:
@@ -420,7 +442,8 @@ class CooperTrainer:
     def _open_record(self, resume: bool) -> None:
         resume_at, measured = self.completed_steps if resume else None, self._unmeasured is None
         self.recorder = Recorder(self.directory, self._given, resume_at, measured)
-        self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
+        best = self.config.checkpoint.keep_best
+        self.watch = Watch(self.config.watch_rules, read_metrics(self.directory), [best] if best else [])
         self._rollbacks = self._back_to()
 
     def _back_to(self) -> list[int]:
@@ -437,7 +460,8 @@ class CooperTrainer:
                 metrics |= monitor.measure()
             metrics |= clock.parts()
         for callback in self.callbacks if metrics else ():
-            callback.on_evaluation(self, self.completed_steps, metrics)
+            with self._asked_by(callback):
+                callback.on_evaluation(self, self.completed_steps, metrics)
         return metrics
 
     @property
@@ -467,7 +491,10 @@ class CooperTrainer:
             logger.warning("watch (%s) after step %d: %s", firing.rule.action, step, firing.message)
             self.recorder.event(firing.event())
         if step == min(UNSEEN_AFTER, self.config.steps) and self.watch.unseen:
-            logger.warning("watch: no step has recorded %s; see metrics.jsonl", ", ".join(self.watch.unseen))
+            logger.warning(
+                "no step has recorded %s (of watch or checkpoint.keep_best); see metrics.jsonl",
+                ", ".join(self.watch.unseen),
+            )
         on_step(step, metrics)
         return firings
 

@@ -64,12 +64,11 @@ def test_ids_come_from_the_field_then_the_key_then_the_location():
     assert map_row(Row("f:1", fields), Mapping(("question",), "answer"), "f-1").id == "f-1"
 
 
-def test_metadata_keeps_the_other_fields_and_the_location():
-    row = Row("f:1", {"question": "Q", "answer": "1", "level": 5, "long": "x"})
-    assert map_row(row, Mapping(("question",), "answer", omit=("long",)), "f-1").metadata == {
-        "level": 5,
-        "location": "f:1",
-    }
+def test_metadata_keeps_the_other_fields_and_the_problem_its_location():
+    row = Row("f:1", {"question": "Q", "answer": "1", "level": 5, "long": "x", "location": "Paris"})
+    problem = map_row(row, Mapping(("question",), "answer", omit=("long",)), "f-1")
+    assert problem.metadata == {"level": 5, "location": "Paris"}
+    assert problem.location == "f:1"
 
 
 @pytest.mark.parametrize(

@@ -243,4 +243,4 @@ def test_a_folder_that_datasets_can_load_is_a_source(tmp_path: Path, monkeypatch
     (tmp_path / "data" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in numbered(3)))
     problems = read_problems(ProblemsConfig(source=str(tmp_path / "data"))).problems
     assert [p.answer for p in problems] == ["1", "2", "3"]
-    assert problems[2].metadata["location"] == f"{tmp_path}/data/train:row 3"
+    assert problems[2].location == f"{tmp_path}/data/train:row 3"

@@ -1,5 +1,7 @@
 """Files of every supported shape become rows, and every error names file and line."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -59,6 +61,74 @@ def test_csv_cells_are_text(tmp_path: Path):
     ]
 
 
+TABLE = [("How many, then?", "7,5"), ('She said "two\nlines";\nand a\ttab', "1|2"), ("", "3")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("a.csv", ","), ("a.csv", ";"), ("a.csv", "|"), ("a.tsv", "\t"), ("a.csv", "\t")]
+)
+def test_tables_of_every_delimiter_and_line_end_give_the_same_rows(tmp_path: Path, name, delimiter, mark, end):
+    text = io.StringIO()
+    table = csv.writer(text, delimiter=delimiter, lineterminator=end)
+    table.writerows([("question", "answer"), *TABLE])
+    path = write(tmp_path, name, mark + text.getvalue())
+    assert fields(path) == [{"question": question, "answer": answer} for question, answer in TABLE]
+
+
+def test_the_header_decides_between_delimiters(tmp_path: Path):
+    prices = write(tmp_path, "prices.csv", "question;answer\nHow much, then?;1,5\nAnd, or?;2,5\n")
+    assert [row["answer"] for row in fields(prices)] == ["1,5", "2,5"]
+    lists = write(tmp_path, "lists.csv", "question,answer\nWhich?,1;2;3\n")
+    assert fields(lists) == [{"question": "Which?", "answer": "1;2;3"}]
+    alone = write(tmp_path, "alone.csv", "question\nWhich? A; or B\n")
+    assert fields(alone) == [{"question": "Which? A; or B"}]
+
+
+def _rows(count: int, quoted: bool = False) -> list[str]:
+    return [f'"What is {n}, doubled?",{2 * n}' if quoted else f"What is {n} doubled?,{2 * n}" for n in range(count)]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    ("line", "instead", "column"),
+    [
+        (102, '"What is 100 doubled?,200', "question"),
+        (102, 'What is 100 doubled?,"200', "answer"),
+        (301, '"What is 299 doubled?,598', "question"),
+        (2, '"What is 0 doubled?,0', "question"),
+        (102, '"What is "100" doubled?",200', "question"),
+        (102, '"What is 100\ndoubled?,"200', "question"),
+    ],
+)
+@pytest.mark.parametrize("later", ["plain", "quoted", "an inch"])
+def test_a_quote_that_is_not_closed_is_an_error_with_its_line_and_column(
+    tmp_path: Path, delimiter, line, instead, column, later
+):
+    rows = ["question,answer", *_rows(300, quoted=later == "quoted")]
+    rows[line - 1] = instead
+    if later == "an inch":  # a mark that ends the open cell by chance
+        rows[250] = 'How long are 5",5'
+    text = "\n".join(rows) + "\n"
+    path = write(tmp_path, "problems.csv", text if later == "quoted" else text.replace(",", delimiter))
+    with pytest.raises(InputError, match=f"problems.csv:{line}: not valid CSV: column '{column}'.*close it"):
+        fields(path)
+
+
+def test_a_long_text_in_a_cell_is_no_fault(tmp_path: Path):
+    poem = "\n".join(f"line {n}, of many, {'and, ' * (n % 3)}more" for n in range(60))
+    code = "\n".join(f"print({n})" for n in range(60))
+    text = io.StringIO()
+    csv.writer(text).writerows([("question", "answer"), (poem, "1"), (code, "2"), ("And?", "3")])
+    assert [row["answer"] for row in fields(write(tmp_path, "a.csv", text.getvalue()))] == ["1", "2", "3"]
+
+
+def test_short_and_blank_rows_of_a_table_are_told_apart(tmp_path: Path):
+    table = write(tmp_path, "a.csv", "question,answer\nQ1,1\n\nQ2\n\n")
+    assert fields(table) == [{"question": "Q1", "answer": "1"}, {"question": "Q2", "answer": None}]
+
+
 def test_parquet_rows_are_numbered(tmp_path: Path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -99,7 +169,7 @@ def test_parquet_rows_are_numbered(tmp_path: Path):
         ("deep.json", '[{"a":' * 500_000, "deep.json:1: not valid JSON (nested too deeply)"),
         ("two.jsonl", '{"q": 1} {"q": 2}\n', "two.jsonl:1: not valid JSON (more text after the value"),
         ("twice.csv", "q,a,q\n1,2,3\n", "twice.csv:1: the column 'q' appears twice"),
-        ("cell.csv", 'q,a\n"' + "x" * 200_000, "cell.csv:1: not valid CSV"),
+        ("cell.csv", 'q,a\n"' + "x" * 200_000, "cell.csv:2: not valid CSV: column 'q'"),
     ],
 )
 def test_a_fault_names_file_and_line(tmp_path: Path, name: str, content: str | bytes, place: str):

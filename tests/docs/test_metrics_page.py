@@ -10,6 +10,7 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.config.base import merge
+from cooper_rl.metric_names import metric_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 LABELLED = str(ASSETS / "labelled.jsonl")
@@ -85,8 +86,17 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 """Settings over those of the tests' tiny run. Together they switch on everything that writes a metric."""
 
-ELSEWHERE = ("judge/", "assistant/repair_", "pairs/repaired", "pairs/peer_", "process/", "sinks/", "gpu_memory/")
-"""Metrics of parts that need a server, a tracker, a GPU or further models; their own tests read them."""
+ELSEWHERE = (
+    "part/",
+    "judge/",
+    "assistant/repair_",
+    "pairs/repaired",
+    "pairs/peer_",
+    "process/",
+    "sinks/",
+    "gpu_memory/",
+)
+"""Metrics of parts that need a server, a tracker, a GPU, further models or own classes; their own tests read them."""
 
 
 def ends(problem, completion) -> float:
@@ -128,6 +138,12 @@ def test_every_metric_of_a_run_is_on_the_page(written):
 def test_nothing_is_on_the_page_that_no_run_writes(written):
     names = [name for name in explained() if not name.startswith(ELSEWHERE)]
     assert [name for name in names if not any(pattern(name).fullmatch(one) for one in written)] == []
+
+
+def test_a_runs_configuration_is_checked_against_the_names_on_the_page():
+    composed = {"step", "<area>/<metric>_after", "part/<area>/<metric>", "reward_model_<name>/<metric>"}
+    on_the_page = explained().keys() - composed - {"test/<name>/<metric>"}
+    assert set(metric_names(["<name>"], [], [])) == on_the_page
 
 
 def test_every_row_gives_meaning_unit_and_origin():

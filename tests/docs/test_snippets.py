@@ -20,13 +20,13 @@ import typer
 from typer.main import get_command
 
 from cooper_lab.benchmarks.bench import ScoringConfig
-from cooper_rl.cli.console import record_from
+from cooper_rl.cli.console import in_full, names_and_settings, record_from
 from cooper_rl.cli.main import commands
 from cooper_rl.config.base import merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
-from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.evaluation.config import EvalConfig
 from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig
@@ -45,8 +45,8 @@ MINIMAL: dict[str, Any] = {
     "evaluation": {"every": 20},
 }
 """A minimal run, completed by the section that a page shows."""
-SETTINGS_OF = {"eval": ProblemsConfig, "verifyrm train": VerifyRMConfig, "verifyrm bench": ScoringConfig}
-"""The record that a command's option --setting sets."""
+SETTINGS_OF = {"eval": EvalConfig, "verifyrm train": VerifyRMConfig, "verifyrm bench": ScoringConfig}
+"""The record of the settings among a command's arguments."""
 CHEAP = {"config", "verify", "runs", "report"}
 """Commands that run; of all others the words and the settings are read. An arena with a file is planned, not run."""
 NAMES = {"kind", "function", "gold", "rule"}
@@ -225,8 +225,9 @@ def _check_cooper(arguments: list[str]) -> None:
     if given.get("judge"):
         check_settings(JudgeFile, read_settings(ROOT / given["judge"]))
     if name in SETTINGS_OF:
-        needed = {"source": "problems.jsonl"} if name == "eval" else {"model": "models/my-policy"}
-        record_from(SETTINGS_OF[name], needed, given["setting"] or [])
+        needed = {"problems": {"source": "p.jsonl"}} if name == "eval" else {"model": "models/my-policy"}
+        _, settings = names_and_settings(given["given" if name == "eval" else "data"])
+        record_from(SETTINGS_OF[name], needed, [*map(in_full, settings)])
 
 
 def _check_make(arguments: list[str]) -> None:

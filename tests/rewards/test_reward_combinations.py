@@ -121,7 +121,7 @@ def test_user_functions_are_weighted_and_recorded_by_name(user_module, make_grou
     total = WeightedSum([FunctionReward(f"{user_module}:constant"), FunctionReward(f"{user_module}:length")], [1, -1])
     scores = total.score(of(groups))
     assert scores.rewards.rows() == [[1 - 2, 1 - 4]]
-    assert scores.parts["length"].rows() == [[2, 4]]
+    assert scores.parts["function/length"].rows() == [[2, 4]]
     assert scores.metrics == {"function/constant": 1, "function/length": 3}
 
 

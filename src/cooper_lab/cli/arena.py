@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cooper_rl import console, progress, say_how_to_open
+from cooper_rl import OldSetting, console, progress, say_how_to_open
 
 if TYPE_CHECKING:
     from cooper_lab.arena.cells import Plan
 
 
 def arena(
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings of every run: key=value.")] = None,
     output_dir: Annotated[
         Path,
         typer.Option(
@@ -39,9 +40,7 @@ def arena(
     steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 40,
     designs: Annotated[Path | None, typer.Option(help="YAML file with designs of your own.")] = None,
     holes: Annotated[Path | None, typer.Option(help="YAML file with holes of your own.")] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option(help="key=value on top of every run's settings; repeat for several.")
-    ] = None,
+    setting: OldSetting = None,
     cache: Annotated[
         Path | None, typer.Option(help="Where planted models are kept; by default in the user's cache folder.")
     ] = None,
@@ -67,7 +66,7 @@ def arena(
         range(seeds),
         output_dir,
         cache or default_cache(),
-        with_overrides({"steps": steps}, setting or []),
+        with_overrides({"steps": steps}, [*(setting or []), *(overrides or [])]),
         range(plantings),
         choose(SILENCES, silence, "silence") if silence else None,
     )

@@ -6,15 +6,28 @@ from typing import Annotated
 import typer
 
 from cooper_lab.cli.reward_models import measure_benchmark
-from cooper_rl import InputError, RuleOption, console, counter, named_models, record_from, rule_from, say
+from cooper_rl import (
+    InputError,
+    OldSetting,
+    RuleOption,
+    console,
+    counter,
+    named_models,
+    names_and_settings,
+    record_from,
+    rule_from,
+    say,
+)
 
 
 def bench_methods(
     data: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
+            metavar="DATA... [KEY=VALUE]...",
             help="Files in the format of VerifyBench, rows as for `train`, or a name on the hub: "
-            "ZJU-REAL/VerifyBench, ZJU-REAL/VerifyBench-Hard."
+            "ZJU-REAL/VerifyBench, ZJU-REAL/VerifyBench-Hard; and settings of the reward models: see `cooper config "
+            "--for verifyrm-bench`.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the page, the table and the single opinions.")],
@@ -26,7 +39,7 @@ def bench_methods(
     judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local.")] = None,
     combine: Annotated[list[str] | None, typer.Option(help="A combination, such as 'rule or rm'.")] = None,
     attacks: Annotated[int, typer.Option(help="Number of problems on which every attack is tried.", min=0)] = 100,
-    setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
+    setting: OldSetting = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     benchmark: Annotated[
@@ -34,10 +47,12 @@ def bench_methods(
     ] = None,
 ) -> None:
     """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
+    names, settings = names_and_settings(data)
+    paths, settings = [Path(name) for name in names], [*(setting or []), *settings]
     if benchmark is not None:
         if judge is not None or combine:
             raise InputError("--benchmark measures scores; leave out --judge and --combine")
-        measure_benchmark(benchmark, data, out, reward_model or [], setting or [], threads)
+        measure_benchmark(benchmark, paths, out, reward_model or [], settings, threads)
         return
     from rich.markdown import Markdown
 
@@ -46,11 +61,11 @@ def bench_methods(
     from cooper_lab.benchmarks.verifybench import beside_published, file_of
     from cooper_rl import ScoringConfig, read_judge, set_threads
 
-    rows = [row for path in data for row in read_bench(file_of(path))]
+    rows = [row for path in paths for row in read_bench(file_of(path))]
     set_threads(threads)
     methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
     for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
-        methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
+        methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, settings))
     kinds = {name: "rule" if name == "rule" else "reward_model" for name in methods}
     if judge is not None:
         methods["judge"], kinds["judge"] = JudgeMethod(read_judge(judge)), "judge"
@@ -62,7 +77,7 @@ def bench_methods(
     finally:
         for method in methods.values():
             method.close()
-    published = beside_published(data, result, kinds)
+    published = beside_published(paths, result, kinds)
     write_bench(result, out, published)
     console.print(Markdown(markdown(result, published)))
     say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")

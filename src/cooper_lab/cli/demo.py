@@ -11,31 +11,34 @@ from cooper_rl import console, progress, say_how_to_open
 
 
 def demo(
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings of the four runs: key=value.")] = None,
     output_dir: Annotated[
         Path,
         typer.Option(
             "--out", "--output-dir", help="Folder for the four runs and the report; earlier runs in it are deleted."
         ),
     ] = Path("runs/demo"),
-    seed: int = 0,
-    steps: Annotated[int | None, typer.Option(help="Steps per run.")] = None,
+    seed: Annotated[int, typer.Option(help="seed=")] = 0,
+    steps: Annotated[int | None, typer.Option(help="steps=: of each run.")] = None,
     rebuild: Annotated[Path | None, typer.Option(help="Only rebuild the warm-up models, into this folder.")] = None,
 ) -> None:
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
     from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
     from cooper_lab.arithmetic.picture import LABELS, draw
-    from cooper_rl import BUSY_RUNS, FolderLock
+    from cooper_rl import BUSY_RUNS, FolderLock, build_config, with_overrides
 
     if rebuild is not None:
         _rebuild(rebuild, seed)
         return
-    overrides = {} if steps is None else {"steps": steps}
-    total = arm_settings("rule", output_dir, seed, overrides)["steps"] * len(ARMS)
+    changes = with_overrides({} if steps is None else {"steps": steps}, overrides or [])
+    seed = changes.pop("seed", seed)
+    settings = [build_config(arm_settings(arm, output_dir, seed, changes)) for arm in ARMS]
+    total = sum(one.steps for one in settings)
     with FolderLock(output_dir, BUSY_RUNS):
         for arm in ARMS:
             shutil.rmtree(output_dir / arm, ignore_errors=True)
         with progress("demo", total) as advance:
-            seconds = run_arms(list(ARMS), output_dir, seed, overrides, advance)
+            seconds = run_arms(list(ARMS), output_dir, seed, changes, advance)
         summary = summarise(output_dir, seconds, seed)
         report = draw(output_dir)
 

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl import InputError, console, named_models, progress, record_from
+from cooper_rl import InputError, OldSetting, console, named_models, names_and_settings, progress, record_from
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer
@@ -51,9 +51,15 @@ def measure_benchmark(
 
 
 def reward_distance(
-    data: Annotated[list[Path], typer.Argument(help="Labelled completions, several for each question.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA... [KEY=VALUE]...",
+            help="Labelled completions, several for each question; and settings of the reward models.",
+        ),
+    ],
     reward_model: Annotated[list[str], typer.Option(help="A reward model folder, or NAME=FOLDER.")],
-    setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
+    setting: OldSetting = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write the distances to this JSON file.")] = None,
 ) -> None:
@@ -63,10 +69,11 @@ def reward_distance(
     """
     from cooper_rl import read_labelled
 
-    rows = [row for path in data for row in read_labelled(path)]
+    paths, settings = names_and_settings(data)
+    rows = [row for path in paths for row in read_labelled(path)]
     questions = [row.question for row in rows]
     if len(set(questions)) == len(questions):
-        raise InputError(f"{data[0]}: no question has two completions, so there is nothing to compare")
+        raise InputError(f"{', '.join(paths)}: no question has two completions, so there is nothing to compare")
     folders = named_models(reward_model, taken=[LABEL])
 
     import numpy as np
@@ -75,7 +82,7 @@ def reward_distance(
 
     rewards = {LABEL: np.array([row.label for row in rows])}
     for name, folder in folders.items():
-        rewards[name] = np.array(_scorer(folder, setting or [], threads).logits(rows))
+        rewards[name] = np.array(_scorer(folder, [*(setting or []), *settings], threads).logits(rows))
     groups = np.array(questions, dtype=object)
     found = {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
     table = Table("distance", *found)

@@ -39,7 +39,7 @@ class Command(StrEnum):
 RECORDS = {
     Command.train: "cooper_rl.run_config:RunConfig",
     Command.serve: "cooper_rl.service.config:ServeConfig",
-    Command.eval: "cooper_rl.data.config:ProblemsConfig",
+    Command.eval: "cooper_rl.evaluation.config:EvalConfig",
     Command.verifyrm_train: "cooper_rl.verifyrm.config:VerifyRMConfig",
     Command.verifyrm_collect: "cooper_rl.verifyrm.config:CollectConfig",
     Command.verifyrm_label: "cooper_rl.verifyrm.config:JudgeFile",

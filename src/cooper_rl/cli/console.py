@@ -1,8 +1,10 @@
 """What commands share: the terminal on standard error, which leaves standard output to results, and options."""
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from cooper_rl.config.base import mapping_of, merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_checking import Record, Settings, check_settings, with_overrides
 from cooper_rl.engines.progress import Listener, listening
@@ -28,6 +31,8 @@ RULE_HELP = (
     "'{kind: numeric, relative: 0.01}'."
 )
 RuleOption = Annotated[str, typer.Option(help=RULE_HELP)]
+OldSetting = Annotated[list[str] | None, typer.Option("--setting", hidden=True)]
+"""The option in which settings were given before they could stand among the arguments."""
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
 
 VERBATIM: dict[str, Any] = {"markup": False, "emoji": False}
@@ -116,14 +121,33 @@ def counter(label: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: advance(done, total=total)
 
 
+def names_and_settings(given: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """The arguments that name something, and those that are settings, key=value. A file that exists is a name."""
+    settings = [one for one in given or () if re.match(r"[a-z_][\w.-]*=", one) and not Path(one).exists()]
+    return [one for one in given or () if one not in settings], settings
+
+
+SHORT = {"problems": "source", "rule": "kind", "engine": "kind"}
+"""What a section stands for if it is given one word: `problems=FILE` means `problems.source=FILE`."""
+
+
+def in_full(setting: str) -> str:
+    """A setting key=value with the whole key."""
+    key, _, value = setting.partition("=")
+    return f"{key}.{SHORT[key]}={value}" if key in SHORT and not value.lstrip().startswith("{") else setting
+
+
 def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
     """A record made from `values` (None means unset) and `settings` ("key=value"). Raises InputError if they misfit."""
     given = {key: value for key, value in values.items() if value is not None}
-    return check_settings(record, Settings(with_overrides(given, settings), "--setting"))
+    return check_settings(record, Settings(with_overrides(given, settings), "command line", overrides=settings))
 
 
-def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfig":
-    """The rule that `--rule` names or describes, or InputError. `workers` and `timeout_s` are defaults for `maths`."""
+def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0, settings: Sequence[str] = ()) -> "RuleConfig":
+    """The rule that `--rule` names or describes, with `settings` such as "rule.relative=0.01" over it, or InputError.
+
+    `workers` and `timeout_s` are defaults for `maths`.
+    """
     from cooper_rl.rules.rule import OneRule
 
     try:
@@ -131,9 +155,12 @@ def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfi
     except ValueError as error:
         raise InputError(f"--rule {text!r}: {error}") from error
     values = values if isinstance(values, dict) else {"kind": text.strip()}
+    settings = [in_full(one) for one in settings]
+    asked = with_overrides({}, settings)
+    values = merge(values, mapping_of(asked.pop("rule", None)))
     if values.get("kind", "maths") == "maths":
         values = {"workers": workers, "timeout_s": timeout_s, **values}
-    return check_settings(OneRule, Settings({"rule": values}, "--rule")).rule
+    return check_settings(OneRule, Settings({"rule": values, **asked}, "--rule", overrides=settings)).rule
 
 
 def named_models(given: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:

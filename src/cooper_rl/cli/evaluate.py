@@ -1,6 +1,7 @@
 """`cooper eval`: accuracy of a model on a set of problems, alone or beside another model's."""
 
 import json
+from collections.abc import Collection
 from dataclasses import asdict
 from math import isnan
 from pathlib import Path
@@ -8,99 +9,120 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cooper_rl.cli.console import RULE_HELP, counter, record_from, rule_from, say, show_table, stdout, warn
+from cooper_rl.cli.console import (
+    RULE_HELP,
+    OldSetting,
+    counter,
+    in_full,
+    names_and_settings,
+    record_from,
+    rule_from,
+    say,
+    show_table,
+    stdout,
+    warn,
+)
+from cooper_rl.config.base import mapping_of, merge
 from cooper_rl.config.strict_yaml import parse_yaml
-from cooper_rl.config_checking import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings, with_overrides
+from cooper_rl.data.config import same_form, with_form_of
 from cooper_rl.errors import InputError
+from cooper_rl.evaluation.config import EvalConfig
 from cooper_rl.persist.durable import writing
 
 if TYPE_CHECKING:
     from cooper_rl.evaluation.accuracy import EvaluationResult
     from cooper_rl.run_config import RunConfig
 
-DEFAULTS = {"k": 8, "temperature": 0.7, "top_p": 0.95, "max_tokens": 512, "batch_size": 16, "seed": 0, "rule": None}
-"""What is not set, of a model that lies in no run."""
 VLLM_SHARE = 0.9
 """Of a GPU's memory, for the vLLM engines of an evaluation: nothing else lives there."""
 PROBLEMS_WITH_VLLM = 256
 """Sampled at once: vLLM divides them itself."""
-OR_RUN = "By default the run's, or else"
+SAMPLING = ("k", "temperature", "top_p", "max_tokens", "batch_size", "seed", "threads", "rule")
 
 
 def evaluate_model(
-    model: Annotated[str | None, typer.Argument(help="A Hugging Face folder or name.")] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL] [KEY=VALUE]...",
+            help="A Hugging Face folder or name, and settings: see `cooper config --for eval`.",
+        ),
+    ] = None,
     run: Annotated[Path | None, typer.Option(help="A run: its policy is evaluated, and its start beside it.")] = None,
     step: Annotated[
         str | None, typer.Option(help="With --run: a checkpoint's step, or `best`. Newest by default.")
     ] = None,
     against: Annotated[str | None, typer.Option(help="Another model: the difference on the same problems.")] = None,
     problems: Annotated[
-        str | None,
-        typer.Option(help="A JSONL, Parquet, CSV or TSV file, a dataset name, or `arithmetic`. By default the run's."),
+        str | None, typer.Option(help="problems.source=: a file, a dataset name, or `arithmetic`.")
     ] = None,
-    format: Annotated[str | None, typer.Option(help="Ready-made mapping, such as gsm8k.")] = None,
-    setting: Annotated[list[str] | None, typer.Option(help="Further problem settings: key=value.")] = None,
-    rule: Annotated[str | None, typer.Option(help=f"{RULE_HELP} {OR_RUN} maths.")] = None,
-    k: Annotated[int | None, typer.Option(help=f"Samples per problem. {OR_RUN} 8.")] = None,
-    temperature: Annotated[float | None, typer.Option(help=f"{OR_RUN} 0.7.")] = None,
-    top_p: Annotated[float | None, typer.Option(help=f"{OR_RUN} 0.95.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help=f"{OR_RUN} 512.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first problems.")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help=f"Problems sampled at once. {OR_RUN} 16 ({PROBLEMS_WITH_VLLM} with vLLM).")
-    ] = None,
+    format: Annotated[str | None, typer.Option(help="problems.format=: a ready-made mapping, such as gsm8k.")] = None,
+    setting: OldSetting = None,
+    rule: Annotated[str | None, typer.Option(help=f"rule=: {RULE_HELP}")] = None,
+    k: Annotated[int | None, typer.Option(help="k=: samples per problem.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="temperature=")] = None,
+    top_p: Annotated[float | None, typer.Option(help="top_p=")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="max_tokens=")] = None,
+    limit: Annotated[int | None, typer.Option(help="problems.limit=: only the first problems.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="batch_size=: problems sampled at once.")] = None,
     engine: Annotated[
-        str, typer.Option(help="local, vllm, or settings such as '{kind: vllm, tensor_parallel: 2}'.")
+        str, typer.Option(help="engine=: local, vllm, or settings such as '{kind: vllm, tensor_parallel: 2}'.")
     ] = "local",
-    seed: Annotated[int | None, typer.Option(help=f"{OR_RUN} 0.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
+    seed: Annotated[int | None, typer.Option(help="seed=")] = None,
+    threads: Annotated[int | None, typer.Option(help="threads=: CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
 ) -> None:
     """Print avg@k, maj@k and pass@k with 95 % Wilson intervals, according to the rule and, where it is known, to gold.
 
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
-    its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
+    its test problems, prompt, rule, sampling and lengths. A setting that differs wins, with a warning. Other problems
+    (problems=FILE) are read, asked and judged like the run's, where their settings do not say otherwise.
     """
-    from cooper_rl.data.config import ProblemsConfig
     from cooper_rl.engines.config import SamplingParams
     from cooper_rl.observe.terminal import describe_prompt
     from cooper_rl.run_config import load_config
 
-    if (model is None) == (run is None):
+    names, settings = names_and_settings(given)
+    if len(names) + (run is not None) != 1:
         raise InputError("name a model's folder or --run, and not both")
     if step is not None and run is None:
         raise InputError("--step is a checkpoint's of --run; name the run")
-    folder = run or _run_of(str(model))
+    model = names[0] if names else ""
+    folder = run or _run_of(model)
     of_run = None if folder is None else load_config(folder / "config.yaml")
     if run is not None and of_run is not None:
         model, against = str(_checkpoint_policy(run, of_run, step)), against or of_run.policy.model
-    if problems is None and of_run is None:
-        raise InputError("--problems: name the problems; only a run's own policy has some by default")
 
-    given = {"k": k, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "batch_size": batch_size}
-    given |= {"seed": seed, "threads": threads, "rule": rule_from(rule) if rule else None}
-    drawn_by = engine_from(engine, models=1 if against is None else 2)
-    usual: dict[str, Any] = _settings_of(of_run) if of_run else DEFAULTS
-    if drawn_by.kind == "vllm" and batch_size is None:
+    settings = [*(f"problems.{one}" for one in setting or []), *map(in_full, settings)]
+    asked = with_overrides({}, settings)
+    data_options = {"source": problems, "format": format, "limit": limit}
+    options = {"k": k, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "batch_size": batch_size}
+    options |= {"seed": seed, "threads": threads, "rule": rule_from(rule) if rule else None}
+    options = {name: value for name, value in options.items() if value is not None}
+    drawn_by = engine_from(asked.pop("engine", engine), models=1 if against is None else 2)
+    usual: dict[str, Any] = _settings_of(of_run) if of_run else {}
+    if drawn_by.kind == "vllm":
         usual = usual | {"batch_size": PROBLEMS_WITH_VLLM}
-    chosen = usual | {name: value for name, value in given.items() if value is not None}
-    own = (of_run.test_problems or of_run.problems).model_dump(mode="json") if of_run else {}
-    source = {"source": problems, "prompt": own.get("prompt")} if problems else own
-    options = {"format": format, "limit": limit}
-    source |= {name: value for name, value in options.items() if value is not None}
-    data = record_from(ProblemsConfig, source, setting or [])
-    base = of_run.rollout.model_dump(include=set(SamplingParams.model_fields)) if of_run else {}
-    params = record_from(SamplingParams, base | {name: chosen[name] for name in ("temperature", "top_p", "max_tokens")})
+    base = (of_run.test_problems or of_run.problems).model_dump(mode="json") if of_run else {}
+    own = {name: value for name, value in data_options.items() if value is not None} | mapping_of(asked.get("problems"))
+    if "source" not in own and of_run is None:
+        raise InputError("problems: name the problems, problems=FILE; only a run's own policy has some by default")
+    source = with_form_of(base, own)[0] if "source" in own else merge(base, own)
+    values = merge({**usual, **options}, asked) | {"problems": source}
+    chosen = check_settings(EvalConfig, Settings(values, "command line", overrides=settings))
+    data = chosen.problems
+    sampling = of_run.rollout.model_dump(include=set(SamplingParams.model_fields)) if of_run else {}
+    sampling |= {name: getattr(chosen, name) for name in ("temperature", "top_p", "max_tokens")}
+    params = record_from(SamplingParams, sampling)
     if of_run:
+        before = check_settings(EvalConfig, Settings(usual | {"problems": base}, str(folder)))
         say(f"settings of the run {folder}")
-        for name, value in given.items():
-            if value is not None and value != usual[name]:
-                option = name.replace("_", "-")
-                warn(f"--{option} {_shown(value)} differs from the run's {_shown(usual[name])}")
+        if "source" in own and (alike := same_form(before.problems, data)[0]):
+            say(f"{data.source}: {', '.join(alike)} as in the run")
+        _warn_of_differences(before, chosen, options)
         if of_run.rollout.environment:
             warn("the run has an environment, but this evaluation draws a single turn without tools")
-        if data.prompt.model_dump(mode="json") != own["prompt"]:
-            warn(f"--setting: the prompt differs from the run's {own['prompt']}")
 
     def measure(name: str, shown: bool) -> "dict[str, EvaluationResult]":
         from cooper_rl.evaluation.folder import FolderEvaluator  # torch loads only once the settings fit
@@ -111,16 +133,16 @@ def evaluate_model(
             else {}
         )
         show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shown else None
-        sampled = data, params, chosen["k"], chosen["batch_size"], chosen["seed"]
-        by = drawn_by, chosen["rule"]
+        sampled = data, params, chosen.k, chosen.batch_size, chosen.seed
+        by = drawn_by, chosen.rule
         with (
             counter("evaluating") as advance,
-            FolderEvaluator(name, *by, threads=chosen.get("threads"), **of_the_run) as evaluator,
+            FolderEvaluator(name, *by, threads=chosen.threads, **of_the_run) as evaluator,
         ):
             return evaluator.evaluate(*sampled, advance, show)
 
-    results = measure(str(model), shown=True)
-    _print_results(results, chosen["k"], chosen["max_tokens"])
+    results = measure(model, shown=True)
+    _print_results(results, chosen.k, chosen.max_tokens)
     if against is not None:
         _print_difference(against, measure(against, shown=False), results)
     if out is not None:
@@ -134,18 +156,29 @@ def evaluate_model(
         say(f"completions: {out}")
 
 
-def engine_from(text: str, models: int = 1) -> Any:
-    """The engine that `--engine` names or describes. Raises InputError, also for one that only trains.
+def _warn_of_differences(before: EvalConfig, chosen: EvalConfig, options: Collection[str]) -> None:
+    """Name every setting that is not the run's, as it was given: among the `options`, or as key=value."""
+    for name in SAMPLING:
+        if (now := getattr(chosen, name)) != (then := getattr(before, name)):
+            given = f"--{name.replace('_', '-')} " if name in options else f"{name}="
+            warn(f"{given}{_shown(now)} differs from the run's {_shown(then)}")
+    if chosen.problems.prompt != before.problems.prompt:
+        warn(f"the prompt differs from the run's {before.problems.prompt.model_dump(mode='json')}")
+
+
+def engine_from(given: str | dict[str, Any], models: int = 1) -> Any:
+    """The engine that `--engine` names or describes, or that has these settings. Raises InputError, also for one that
+    only trains.
 
     So many `models` get an engine each, one after the other; vLLM holds its memory until the process ends.
     """
     from cooper_rl.evaluation.config import EvaluationEngine
 
     try:
-        values, _ = parse_yaml(text)
+        values = given if isinstance(given, dict) else parse_yaml(given)[0]
     except ValueError as error:
-        raise InputError(f"--engine {text!r}: {error}") from error
-    values = values if isinstance(values, dict) else {"kind": text.strip()}
+        raise InputError(f"--engine {given!r}: {error}") from error
+    values = values if isinstance(values, dict) else {"kind": str(given).strip()}
     if values.get("kind") == "vllm":
         values = {"gpu_memory_utilization": VLLM_SHARE / models} | values
     engine: Any = check_settings(EvaluationEngine, Settings({"engine": values}, "--engine")).engine
@@ -171,7 +204,7 @@ def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: i
     if 2 * cut_off > total:
         warn(
             "most completions were cut off at the token limit, so few of them can be right; "
-            "raise --max-tokens, or check that the model ends its answers"
+            "raise max_tokens, or check that the model ends its answers"
         )
 
 
@@ -217,7 +250,7 @@ def _checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path
 def _settings_of(config: "RunConfig") -> dict[str, Any]:
     evaluation = config.evaluation.model_dump(include={"k", "temperature", "top_p", "batch_size"})
     others = {"max_tokens": config.rollout.max_tokens, "seed": config.seed, "threads": config.threads}
-    return evaluation | others | {"rule": config.rule}
+    return evaluation | others | config.model_dump(mode="json", include={"rule"})
 
 
 def _shown(value: Any) -> str:

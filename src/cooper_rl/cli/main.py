@@ -48,6 +48,8 @@ def train(
     if trainer.stopped_by is not None:
         say(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
         sys.exit(3)
+    if trainer.ended_by is not None and not trainer.interrupted:
+        say(f"ended after step {trainer.completed_steps} by the callback {trainer.ended_by}; --resume would go on")
     if trainer.interrupted:
         say(f"stopped after step {trainer.completed_steps}; continue with --resume")
         sys.exit(130)
@@ -111,12 +113,15 @@ def verify(
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     timeout: Annotated[float, typer.Option(help="Most seconds for one answer.", min=0.01)] = 5.0,
     rule: RuleOption = "maths",
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Settings of the rule: rule=numeric rule.relative=0.01.")
+    ] = None,
 ) -> None:
     """Check final answers against reference answers with a rule. --workers and --timeout apply to the rule `maths`."""
     from cooper_rl.rules.rule import Verdict
     from cooper_rl.rules.verdict_file import verify_file
 
-    by = rule_from(rule, workers, timeout)
+    by = rule_from(rule, workers, timeout, overrides or [])
     with counter("verify") as advance:
         counts = verify_file(data, out, workers, advance, by)
     show_table(["verdict", "rows"], [(verdict, str(counts.verdicts[verdict])) for verdict in get_args(Verdict)])

@@ -6,8 +6,20 @@ from typing import Annotated, get_args
 
 import typer
 
-from cooper_rl.cli.console import Overrides, RuleOption, counter, progress, record_from, rule_from, say, show_table
+from cooper_rl.cli.console import (
+    OldSetting,
+    Overrides,
+    RuleOption,
+    counter,
+    names_and_settings,
+    progress,
+    record_from,
+    rule_from,
+    say,
+    show_table,
+)
 from cooper_rl.config.user_functions import added
+from cooper_rl.errors import InputError
 
 WATCH = [
     *(("loss", "loss"), ("held_out_loss", "held-out loss")),
@@ -48,6 +60,9 @@ def label(
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     rule: RuleOption = "maths",
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Settings that override the judge's file: judge.max_tokens=32.")
+    ] = None,
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
     from cooper_rl.rules.rule import Verdict
@@ -56,7 +71,7 @@ def label(
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
 
     with counter("label") as advance:
-        config, by = read_judge(judge), rule_from(rule, workers)
+        config, by = read_judge(judge, overrides or []), rule_from(rule, workers)
         labelled = label_completions(data, config, out, by, threads, advance)
     opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
     tables = confusion(labelled)
@@ -74,23 +89,30 @@ def label(
 @verifyrm.command("train")
 def train_reward_model(
     data: Annotated[
-        list[Path],
-        typer.Argument(help="JSONL, Parquet, CSV or TSV files with question, reference_answer, completion, label."),
+        list[str],
+        typer.Argument(
+            metavar="DATA... [KEY=VALUE]...",
+            help="JSONL, Parquet, CSV or TSV files with question, reference_answer, completion, label; and settings: "
+            "see `cooper config --for verifyrm-train`.",
+        ),
     ],
-    model: Annotated[str, typer.Option(help="The base: a Hugging Face folder or name, causal or reward model.")],
     out: Annotated[Path, typer.Option(help="Folder for the reward model. It must not exist yet.")],
-    setting: Annotated[
-        list[str] | None, typer.Option(help="Training settings, key=value: see `cooper config --for verifyrm-train`.")
+    model: Annotated[
+        str | None, typer.Option(help="model=: the base, a Hugging Face folder or name, causal or reward model.")
     ] = None,
+    setting: OldSetting = None,
 ) -> None:
     """Train a VerifyRM and keep the weights with the lowest held-out loss."""
     from cooper_rl.data.labelled import read_labelled
     from cooper_rl.engines.model_folder import check_model_folder
     from cooper_rl.verifyrm.config import VerifyRMConfig
 
-    config = record_from(VerifyRMConfig, {"model": model}, setting or [])
-    rows = [row for path in data for row in read_labelled(path)]
-    check_model_folder(model)  # after the rows, because it may have to ask the hub
+    names, settings = names_and_settings(data)
+    config = record_from(VerifyRMConfig, {"model": model}, [*(setting or []), *settings])
+    if not names:
+        raise InputError("name a file of labelled completions before the settings")
+    rows = [row for path in names for row in read_labelled(path)]
+    check_model_folder(config.model)  # after the rows, because it may have to ask the hub
 
     from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # torch loads only now
 

@@ -1,7 +1,7 @@
 """What configurations are made of: records whose fields carry their own documentation, and parts selected by `kind`."""
 
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
@@ -46,6 +46,11 @@ class Config(BaseModel):
 def mapping_of(part: Any) -> dict[str, Any]:
     """The settings of a part, be it written as a mapping or made in Python; none of anything else."""
     return part if isinstance(part, dict) else vars(part) if isinstance(part, Config) else {}
+
+
+def given_settings(part: Any) -> dict[str, Any] | None:
+    """The settings that somebody has set in a part, be it written as a mapping or made in Python; None of others."""
+    return part if isinstance(part, dict) else part.model_dump(exclude_unset=True) if isinstance(part, Config) else None
 
 
 def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -275,6 +280,25 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
             return record
     kinds = kinds_of(field)
     return kinds.record(kind) if kinds is not None and isinstance(kind, str) and ":" in kind else None
+
+
+def records_within(value: Any) -> Iterator[Config]:
+    """Every record inside a value, and the value itself if it is one."""
+    inner: Iterable[Any] = ()
+    if isinstance(value, Config):
+        yield value
+        inner = (getattr(value, name) for name in type(value).model_fields)
+    elif isinstance(value, Mapping):
+        inner = value.values()
+    elif isinstance(value, list | tuple):
+        inner = value
+    for one in inner:
+        yield from records_within(one)
+
+
+def is_outside(part: object) -> bool:
+    """Whether a part is of a class from outside Cooper, so that the names it gives are its author's."""
+    return type(part).__module__.partition(".")[0] not in ("cooper_rl", "cooper_lab")
 
 
 def is_mapping(field: FieldInfo) -> bool:

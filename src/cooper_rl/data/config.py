@@ -1,12 +1,13 @@
 """Settings of problems: their source, the meaning of its fields, and the prompt."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config
+from cooper_rl.config.base import Config, mapping_of
 from cooper_rl.config.user_functions import added
 
 Format = Literal["gsm8k", "svamp", "asdiv", "mawps", "math", "math500", "olympiadbench", "math_odyssey", "deepmath"]
@@ -101,7 +102,7 @@ class ProblemsConfig(Config):
     @property
     def kind(self) -> Literal["file", "made", "hub"]:
         """The kind of reader for `source`; `made` is `reasoning_gym`, or a world that an installed package adds."""
-        if self.source == "reasoning_gym" or self.source in added("problems"):
+        if _is_made(self.source):
             return "made"
         known = Path(self.source).suffix.lower() in FILE_SUFFIXES
         return "file" if known or os.path.isfile(os.path.expanduser(self.source)) else "hub"
@@ -127,6 +128,58 @@ class ProblemsConfig(Config):
         if isinstance(self.max_bad_rows, float) and self.max_bad_rows > 1:
             raise ValueError("max_bad_rows as a fraction must lie between 0 and 1; write a count as an integer")
         return self
+
+
+FIELDS = ("messages", "question", "answer", "solution", "id")
+FORM = ("format", *FIELDS, "rule", "rule_field", "unverified", "gold")
+"""What describes the form of the data and how answers are judged, besides the prompt."""
+
+
+def with_form_of(base: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """The settings `own` of a further set of problems, with what the set `base` says of the data's form and the prompt
+    where `own` does not say it, and the paths of what was taken.
+
+    What selects the problems (source, split, limit, seeds, …) is never taken, nor what excludes something that `own`
+    says: a `format` excludes field names, and `messages` exclude a question and a template.
+    """
+    asked = mapping_of(own.get("prompt"))
+    taken = {name: base[name] for name in FORM if base.get(name) is not None and name not in own}
+    prompt = {name: value for name, value in mapping_of(base.get("prompt")).items() if name not in asked}
+    excluded: set[str] = set()
+    if _is_made(own.get("source")):
+        excluded |= {"format", "rule_field", *FIELDS}
+    if own.get("format") is not None:
+        excluded |= {*FIELDS}
+    elif any(own.get(name) is not None for name in FIELDS):
+        excluded |= {"format"}
+    if own.get("question") is not None or "template" in asked:
+        excluded |= {"messages"}
+    if own.get("messages") is not None:
+        excluded |= {"question"}
+        prompt.pop("template", None)
+    taken = {name: value for name, value in taken.items() if name not in excluded}
+    merged = {**own, **taken}
+    if prompt:
+        merged["prompt"] = {**prompt, **asked}
+    return merged, [*((name,) for name in taken), *(("prompt", name) for name in prompt)]
+
+
+def same_form(base: "ProblemsConfig", own: "ProblemsConfig") -> tuple[list[str], list[str]]:
+    """What the user has set of the form of `own`: the names of what is as in `base`, and of what is not."""
+    values = [
+        {
+            **{name: getattr(one, name) for name in FORM},
+            **{f"prompt.{name}": getattr(one.prompt, name) for name in PromptConfig.model_fields},
+        }
+        for one in (ProblemsConfig(source=own.source, tasks=own.tasks), base, own)
+    ]
+    usual, there, here = values
+    same = [name for name in here if here[name] != usual[name] and here[name] == there[name]]
+    return same, [name for name in here if here[name] != there[name]]
+
+
+def _is_made(source: Any) -> bool:
+    return source == "reasoning_gym" or source in added("problems")
 
 
 class CurriculumConfig(Config):

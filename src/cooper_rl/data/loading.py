@@ -41,17 +41,20 @@ class LoadedProblems:
         )
 
 
-def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems:
+def load_problems(
+    config: ProblemsConfig, fault: Fault | None, section: str = "problems", held_out: bool = False
+) -> LoadedProblems:
     """Read and map the rows, drop duplicates, shuffle, apply `skip` and `limit`, and verify the reference answers.
 
     `fault` is None if the reward does not depend on the reference answers: they are not checked, and a missing one is
     an empty text. A duplicate whose answer does not verify against the first answer is a bad row. A fraction in
     `max_bad_rows` limits the sum of two shares: rows that were bad in reading, and problems that do not verify. With
-    `unverified: silent` the latter are no bad rows: they name the rule `silent`.
+    `unverified: silent` the latter are no bad rows: they name the rule `silent`. Messages name the `section` of the
+    configuration. `held_out` problems may lack the field with the solution.
 
     Raises InputError for an invalid source or row, too many bad rows and no usable problem; see also `read_file`.
     """
-    loaded = read_problems(config, answers_required=fault is not None)
+    loaded = read_problems(config, fault is not None, section, held_out)
     without = sum(not problem.answer for problem in loaded.problems)
     if without:
         logger.info("%d of %d problems have no reference answer", without, len(loaded.problems))
@@ -74,19 +77,19 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems
             unverified = [f"{location(p)}: answer {p.answer!r} {why}" for p, why in checked if why is not None]
             loaded.problems = [problem for problem, why in checked if why is None]
     if loaded.rows == 0:
-        raise InputError("the problems are empty: problems.source has no rows")
+        raise InputError(f"the problems are empty: {section}.source has no rows")
     share = len(loaded.bad_rows) / loaded.rows + len(unverified) / max(1, len(given))
     loaded.bad_rows += unverified
     if (share if isinstance(config.max_bad_rows, float) else len(loaded.bad_rows)) > config.max_bad_rows:
         raise InputError(
-            f"{len(loaded.bad_rows)} bad rows of {loaded.rows}, but problems.max_bad_rows allows "
+            f"{len(loaded.bad_rows)} bad rows of {loaded.rows}, but {section}.max_bad_rows allows "
             f"{config.max_bad_rows}:\n{_listing(loaded.bad_rows)}\n"
-            "Correct them, choose other fields, raise problems.max_bad_rows, or, where a reward model can read answers "
-            "that the rule cannot, set problems.unverified: silent."
+            f"Correct them, choose other fields, raise {section}.max_bad_rows, or, where a reward model can read "
+            f"answers that the rule cannot, set {section}.unverified: silent."
         )
     if not loaded.problems:
         raise InputError(
-            f"no problem is left of {loaded.rows} rows; check problems.skip and these bad rows:\n"
+            f"no problem is left of {loaded.rows} rows; check {section}.skip and these bad rows:\n"
             f"{_listing(loaded.bad_rows)}"
         )
     if loaded.bad_rows:
@@ -94,20 +97,22 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems
     return loaded
 
 
-def read_problems(config: ProblemsConfig, answers_required: bool = True) -> LoadedProblems:
+def read_problems(
+    config: ProblemsConfig, answers_required: bool = True, section: str = "problems", held_out: bool = False
+) -> LoadedProblems:
     """Do everything that `load_problems` does, except for verifying the answers."""
     loaded = LoadedProblems()
     wanted = None if config.limit is None else config.skip + config.limit
     questions: dict[str, Problem] = {}  # by question or, of a chat, by all its turns
     ids: set[str] = set()
-    for problem in _problems_of(config, loaded.bad_rows, answers_required):
+    for problem in _problems_of(config, loaded.bad_rows, answers_required, section, held_out):
         # Before shuffling and cutting, so that no question ends up in both a training part and a held-out part.
         asked = json.dumps(problem.messages) if problem.messages else problem.question
         if asked in questions:
             loaded.duplicates.append((problem, questions[asked]))
             continue
         if problem.id in ids:
-            raise InputError(f"{location(problem)}: id {problem.id!r} is used twice; choose another problems.id field")
+            raise InputError(f"{location(problem)}: id {problem.id!r} is used twice; choose another {section}.id field")
         questions[asked] = problem
         ids.add(problem.id)
         loaded.problems.append(problem)
@@ -120,12 +125,17 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
     return loaded
 
 
-def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: bool) -> Iterator[Problem]:
+def _problems_of(
+    config: ProblemsConfig, bad_rows: list[str], answers_required: bool, section: str, held_out: bool
+) -> Iterator[Problem]:
     split = config.split or "train"
     if config.kind == "made":
         count = config.skip + (config.limit or MADE_COUNT)
         if config.tasks is not None:
-            made = reasoning_gym_problems(config.tasks, split, count, config.seed)
+            try:
+                made = reasoning_gym_problems(config.tasks, split, count, config.seed)
+            except InputError as error:
+                raise InputError(f"{section}.{error}") from error
         else:
             made = load_added("problems", config.source)(split, count, config.seed)  # reports unknown splits
         yield from (replace(problem, rule=config.rule) for problem in made)
@@ -140,13 +150,14 @@ def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: 
     if config.kind == "file":
         name, rows = Path(config.source).stem, read_file(Path(config.source).expanduser(), bad)
     else:
-        name, rows = config.source, read_hub(config.source, config.subset, split)
+        name, rows = config.source, read_hub(config.source, config.subset, split, section)
     named = config.question or ("" if config.messages else "question")
     question = tuple(part.strip() for part in named.split("+")) if named else ()
     own = Mapping(question, config.answer or "answer", config.solution, config.id)
     mapping = own if config.format is None else READY_MADE[config.format]
     mapping = replace(mapping, answer_required=answers_required, rule=config.rule, rule_field=config.rule_field)
     mapping = replace(mapping, messages=config.messages, pass_rate=config.pass_rate)
+    mapping = replace(mapping, section=section, solution_required=not held_out)
     for number, row in enumerate(rows, start=1):
         try:
             problem = map_row(row, mapping, fallback_id=f"{name}-{number}")
@@ -160,5 +171,14 @@ def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: 
 
 
 def _listing(bad_rows: Sequence[str]) -> str:
-    more = [f"  … and {len(bad_rows) - LISTED_ROWS} more"] if len(bad_rows) > LISTED_ROWS else []
-    return "\n".join([*(f"  {row}" for row in bad_rows[:LISTED_ROWS]), *more])
+    """The faults of the rows, one a line; what is wrong with several rows is told once, at the first of them."""
+    alike: dict[str, list[str]] = {}
+    for row in bad_rows:
+        place, apart, fault = row.partition(": ")
+        alike.setdefault(fault if apart else row, []).append(place)
+    lines = [
+        f"  {places[0]}: {fault}" + (f" (and {len(places) - 1} more rows, to {places[-1]})" if places[1:] else "")
+        for fault, places in alike.items()
+    ]
+    more = [f"  … and {len(lines) - LISTED_ROWS} more"] if len(lines) > LISTED_ROWS else []
+    return "\n".join([*lines[:LISTED_ROWS], *more])

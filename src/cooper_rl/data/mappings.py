@@ -16,8 +16,8 @@ from cooper_rl.data.strict_json import parse_json
 from cooper_rl.data.text import without_end
 from cooper_rl.errors import InputError, did_you_mean
 
-_DEMAND = "set problems.format, or problems.question and problems.answer"
-_RULE_DEMAND = "choose another problems.rule_field, or write null in rows that leave the rule to the run"
+_DEMAND = "set {0}.format, or {0}.question and {0}.answer"
+_RULE_DEMAND = "choose another {0}.rule_field, or write null in rows that leave the rule to the run"
 
 
 class BadValue(ValueError):
@@ -62,45 +62,52 @@ class Mapping:
     """Field with the chat. Without `question` fields, its last user turn is the question."""
     pass_rate: str | None = None
     """Field with the share of right answers that was measured before."""
+    solution_required: bool = True
+    """If false, a row may lack the field with the solution, as in held-out problems, whose solutions nothing reads."""
+    section: str = "problems"
+    """Where these settings stand in the configuration, for messages."""
 
 
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
-    """Make a problem from a row. `metadata` gets all fields that are not read or omitted, and `location`.
+    """Make a problem from a row. `metadata` gets all fields that are not read or omitted.
 
     Raises InputError for a field that is missing or of the wrong type, and BadValue for one without an answer.
     """
-    messages = _read_messages(row, mapping.messages) if mapping.messages else None
-    parts = [_read(row, name, mapping.read_question) for name in mapping.question]
+    messages = _read_messages(row, mapping.messages, mapping.section) if mapping.messages else None
+    demand = _DEMAND.format(mapping.section)
+    parts = [_read(row, name, mapping.read_question, demand) for name in mapping.question]
     if messages and not parts:
         parts = [next(turn["content"].strip() for turn in reversed(messages) if turn["role"] == "user")]
     question = mapping.question[-1] if mapping.question else mapping.messages
     required, answer = mapping.answer_required, ""
     if required or mapping.answer in row.fields:
         with nullcontext() if required else suppress(InputError, BadValue):
-            answer = _read(row, mapping.answer, mapping.read_answer)
+            answer = _read(row, mapping.answer, mapping.read_answer, demand)
     for name, text in ((question, parts[-1]), (mapping.answer, answer)):
         if not text and (required or name != mapping.answer):
             raise BadValue(f"field {name!r} is empty")
-    solution = _read(row, mapping.solution, mapping.read_solution) if mapping.solution else ""
+    has_solution = mapping.solution and (mapping.solution_required or mapping.solution in row.fields)
+    solution = _read(row, mapping.solution, mapping.read_solution, demand) if mapping.solution and has_solution else ""
     if solution and answer and mapping.box_solution and "\\boxed" not in solution:
         solution = f"{solution}\nThe answer is \\boxed{{{answer}}}."
-    rule = _read(row, mapping.rule_field, text_of, _RULE_DEMAND) if mapping.rule_field else ""
+    rule = _read(row, mapping.rule_field, text_of, _RULE_DEMAND.format(mapping.section)) if mapping.rule_field else ""
     used = {*mapping.question, mapping.solution, mapping.rule_field, *mapping.omit, mapping.messages}
     used |= {mapping.answer if answer else None, mapping.pass_rate}
     metadata = {name: value for name, value in row.fields.items() if name not in used}
     return Problem(
-        id=(_read(row, mapping.id, text_of) if mapping.id else "") or row.name or fallback_id,
+        id=(_read(row, mapping.id, text_of, demand) if mapping.id else "") or row.name or fallback_id,
         question=join_sentences(parts),
         answer=answer,
         solution=solution or None,
-        metadata={**metadata, "location": row.location},
+        metadata=metadata,
         rule=rule or mapping.rule,
         messages=messages,
-        pass_rate=_read_share(row, mapping.pass_rate) if mapping.pass_rate else None,
+        pass_rate=_read_share(row, mapping.pass_rate, mapping.section) if mapping.pass_rate else None,
+        location=row.location,
     )
 
 
-def _read(row: Row, name: str, read: Callable[[Any], str], demand: str = _DEMAND) -> str:
+def _read(row: Row, name: str, read: Callable[[Any], str], demand: str) -> str:
     if name not in row.fields:
         remedy = did_you_mean(name, row.fields, f"the row has {', '.join(map(repr, row.fields))};")
         raise InputError(f"{row.location}: field {name!r} is missing; {remedy} {demand}")
@@ -112,11 +119,11 @@ def _read(row: Row, name: str, read: Callable[[Any], str], demand: str = _DEMAND
         raise BadValue(f"field {name!r} {error}") from error
 
 
-def _read_messages(row: Row, name: str) -> list[dict[str, str]]:
+def _read_messages(row: Row, name: str, section: str) -> list[dict[str, str]]:
     """A chat: turns with `role` and `content`, also as JSON text. It ends with the user, or with the reply's start."""
     if name not in row.fields:
         remedy = did_you_mean(name, row.fields, f"the row has {', '.join(map(repr, row.fields))};")
-        raise InputError(f"{row.location}: field {name!r} is missing; {remedy} set problems.messages")
+        raise InputError(f"{row.location}: field {name!r} is missing; {remedy} set {section}.messages")
     turns = row.fields[name]
     if isinstance(turns, str):
         try:
@@ -136,9 +143,9 @@ def _read_messages(row: Row, name: str) -> list[dict[str, str]]:
     return chat
 
 
-def _read_share(row: Row, name: str) -> float | None:
+def _read_share(row: Row, name: str, section: str) -> float | None:
     """A number in [0, 1], or None for an empty field."""
-    text = _read(row, name, text_of, "set problems.pass_rate")
+    text = _read(row, name, text_of, f"set {section}.pass_rate")
     try:
         share = float(text) if text else None
     except ValueError:

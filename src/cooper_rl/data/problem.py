@@ -24,8 +24,10 @@ class Problem:
     """The name of its set among `more_problems`; empty for `problems`."""
     pass_rate: float | None = None
     """The share of right answers that was measured before the run, in [0, 1]."""
+    location: str | None = None
+    """Where it was read from: a file with its line, or a data set with its row."""
 
 
 def location(problem: Problem) -> str:
     """Where the problem was read from, or its id if that is unknown."""
-    return str(problem.metadata.get("location", problem.id))
+    return problem.location or problem.id

@@ -1,14 +1,16 @@
 """Reads the rows of a file or a hub data set, each with its location."""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from cooper_rl.data.hub import why_silent
 from cooper_rl.data.strict_json import decode_json, parse_json
@@ -41,14 +43,14 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[Row]:
     behind it can be read. Raises InputError or, without pyarrow, MissingExtraError.
     """
     readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
-    readers |= {".tsv": partial(_read_csv, dialect="excel-tab"), ".parquet": _read_parquet}
+    readers |= {".tsv": partial(_read_csv, usual="\t"), ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
     if not path.is_file():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         close = get_close_matches(path.name, siblings, n=1)
-        remedy = f"did you mean {path.parent / close[0]}?" if close else "check problems.source"
+        remedy = f"did you mean {path.parent / close[0]}?" if close else "check its name and folder"
         raise InputError(f"{path}: no such file; {remedy}")
     return reader(path, bad)
 
@@ -113,22 +115,98 @@ def _after_space(text: str, position: int) -> int:
     return next((i for i in range(position, len(text)) if text[i] not in " \t\r\n"), len(text))
 
 
-def _read_csv(path: Path, bad: Bad, dialect: str = "excel") -> Iterator[Row]:
+def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, dialect=dialect)
         try:
-            _check_columns(reader.fieldnames or (), f"{path}:{reader.line_num}")
-            for fields in reader:
-                location = f"{path}:{reader.line_num}"
-                if None in fields:
+            delimiter = _delimiter(file, usual)
+            lines = _Lines(file)
+            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+            names = next(filter(None, _records(reader, lines, path, [], delimiter)), [])
+            _check_columns(names, f"{path}:{reader.line_num}")
+            for cells in _records(reader, lines, path, names, delimiter):
+                if len(cells) > len(names):
                     too_many = "more cells than the header has columns; quote cells that contain a separator"
-                    bad(InputError(f"{location}: {too_many}"))
-                    continue
-                yield Row(location, dict(fields))
-        except csv.Error as error:
-            raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error
+                    bad(InputError(f"{path}:{reader.line_num}: {too_many}"))
+                elif cells:  # a blank line has none
+                    yield Row(f"{path}:{reader.line_num}", dict(zip_longest(names, cells)))
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+
+
+DELIMITERS = (",", ";", "\t", "|")
+SWALLOWED = 5
+"""A quoted cell that holds so many lines, most of which are rows of the table, was not closed where it should be."""
+
+
+@dataclass
+class _Lines:
+    """The lines of a file, of which those since the last `clear` are kept."""
+
+    file: TextIO
+    kept: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.file:
+            self.kept.append(line)
+            yield line
+
+
+def _delimiter(file: TextIO, usual: str) -> str:
+    """What separates the header into cells, and the first row into as many. Leaves the file at its beginning."""
+    head = [line for line in islice(file, 50) if line.strip()]
+    file.seek(0)
+
+    def fit(delimiter: str) -> tuple[bool, int, bool]:
+        try:
+            counts = [len(cells) for cells in islice(csv.reader(head, delimiter=delimiter), 2)]
+        except csv.Error:  # reading the rows reports it
+            counts = []
+        columns = counts[0] if counts else 0
+        return columns > 1 and counts[1:] in ([], [columns]), columns, delimiter == usual
+
+    return max(DELIMITERS, key=fit)
+
+
+def _records(reader: Any, lines: _Lines, path: Path, names: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """The cells of each row. Raises InputError for a quotation mark that is not closed, or closed far too late."""
+    while True:
+        lines.kept.clear()
+        first = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if '"' not in "".join(lines.kept):
+                raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error
+            raise InputError(_unclosed(path, first, lines.kept, names, delimiter, str(error))) from error
+        is_long = reader.line_num - first >= SWALLOWED
+        if is_long and any(_holds_rows(cell, len(names), delimiter) for cell in cells):
+            raise InputError(_unclosed(path, first, lines.kept, names, delimiter, "it holds further rows of the table"))
+        yield cells
+
+
+def _holds_rows(cell: str, columns: int, delimiter: str) -> bool:
+    """Whether most lines inside a cell are rows of the table."""
+    inner = cell.splitlines()[1:-1] if columns > 1 else []
+    rows = sum(line.count(delimiter) == columns - 1 for line in inner)
+    return len(inner) >= SWALLOWED and rows >= 0.8 * len(inner)
+
+
+def _unclosed(path: Path, first: int, kept: Sequence[str], names: Sequence[str], delimiter: str, why: str) -> str:
+    """A message about the quoted cell of a row at which reading has failed. The row's lines so far are `kept`."""
+    text, apart = "".join(kept), re.escape(delimiter)
+    whole = re.compile(rf'(?:"(?:[^"]|"")*+"|[^"{apart}\r\n][^{apart}\r\n]*+|){apart}')
+    place = position = 0
+    while (cell := whole.match(text, position)) and not _holds_rows(cell[0], len(names), delimiter):
+        place, position = place + 1, cell.end()
+    line = first + max(text.count(end, 0, position) for end in "\n\r")
+    column = f"column {names[place]!r}" if place < len(names) else f"column {place + 1}"
+    ends = f", although it goes on to line {first + len(kept) - 1}" if len(kept) > 1 else ""
+    return (
+        f"{path}:{line}: not valid CSV: {column}: the quotation mark that opens this cell is not closed properly{ends} "
+        f'({why}); close it, write a quotation mark inside a quoted cell twice (""), or convert the file to JSONL'
+    )
 
 
 def _check_columns(names: Sequence[str], location: str) -> None:
@@ -156,9 +234,9 @@ def _read_parquet(path: Path, bad: Bad) -> Iterator[Row]:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
-def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
+def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[Row]:
     """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder. Raises InputError
-    or, without `datasets`, MissingExtraError.
+    or, without `datasets`, MissingExtraError. `section` is where the settings stand in the configuration.
     """
     try:
         from datasets import load_dataset  # noqa: PLC0415
@@ -172,7 +250,7 @@ def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
     # OSError: no such data set (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.
     except (OSError, ValueError, DatasetsError) as error:
         raise InputError(
-            f"problems.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
+            f"{section}.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
             f"a loadable Hugging Face data set: {error}"
             f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
         ) from error

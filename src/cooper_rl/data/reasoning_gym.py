@@ -32,7 +32,7 @@ def reasoning_gym_problems(
     with too few different questions.
     """
     if split not in ("train", "test"):
-        raise InputError(f"problems.split: reasoning_gym has no split {split!r}; use train or test")
+        raise InputError(f"split: reasoning_gym has no split {split!r}; use train or test")
     random = Random(f"{split}-{seed}")
     settings = {name: {key: value for key, value in given.items() if key != "weight"} for name, given in tasks.items()}
     weights = [_weight(name, given) for name, given in tasks.items()]
@@ -44,7 +44,7 @@ def reasoning_gym_problems(
 def _weight(name: str, given: Mapping[str, Any]) -> float:
     weight = given.get("weight", 1)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0:
-        raise InputError(f"problems.tasks.{name}.weight: must be a positive number, is {weight!r}")
+        raise InputError(f"tasks.{name}.weight: must be a positive number, is {weight!r}")
     return weight
 
 
@@ -64,8 +64,8 @@ def _questions(name: str, settings: dict[str, Any], split: str, seed: int) -> It
                 yield entry
         chunk += 1
     raise InputError(
-        f"problems.tasks.{name}: has about {len(seen)} different {split} questions with these settings, too few for "
-        "its weight; give it less weight, lower problems.limit, or widen its settings"
+        f"tasks.{name}: has about {len(seen)} different {split} questions with these settings, too few for "
+        "its weight; give it less weight, lower limit, or widen its settings"
     )
 
 
@@ -85,20 +85,20 @@ def dataset(name: str, settings: Mapping[str, Any], seed: int = 0) -> Any:
     known = package.factory.DATASETS
     if name not in known:
         remedy = did_you_mean(name, known, "reasoning_gym.factory.DATASETS has their names")
-        raise InputError(f"problems.tasks.{name}: reasoning-gym has no such task; {remedy}")
+        raise InputError(f"tasks.{name}: reasoning-gym has no such task; {remedy}")
     if name in _HASHED and os.environ.get("PYTHONHASHSEED", "random") == "random":
         raise InputError(
-            f"problems.tasks.{name}: draws other questions in every process, and a run could not be resumed; set "
+            f"tasks.{name}: draws other questions in every process, and a run could not be resumed; set "
             "PYTHONHASHSEED=0 in the environment"
         )
     fields = {field: None for field in known[name][1].__dataclass_fields__ if field not in ("seed", "size")}
     for field in settings:
         if field not in fields:
-            raise InputError(f"problems.tasks.{name}.{field}: no such setting; choose from {', '.join(fields)}, weight")
+            raise InputError(f"tasks.{name}.{field}: no such setting; choose from {', '.join(fields)}, weight")
     try:
         return package.create_dataset(name, **settings, seed=seed, size=_CHUNK)
     except (AssertionError, TypeError, ValueError) as error:  # how its tasks refuse a value
-        raise InputError(f"problems.tasks.{name}: {error or 'a setting is out of range'}") from error
+        raise InputError(f"tasks.{name}: {error or 'a setting is out of range'}") from error
 
 
 @cache

@@ -148,9 +148,11 @@ class Environments:
             self._new_faults.append(f"{self._path}: {method}() failed: {error}{f' ({place})' if place else ''}")
 
     def _row(self, problem: Problem, seed: int, prompt: list[dict[str, str]]) -> dict[str, Any]:
-        """The arguments of `reset`: the problem's fields, a seed, and the prompt as TRL passes it; those it takes."""
-        row = {**problem.metadata, "id": problem.id, "question": problem.question, "answer": problem.answer}
-        row |= {"solution": problem.solution, "prompt": prompt, "seed": seed}
+        """The arguments of `reset`: the fields of the problem's row under their own names, and where it has no such
+        field the problem's id, question, answer and solution, and a seed; the prompt as TRL passes it. Those it takes.
+        """
+        row = {"id": problem.id, "question": problem.question, "answer": problem.answer, "solution": problem.solution}
+        row |= {"seed": seed, **problem.metadata, "prompt": prompt}
         parameters = inspect.signature(self._make.reset).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return row

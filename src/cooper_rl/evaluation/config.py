@@ -1,15 +1,19 @@
 """Settings for measuring a reward model, alone or during a run, and the rows that a run measures it on."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import Field
 
 from cooper_rl.config.base import Config
+from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion, problem_key, read_labelled
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.errors import InputError
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.rule import RULES, RuleConfig
 
 
 class ScoringConfig(ScorerConfig):
@@ -21,6 +25,30 @@ class EvaluationEngine(Config):
 
     engine: EngineConfig = LocalEngine()
     """`local` draws with the native sampler, `vllm` starts a vLLM engine with the model."""
+
+
+class EvalConfig(EvaluationEngine):
+    """What `cooper eval` measures and how. Of a run's policy, the defaults are the run's own."""
+
+    problems: ProblemsConfig
+    """The problems; `problems=FILE` is short for `problems.source=FILE`. Of a run's policy: its test problems, or with
+    another source, problems that are read, asked and judged like these."""
+    k: int = Field(default=8, ge=1)
+    """Samples per problem."""
+    temperature: float = Field(default=0.7, ge=0)
+    """Sampling temperature."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    """Nucleus sampling: probability mass of the tokens that may be drawn."""
+    max_tokens: int = Field(default=512, ge=1)
+    """Most tokens of a completion."""
+    batch_size: int = Field(default=16, ge=1)
+    """Problems sampled at once; 256 by default with vLLM, which divides them itself."""
+    seed: int = 0
+    """Seed of the sampling."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads for tensor work."""
+    rule: Annotated[RuleConfig, RULES] = MathsRule()
+    """The rule; `rule=exact` is short for `rule.kind=exact`."""
 
 
 class MonitorConfig(Config):

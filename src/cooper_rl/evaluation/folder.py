@@ -58,13 +58,15 @@ class FolderEvaluator:
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
         on_first: Callable[[Problem, str], None] | None = None,
+        section: str = "problems",
     ) -> dict[str, EvaluationResult]:
         """Sample k completions of every problem; label them with the `rule` and, where the problems have it, `gold`.
 
         `batch_size` counts problems. `on_first` is called with the first problem and its prompt before anything is
-        sampled. Raises InputError for unusable problems and for prompts that do not fit.
+        sampled. Raises InputError for unusable problems, naming the `section` of their settings, and for prompts that
+        do not fit.
         """
-        problems = load_problems(data, self._verifier.fault).problems
+        problems = load_problems(data, self._verifier.fault, section, held_out=True).problems
         encoder = PromptEncoder(self.sampler.tokenizer, data.prompt, self.sampler.room(params.max_tokens))
         asked = encoder.fitting(problems)
         if on_first is not None and asked:

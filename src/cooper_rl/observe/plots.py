@@ -44,7 +44,8 @@ class Run:
 
     @property
     def state(self) -> State:
-        """`running`, `finished`, `stopped` by a watch rule, or `interrupted`. Decided anew at each use."""
+        """`running`, `finished`, `stopped` by a watch rule, `ended` by a callback, or `interrupted`. Decided anew at
+        each use."""
         return self.status.state
 
     @property

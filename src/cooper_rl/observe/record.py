@@ -30,7 +30,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.persist.durable import by_step, sync, write_text, writing
-from cooper_rl.persist.folder_lock import check_writable
+from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of
 from cooper_rl.rollouts import Ragged, Rollouts
 
 if TYPE_CHECKING:
@@ -52,11 +52,13 @@ class RecordConfig(Config):
     about twice the space of the text. 0 writes none."""
 
 
-def check_folder(directory: Path, resume: bool, option: str = "resume=True") -> None:
-    """Raises InputError if a new run would overwrite an old one, if there is no run to resume with this `option`, and
-    for a folder that cannot be written.
+def check_folder(directory: Path, resume: bool, option: str = "resume=True", locked: bool = False) -> None:
+    """Raises InputError if another run is under way in the folder (unless the caller has `locked` it), if a new run
+    would overwrite an old one, if there is no run to resume with this `option`, and if it cannot be written.
     """
     check_writable(directory)
+    if not locked and (holder := holder_of(directory)) is not None:
+        raise InputError(BUSY_RUN.format(folder=directory, holder=holder))
     if resume and not directory.exists():
         raise InputError(f"{directory}: no run to resume; start it without {option}")
     if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
@@ -118,14 +120,15 @@ class Recorder:
 
         `reward` is by the models as the step found them. If stage 2 came first, what was paid is written as
         `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid less
-        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
-        `decode` turns token ids into text, and `verify_s` tells the CPU seconds that a verdict cost. Returns the lines.
+        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion. Names
+        that come from outside Cooper contain a slash, and ours do not. `decode` turns token ids into text, and
+        `verify_s` tells the CPU seconds that a verdict cost. Returns the lines.
         """
         scored, context, rollouts = done.scored, done.scored.context, done.rollouts
         columns = dict(parts := scored.scores.parts)
         if done.paid is not scored:
             again = {"reward": done.paid.scores.rewards, **done.paid.scores.parts}
-            columns |= {f"{name}_after": part for name, part in again.items() if part is not parts.get(name)}
+            columns |= {_after(name): part for name, part in again.items() if part is not parts.get(name)}
         if done.after_kl is not None:
             columns["after_kl"] = done.after_kl
         values = {name: part.rows() for name, part in columns.items()}
@@ -180,17 +183,26 @@ class Recorder:
         """Append an event about the error that ends the run, after the last recorded step; not to the sinks. Returns
         the file that its traceback is written to.
         """
-        rows = read_metrics(self.directory)
-        step = rows[-1]["step"] if rows else 0
-        message = f"{type(error).__name__}: {error}".strip().rstrip(":.")
-        event = {"step": step, "metric": "", "action": "died", "since": step, "values": [], "message": message}
+        self._end("died", f"{type(error).__name__}: {error}".strip().rstrip(":."))
         path = self.directory / "error.txt"
         try:
-            _append(self._events_path, event)
             path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-        except (InputError, OSError) as fault:  # the disk may be what the run dies of; the caller raises its own error
-            logger.error("%s", fault)
+        except OSError as fault:  # the disk may be what the run dies of; the caller raises its own error
+            logger.error("%s: %s", path, fault)
         return path
+
+    def ended(self, callback: str) -> None:
+        """Append an event about the callback that ends the run, after the last recorded step; not to the sinks."""
+        self._end("ended", f"the callback {callback} ended the run")
+
+    def _end(self, action: str, message: str) -> None:
+        rows = read_metrics(self.directory)
+        step = rows[-1]["step"] if rows else 0
+        event = {"step": step, "metric": "", "action": action, "since": step, "values": [], "message": message}
+        try:
+            _append(self._events_path, event)
+        except InputError as fault:  # the disk may be what the run dies of; the caller raises its own error
+            logger.error("%s", fault)
 
     def close(self) -> None:
         """Close the open files and the sinks. A second call does nothing."""
@@ -207,9 +219,9 @@ class Recorder:
         if step > 0 and kept < recorded:  # deleted or edited, because a checkpoint is written after the record
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
         # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
-        # A resumed run is one that did not die.
+        # A resumed run is one that did not end.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
-        events = [json.dumps(event) + "\n" for event in events if event.get("action") != "died"]
+        events = [json.dumps(event) + "\n" for event in events if event.get("action") not in ("died", "ended")]
         if self._events_path.exists():
             write_text(self._events_path, "".join(events))
         (self.directory / "error.txt").unlink(missing_ok=True)
@@ -222,6 +234,11 @@ class Recorder:
         with writing(path, RESUME):
             path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         self._unsynced.append(path)
+
+
+def _after(name: str) -> str:
+    """The name of a part after stage 2. A user's `x` and `x_after` stay apart."""
+    return f"after/{name}" if "/" in name else f"{name}_after"
 
 
 def _cut_lines(path: Path, step: int) -> int:

@@ -36,7 +36,7 @@ LONGEST_STEP = 1e7
 """Seconds. More is no time of a step, but a damaged line."""
 DEEPEST = 50
 """Levels of a line of JSON that is read: ours have 4, and code that follows each level down has a stack."""
-State = Literal["running", "finished", "stopped", "interrupted"]
+State = Literal["running", "finished", "stopped", "ended", "interrupted"]
 Row = dict[str, Any]
 
 
@@ -380,7 +380,8 @@ def is_right(completion: Mapping[str, Any]) -> bool | None:
 @dataclass(frozen=True)
 class RunStatus:
     state: State
-    """`running`: a process holds the folder. `stopped`: by a watch rule. `interrupted`: by anything else, or killed."""
+    """`running`: a process holds the folder. `stopped`: by a watch rule. `ended`: by a callback. `interrupted`: by
+    anything else, or killed."""
     detail: str
     """The process that trains, the rule that stopped the run, or where a resumed run would go on."""
     died: bool
@@ -417,6 +418,8 @@ def _state(run: RunRecord) -> tuple[State, str, bool, str]:
     if run.steps and run.step >= run.steps:
         return "finished", "", bool(end), end
     goes_on = f"--resume goes on after step {max(run.checkpoints, default=0)}"
+    if action == "ended":
+        return "ended", f"{last['message']}; {goes_on}", False, f"At step {run.step} {last['message']}."
     if end:
         return "interrupted", f"died: {last['message']}; {goes_on}", True, end
     # An interrupted run writes a checkpoint of its last step.

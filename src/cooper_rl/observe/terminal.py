@@ -57,6 +57,7 @@ STATE_STYLES: dict[State, str] = {
     "running": "bold green",
     "finished": "bold cyan",
     "stopped": "bold red",
+    "ended": "green",
     "interrupted": "bold yellow",
 }
 CHARTS = {

@@ -134,12 +134,14 @@ class Firing:
 class Watch:
     """Applies the rules to the metrics of one step after another. Its state depends only on the metrics it has seen."""
 
-    def __init__(self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = ()):
-        """`seen` are the rows of `metrics.jsonl` from before a resumed run."""
+    def __init__(
+        self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = (), awaited: Iterable[str] = ()
+    ):
+        """`seen` are the rows of `metrics.jsonl` from before a resumed run, `awaited` further metrics for `unseen`."""
         self._rows: list[tuple[WatchRule, list[tuple[int, float]]]] = [(rule, []) for rule in active_rules(rules)]
         """Each rule with its current row of faults: steps and values."""
         self._alarm = HackingAlarm()
-        self._unseen = {rule.metric for rule in rules}
+        self._unseen = {rule.metric for rule in rules} | {*awaited}
         for row in seen:
             self.observe(int(row["step"]), row)
 
@@ -179,5 +181,5 @@ class Watch:
 
     @property
     def unseen(self) -> list[str]:
-        """Metrics of the user's rules that no step has recorded."""
+        """Metrics of the user's rules, and awaited ones, that no step has recorded."""
         return sorted(self._unseen)

@@ -22,7 +22,7 @@ except ImportError:  # Windows: nothing is locked there
 logger = logging.getLogger(__name__)
 
 _BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choose another %s"
-BUSY_RUN = _BUSY % ("a process is training", " already", "name")
+BUSY_RUN = (_BUSY % ("a process is training", " already", "name")) + "; `cooper watch {folder}` shows it"
 BUSY_RUNS = _BUSY % ("another call is running its cells or arms", "", "--out")
 
 UNWRITABLE = (

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from cooper_rl.config.base import Config, Kinds
+from cooper_rl.config.base import Config, Kinds, is_outside
+from cooper_rl.metric_names import AREAS, area_of
 
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts import Ragged
+
+T = TypeVar("T")
 
 REWARDS = Kinds("reward", "cooper_rl.rewards.kinds", needs=["build"])
 """The kinds of reward: `kind: name`, or `kind: package.module:Class` for a config record outside this package."""
@@ -30,7 +33,9 @@ class Scores:
     """One reward for every answer of a step, and its breakdown.
 
     `parts` holds each component under its own name (`rule`, `reward_model`, `logit`, …). `metrics` holds step-level
-    numbers under their full name, `area/name`: means over the answers, and counts (`Count`).
+    numbers under their full name, `area/name`: means over the answers, and counts (`Count`). What a class from outside
+    Cooper names gets a namespace, so that it never takes the place of something that Cooper records: see `named_parts`
+    and `named_metrics`.
     """
 
     rewards: Ragged
@@ -137,6 +142,37 @@ def metrics_of_calls(calls: Sequence[tuple[Scores, int]]) -> dict[str, float]:
         else:
             found[name] = sum(value * answers for value, answers in values) / total if total else values[-1][0]
     return found
+
+
+USERS = "part/"
+"""The beginning of names that somebody else's reward or shaping has given."""
+
+
+def named_parts(reward: object, parts: Mapping[str, Ragged], computed: Mapping[str, Ragged]) -> dict[str, Ragged]:
+    """The parts of a reward under the names of the record: `part/` comes before those of a class from outside Cooper,
+    except where it passes on what the step's context has `computed`."""
+    if not is_outside(reward):
+        return dict(parts)
+    return {name if computed.get(name) is part else f"{USERS}{name}": part for name, part in parts.items()}
+
+
+def named_metrics(part: object, metrics: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of a reward or shaping: `part/` comes before a name that a class from outside Cooper gives in one of
+    Cooper's own areas, such as `reward/mean`."""
+    if not is_outside(part):
+        return dict(metrics)
+    return {f"{USERS}{name}" if area_of(name) in AREAS else name: value for name, value in metrics.items()}
+
+
+def merged(earlier: Mapping[str, T], later: Mapping[str, T], place: int) -> dict[str, T]:
+    """Both together. `_place` is appended to a name in `later` that is taken already."""
+    together = dict(earlier)
+    for name, value in later.items():
+        free = name
+        while free in together:
+            free = f"{free}_{place}"
+        together[free] = value
+    return together
 
 
 def reward_metrics(scores: Scores) -> dict[str, float]:

@@ -128,8 +128,20 @@ class StepContext:
 
     def model_parts(self, name: str) -> dict[str, Ragged]:
         """The parts `reward_model` and `logit` of the named model; `_name` is appended for all but the first model."""
-        own = "" if name == next(iter(self._models), name) else f"_{name}"
+        own = self._suffix(name)
         return {f"reward_model{own}": self.probabilities(name), f"logit{own}": self.logits(name)}
+
+    def _suffix(self, name: str) -> str:
+        return "" if name == next(iter(self._models), name) else f"_{name}"
+
+    @property
+    def computed(self) -> dict[str, Ragged]:
+        """The parts that any reward may pass on, under the names of the record, as far as they are computed."""
+        names = {"rule": "correct"}
+        for name in self._models:
+            own = self._suffix(name)
+            names |= {f"reward_model{own}": f"probability {name}", f"logit{own}": f"logit {name}"}
+        return {part: self._columns[column] for part, column in names.items() if column in self._columns}
 
     @property
     def gold(self) -> Ragged | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_rl.policy.advantages import GRPO
-from cooper_rl.rewards.base import SHAPINGS, Measures, Scores, Shaping, ShapingConfig
+from cooper_rl.rewards.base import SHAPINGS, Measures, Scores, Shaping, ShapingConfig, merged, named_metrics
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -30,8 +30,8 @@ def shaped(scores: Scores, shapings: Sequence[Shaping], context: StepContext) ->
     paid, metrics = scores.rewards, dict(scores.metrics)
     for index, shaping in enumerate(shapings, 1):
         paid = shaping.shape(paid, context)
-        own = shaping.metrics(context) if isinstance(shaping, Measures) else {}
-        metrics |= {f"{name}_{index}" if name in metrics else name: value for name, value in own.items()}
+        if isinstance(shaping, Measures):
+            metrics = merged(metrics, named_metrics(shaping, shaping.metrics(context)), index)
     return Scores(paid, {**scores.parts, "unshaped": scores.rewards}, metrics)
 
 

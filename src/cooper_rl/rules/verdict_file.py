@@ -21,6 +21,9 @@ from cooper_rl.rules.rule import RuleConfig, Verdict
 CHUNK = 256
 """Rows verified between two writes; an interruption loses at most this many."""
 
+ADDED = ("verdict", "seconds")
+"""The fields of the output that the input does not give."""
+
 
 @dataclass
 class VerdictCounts:
@@ -61,7 +64,8 @@ def verify_file(
     progress: Callable[[int, int], None] | None = None,
     rule: RuleConfig = MathsRule(),  # noqa: B008 - a frozen record
 ) -> VerdictCounts:
-    """Write every row of `data`, with the fields `verdict` and `seconds` added, to the JSONL file `out`.
+    """Write every row of `data`, with the fields `verdict` and `seconds` added, to the JSONL file `out`. Fields of
+    these names in `data` are called `input/verdict` and `input/seconds` there.
 
     A row needs `answer` (or `reference_answer`) and `completion`. If it has `gold_correct` (or `label`), the verdict is
     compared with that. If `out` already holds verdicts on the first rows of `data`, the work continues after them.
@@ -83,7 +87,7 @@ def verify_file(
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]
             for (problem, _, gold), (verdict, seconds) in zip(chunk, threads.map(timed, chunk), strict=True):
-                fields = {**problem.metadata, "verdict": verdict, "seconds": round(seconds, 6)}
+                fields = {**_kept(problem.metadata), "verdict": verdict, "seconds": round(seconds, 6)}
                 lines.write(json.dumps(fields, ensure_ascii=False) + "\n")
                 counts[verdict, gold] += 1
             lines.flush()
@@ -133,5 +137,10 @@ def _verdict_on(row: Mapping[str, Any], line: str) -> str | None:
         return None
     if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
         return None
-    own = [{name: of[name] for name in of if name not in ("verdict", "seconds")} for of in (entry, row)]
-    return entry["verdict"] if json.dumps(own[0]) == json.dumps(own[1]) else None  # as text, NaN equals itself
+    kept = {name: entry[name] for name in entry if name not in ADDED}
+    return entry["verdict"] if json.dumps(kept) == json.dumps(_kept(row)) else None  # as text, NaN equals itself
+
+
+def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an input row under their names in the output."""
+    return {f"input/{name}" if name in ADDED else name: value for name, value in row.items()}

@@ -51,7 +51,9 @@ class Verifier(Rule):
 
     def rule_name(self, problem: Problem) -> str:
         """The name of the problem's rule in metrics: the one it names, else the default's kind or function."""
-        return (problem.rule or self._default).rpartition(":")[2]
+        name = problem.rule or self._default
+        short = name.rpartition(":")[2]
+        return short if short not in self._settings and short not in RULES.records else name
 
     def cpu_s_of(self, problem: Problem, text: str) -> float:
         """CPU seconds that a worker process spent on a completion; 0 if the verdict did not need one."""

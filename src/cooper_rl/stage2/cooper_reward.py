@@ -31,7 +31,7 @@ from cooper_rl.stage2.stage2 import Cooptimizer
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 VERDICTS = get_args(UserVerdict)
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
-OF_ANSWERS = ("rule/", "gold/accuracy")
+OF_ANSWERS = ("rule/", "gold/accuracy", "function/")
 """Beginnings of the names of metrics that no reward model's weights change."""
 
 

@@ -263,6 +263,12 @@ def _check_tree(config: CooperRewardConfig) -> None:
         raise ValueError(
             f"reward_models: {' and '.join(learning)} both learn; at most one can, set learns: false for the others"
         )
+    for name in {"silent", "outside"} & config.rules.keys():
+        if getattr(config.rules[name], "kind", None) != name:
+            raise ValueError(f"rules.{name}: a kind of this name has a meaning of its own; choose another name")
+    for name in config.reward_models:
+        if name.rpartition("_")[2] == "after":  # of a model `x`, the record has `reward_model_x_after`
+            raise ValueError(f"reward_models.{name}: the record needs the ending `after` itself; choose another name")
     read = {"rewards": read_by(config.rewards), "shaping": read_by(config.shaping)}
     read["cooptimization (agree_with, peer)"] = _asked_in_stage2(config)
     for field, names in read.items():

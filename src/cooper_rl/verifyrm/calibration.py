@@ -93,9 +93,7 @@ def scale_logits(model: PreTrainedModel, factor: float) -> None:
     head = next((getattr(model, name) for name in ("score", "classifier") if hasattr(model, name)), None)
     linear = [module for module in head.modules() if isinstance(module, nn.Linear)] if head is not None else []
     if not linear or linear[-1].out_features != 1:
-        raise InputError(
-            f"{type(model).__name__}: the head does not end in a linear layer; train with --setting calibrate=false"
-        )
+        raise InputError(f"{type(model).__name__}: the head does not end in a linear layer; train with calibrate=false")
     for parameter in linear[-1].parameters():
         parameter.mul_(factor)
 

@@ -1,6 +1,7 @@
 """Settings of `cooper verifyrm`: `collect` (which models answer which problems), `label` (the judge) and `train`."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
@@ -140,9 +141,10 @@ class JudgeFile(Config):
     """The judge, of `kind: chat` or `kind: local`."""
 
 
-def read_judge(path: Path) -> JudgeConfig:
-    """The judge of a YAML file with `judge:`. Raises InputError for any other file."""
-    return check_settings(JudgeFile, read_settings(path)).judge
+def read_judge(path: Path, overrides: Sequence[str] = ()) -> JudgeConfig:
+    """The judge of a YAML file with `judge:`, over which `overrides` ("judge.max_tokens=32") win. Raises InputError for
+    any other file."""
+    return check_settings(JudgeFile, read_settings(path, overrides)).judge
 
 
 class VerifyRMConfig(ScorerConfig):

@@ -46,14 +46,14 @@ class FunctionReward:
         self._function = UserFunction(path, ("problems", "completions") if batched else ("problem", "completion"))
 
     def score(self, context: StepContext) -> Scores:
-        """The function's values. The part and the metric are named after the function.
+        """The function's values. The part and the metric are called `function/` and the function's name.
 
         Raises InputError naming the function and the problem if a returned value is not a finite number. Exceptions of
         the function itself propagate.
         """
-        values = context.ragged(context.once(self, lambda: self._values(context)))
-        name = self._path.rpartition(":")[2]
-        return Scores(values, {name: values}, {f"function/{name}": values.flat.mean().item()})
+        values = context.once(self, lambda: context.ragged(self._values(context)))
+        name = f"function/{self._path.rpartition(':')[2]}"
+        return Scores(values, {name: values}, {name: values.flat.mean().item()})
 
     def _values(self, context: StepContext) -> list[float]:
         asked = [(group.problem, answer) for group in context.groups for answer in group.answers]

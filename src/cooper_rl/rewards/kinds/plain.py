@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from cooper_rl.rewards.base import REWARDS, Closes, Remembers, Reward, RewardConfig, Scores
+from cooper_rl.rewards.base import (
+    REWARDS,
+    Closes,
+    Remembers,
+    Reward,
+    RewardConfig,
+    Scores,
+    merged,
+    named_metrics,
+    named_parts,
+)
 
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
@@ -84,10 +94,10 @@ class WeightedSum:
             if weight:  # 0 times a score that is no number would be no number
                 total = total + weight * scores.rewards.flat
         parts, metrics = {}, {}
-        for index, scores in enumerate(scored, 1):
-            for name, part in scores.parts.items():
-                parts[name if parts.get(name, part) is part else f"{name}_{index}"] = part
-            metrics |= {f"{name}_{index}" if name in metrics else name: value for name, value in scores.metrics.items()}
+        for place, (reward, scores) in enumerate(zip(self._rewards, scored, strict=True), 1):
+            named = named_parts(reward, scores.parts, context.computed)
+            parts = merged(parts, {name: part for name, part in named.items() if parts.get(name) is not part}, place)
+            metrics = merged(metrics, named_metrics(reward, scores.metrics), place)
         return Scores(context.ragged(total), parts, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
