@@ -7,10 +7,20 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: demo test quick test-slow test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check lint format clean
 
+# Where no GPU is found, PyTorch's build for CPUs is installed first: the build on PyPI brings 4.8 GB of CUDA.
+# TORCH_INDEX= keeps the build of PyPI; TORCH_INDEX=URL takes any other index.
+GPU := $(shell command -v nvidia-smi 2>/dev/null) $(wildcard /dev/nvidia0 /dev/dxg /dev/kfd)
+TORCH_INDEX ?= $(if $(strip $(GPU)),,https://download.pytorch.org/whl/cpu)
+TORCH := $(shell grep '^torch==' constraints.txt)
+NO_INDEX = $(TORCH_INDEX) does not offer $(TORCH) now: the usual index is used, whose build may need 6 GB instead of 1.3
+install_torch = $(if $(TORCH_INDEX),$(1)/python -m pip install --quiet --no-deps --retries 1 --index-url $(TORCH_INDEX) \
+	$(TORCH) || echo "$(NO_INDEX)")
+
 # What a first look needs; the tests add the rest.
 $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(call install_torch,$(BIN))
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	touch $(DEMO)
 
@@ -41,7 +51,8 @@ VLLM_INSTALLED := $(VLLM_VENV)/.installed
 $(VLLM_INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_BIN)/python -m pip install --quiet --upgrade pip
-	$(VLLM_BIN)/python -m pip install --quiet torch==2.13.0
+	@$(call install_torch,$(VLLM_BIN))
+	$(VLLM_BIN)/python -m pip install --quiet $(TORCH)
 	$(VLLM_BIN)/python -m pip install --quiet '$(VLLM)' ray==2.60.0 pytest pytest-xdist hypothesis --editable .
 	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $(VLLM_INSTALLED)
@@ -58,6 +69,7 @@ TRACKERS_INSTALLED := $(TRACKERS_VENV)/.installed
 $(TRACKERS_INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TRACKERS_VENV)
 	$(TRACKERS_BIN)/python -m pip install --quiet --upgrade pip
+	@$(call install_torch,$(TRACKERS_BIN))
 	grep -v '^pillow==' constraints.txt > $(TRACKERS_VENV)/constraints.txt
 	$(TRACKERS_BIN)/python -m pip install --quiet --constraint $(TRACKERS_VENV)/constraints.txt --editable '.[dev,trackio]'
 	touch $(TRACKERS_INSTALLED)

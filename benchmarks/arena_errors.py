@@ -34,12 +34,14 @@ def main() -> None:
 
 
 def judged(files: Sequence[Path]) -> tuple[list[Judged], list[Judged]]:
-    """What rule and reward model said of every recorded completion; nothing of a reward model that was not asked."""
+    """What rule and reward model said of every recorded completion; nothing of a rule that is silent on it, or of a
+    reward model that was not asked."""
     rule, model = [], []
     for path in files:
         for line in path.read_text(encoding="utf-8").splitlines():
             for completion in json.loads(line)["completions"]:
-                rule.append((completion["gold"], completion["verdict"] == "correct"))
+                if completion["verdict"] != "silent":
+                    rule.append((completion["gold"], completion["verdict"] == "correct"))
                 if "reward_model" in completion:
                     model.append((completion["gold"], completion["reward_model"] > 0.5))
     return rule, model

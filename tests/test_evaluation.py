@@ -1,7 +1,10 @@
 """Accuracy estimates, compared with counting, with known values, and with a sampler of known skill."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,15 +15,20 @@ from cooper_rl.engines.config import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import (
     Estimate,
+    HeldOut,
     avg_at_k,
+    difference,
     evaluate,
     maj_at_k,
     pass_at_k,
     relabel,
     stated_answer,
+    summarise,
     wilson_interval,
 )
 from cooper_rl.rollouts import Column, Samples
+from cooper_rl.rules.rule import Rule
+from cooper_rl.rules.verifier import Verifier
 
 
 def test_avg_at_k_is_the_share_of_right_completions():
@@ -123,6 +131,64 @@ def test_the_same_completions_can_be_labelled_again():
     by_gold = relabel(by_rule, PROBLEMS, lambda problem, text: True)
     assert (by_rule.avg_at_k.mean, by_gold.avg_at_k.mean) == (0.5, 1.0)
     assert [r.completion for r in by_gold.records] == [r.completion for r in by_rule.records]
+
+
+def heard_up_to_2(problem: Problem, text: str) -> bool | None:
+    """A rule that is silent on the problems from 3 on."""
+    return None if int(problem.answer) > 2 else text == problem.answer and problem.id != "p0"
+
+
+def test_what_the_rule_is_silent_on_counts_in_no_accuracy():
+    some = evaluate(EvenSampler(), encode, PROBLEMS, heard_up_to_2, k=4)
+    alone = evaluate(EvenSampler(), encode, PROBLEMS[:3], heard_up_to_2, k=4)
+    assert (some.problems, some.judged, alone.problems, alone.judged) == (5, 3, 3, 3)
+    assert (some.avg_at_k, some.maj_at_k, some.pass_at) == (alone.avg_at_k, alone.maj_at_k, alone.pass_at)
+    assert some.avg_at_k.mean == pytest.approx(1 / 3)
+    assert [one.correct for one in some.records[-4:]] == [None] * 4
+    assert difference(some, some) == difference(alone, alone)
+
+
+def test_of_a_problem_its_judged_completions_count():
+    """As in an environment, where each run may end without a reward."""
+    result = evaluate(EvenSampler(), encode, PROBLEMS[:2], lambda problem, text: text == problem.answer, k=4)
+    said = [True, None, False, None, None, None, None, True]
+    found = summarise([replace(one, correct=yes) for one, yes in zip(result.records, said, strict=True)], 4)
+    assert (found.judged, found.avg_at_k.mean) == (2, 0.75)
+    assert (found.pass_at[1].mean, found.pass_at[2].mean) == (0.75, 1.0)
+    assert math.isnan(found.pass_at[4].mean)
+
+
+def test_a_rule_that_is_silent_on_all_problems_has_no_accuracy():
+    result = evaluate(EvenSampler(), encode, PROBLEMS, lambda problem, text: None, k=2)
+    assert (result.judged, result.truncated) == (0, 0.5)
+    assert math.isnan(result.avg_at_k.mean)
+    assert math.isnan(difference(result, result).mean)
+    assert relabel(result, PROBLEMS, equals).avg_at_k.mean == 0.5
+
+
+@pytest.mark.parametrize("silent", ["none", "some", "all"])
+def test_a_run_measures_the_rule_where_it_judges_and_gold_in_both_parts(silent):
+    class Some(Rule):
+        def verify_problems(self, asked, /):
+            heard = {"none": 5, "some": 3, "all": 0}[silent]
+            return [
+                "silent" if int(one.answer) >= heard else "correct" if equals(one, text) else "wrong"
+                for one, text in asked
+            ]
+
+    class Settings:
+        def build(self):
+            return Some()
+
+    encoder = SimpleNamespace(encode=encode)
+    held_out = HeldOut(PROBLEMS, encoder, SamplingParams(), 2, 8, lambda problem, text: problem.id == "p0")  # pyright: ignore[reportArgumentType]
+    with Verifier(Settings()) as verifier:
+        metrics = held_out.measure(EvenSampler(), verifier, 0)
+    parts = {"none": {}, "some": {"heard": 0.6, "gold_avg_heard": 1 / 3, "gold_avg_silent": 0.0}}
+    parts["all"] = {"heard": 0.0, "gold_avg_silent": 0.2}
+    rule = {} if silent == "all" else {"rule_avg": 0.5}
+    expected = {"gold_avg": 0.2, "cut_off_rate": 0.5} | parts[silent] | rule
+    assert metrics == pytest.approx({f"test/{name}": value for name, value in expected.items()})
 
 
 def test_no_problems_is_an_input_error():

@@ -42,6 +42,7 @@ from cooper_rl.data.readers import Row as Row
 from cooper_rl.data.readers import read_file as read_file
 from cooper_rl.data.strict_json import parse_json as parse_json
 from cooper_rl.data.text import fenced as fenced
+from cooper_rl.data.thoughts import without_thoughts as without_thoughts
 from cooper_rl.engines.base import LabelledBatch as LabelledBatch
 from cooper_rl.engines.base import Learner as Learner
 from cooper_rl.engines.base import PolicyLearner as PolicyLearner
@@ -106,6 +107,7 @@ from cooper_rl.policy.advantages import TokenCredit as TokenCredit
 from cooper_rl.policy.config import AlgorithmConfig as AlgorithmConfig
 from cooper_rl.rewards.base import REWARDS as REWARDS
 from cooper_rl.rewards.base import SHAPINGS as SHAPINGS
+from cooper_rl.rewards.base import Count as Count
 from cooper_rl.rewards.base import Reward as Reward
 from cooper_rl.rewards.base import RewardConfig as RewardConfig
 from cooper_rl.rewards.base import Scores as Scores

@@ -12,7 +12,7 @@ from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import LongLived
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
-from cooper_rl.environments.rounds import Rounds, tool_schemas
+from cooper_rl.environments.rounds import Rounds, hidden_tools, tool_schemas
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
@@ -56,6 +56,13 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, turns.solved_at, judged)
 
     prompt_encoder, rounds = asking(config.problems, config.more_problems)
+    if environments is not None and (hidden := hidden_tools(prompt_encoder, environments, inputs.problems[0])):
+        logger.warning(
+            "rollout.environment: the policy does not read of its tools (%s): %s does not show them. Describe them and "
+            "how they are called in problems.prompt.system or problems.prompt.template, unless the policy was trained "
+            "to call them",
+            *(", ".join(hidden), "the chat template" if prompt_encoder.chat else "a prompt without a chat template"),
+        )
     fitting = prompt_encoder.fitting(inputs.problems)
     stream = ProblemStream(fitting, config.problems_per_step, config.seed, config.set_weights, config.curriculum)
     evaluation, test_sets = config.evaluation, []

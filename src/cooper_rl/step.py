@@ -236,6 +236,12 @@ class RolloutSource:
             self._sampler.rest()
         return rollouts
 
+    def first_prompt(self, seed: int) -> tuple[Problem, str]:
+        """The problem and the prompt that a step with this seed begins with, with what an environment shows."""
+        problem = self._stream.first
+        own = self._encoder.encode(problem) if self._rounds is None else self._rounds.first_prompt(problem, seed)
+        return problem, self._encoder.decode(own)
+
     def more(self, count: int, seed: int, version: int) -> Rollouts | None:
         """Groups of up to `count` further problems for the same step; None if there are no others."""
         problems = self._stream.more(count)

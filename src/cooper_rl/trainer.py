@@ -12,13 +12,14 @@ from typing import Any, Self
 from cooper_rl.build import assemble
 from cooper_rl.callbacks import Callback, check_changeable, load_callback
 from cooper_rl.checkpoint_content import check_kind, check_steps, export_models, restore_state, save_state
-from cooper_rl.engines.base import Described, EngineLost, Learner, Metrics, RestingSampler
+from cooper_rl.engines.base import Described, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
-from cooper_rl.errors import InputError
+from cooper_rl.errors import EngineLost, InputError, show_users_frames
 from cooper_rl.inputs import Inputs
-from cooper_rl.observe.record import Recorder, check_folder, record_session
+from cooper_rl.observe.record import RESUME, Recorder, check_folder, record_session
+from cooper_rl.observe.report import write_report
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.terminal import (
     TRAINING_METRICS,
@@ -31,6 +32,7 @@ from cooper_rl.observe.terminal import (
 )
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
+from cooper_rl.persist.durable import writing
 from cooper_rl.persist.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
@@ -111,17 +113,16 @@ class CooperTrainer:
             check_steps(config, state, directory)
         lock = FolderLock(directory)
         try:
-            return cls(config, assemble(config, inputs), resume, lock, callbacks)
-        except BaseException:
+            return cls(config, _assembled(config, inputs), resume, lock, callbacks)
+        except BaseException as error:
             lock.withdraw()
+            show_users_frames(error)
             raise
 
     def step(self) -> Metrics:
         """Do one step of the algorithm (`cooper_step`) and record it."""
         step = self.completed_steps + 1
-        # Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
-        # run that rolled back samples something else.
-        seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+        seed = self._seed_of(step)
         take_back, random = self.parts.rollouts.mark(), random_state()
         try:
             with part(f"step {step}"):
@@ -140,14 +141,22 @@ class CooperTrainer:
         self.completed_steps = step
         return done.metrics
 
+    def _seed_of(self, step: int) -> int:
+        """Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
+        run that rolled back samples something else."""
+        return self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run up to `config.steps`, with evaluations and checkpoints on the way.
 
         `on_step` is called with the number and metrics of every step. Without it the progress goes to the log, and to
-        standard error if the program has not set up logging. Watch rules may roll the run back or end it early
-        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks the step off, writes a checkpoint of the one
-        before and returns; a resumed run repeats the step. A step whose update has begun is finished, unless a
-        checkpoint of the one before is there already. A second interrupt ends the process at once.
+        standard error if the program has not set up logging. In the end `report.html` is written into the run's folder.
+        If the user's own code raises an exception, its traceback has only that code's frames, and `error.txt` has all.
+
+        Watch rules may roll the run back or end it early (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks
+        the step off, writes a checkpoint of the one before and returns; a resumed run repeats the step. A step whose
+        update has begun is finished, unless a checkpoint of the one before is there already. A second interrupt ends
+        the process at once.
         """
         lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
         listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
@@ -155,12 +164,16 @@ class CooperTrainer:
             try:
                 while True:
                     try:
-                        return self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
+                        self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
+                        break
                     except EngineLost as lost:
                         self._recover(lost)
             except BaseException as error:
-                self.recorder.died(error)
+                show_users_frames(error, f"they are in {self.recorder.died(error)}")
                 raise
+            report = write_report(self.directory)
+            if alone:
+                logger.info("run: %s\nreport: %s", self.directory, report)
 
     def _told(self, at: Progress, lines: ProgressLines | None) -> None:
         if self._stop.is_set() and (not self._changed or self._saved_steps == self.completed_steps):
@@ -201,8 +214,7 @@ class CooperTrainer:
             if isinstance(learner, Described):
                 logger.info("%s: %s", name, learner.describe())
         if self.completed_steps == 0:
-            encoder, first = self.parts.prompt_encoder, self.parts.stream.first
-            logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
+            logger.info("%s", describe_prompt(*self.parts.rollouts.first_prompt(self._seed_of(1))))
             if metrics := self._measure(at_start=True):
                 self._record(0, metrics, on_step)
         while (self._unmeasured is not None or self.completed_steps < self.config.steps) and not self._stop.is_set():
@@ -292,12 +304,16 @@ class CooperTrainer:
 
     def close(self) -> None:
         """Close the run's files, and end the processes and connections that it has."""
-        self._close()
-        self._lock.close()
+        try:
+            self._close()
+        finally:
+            self._lock.close()
 
     def _close(self) -> None:
-        self.recorder.close()
-        self.parts.close()
+        try:
+            self.recorder.close()
+        finally:  # a sink may have something to write, and no room for it
+            self.parts.close()
 
     def __enter__(self) -> Self:
         return self
@@ -401,10 +417,11 @@ class CooperTrainer:
         """Write the models of a checkpoint as they are used: folders that need no adapter and hold no optimizer."""
         folder, aside = self.directory / name, self.directory / f".{name}.partial"
         shutil.rmtree(aside, ignore_errors=True)
-        export_models(checkpoint, aside)
-        write_model_cards(self.config, int(checkpoint.name), self.parts.prompt_encoder.chat, aside)
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that had ended before it was resumed
-        aside.rename(folder)
+        with writing(folder, RESUME):
+            export_models(checkpoint, aside)
+            write_model_cards(self.config, int(checkpoint.name), self.parts.prompt_encoder.chat, aside)
+            shutil.rmtree(folder, ignore_errors=True)  # of a run that had ended before it was resumed
+            aside.rename(folder)
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
@@ -496,6 +513,16 @@ class CooperTrainer:
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0
+
+
+def _assembled(config: RunConfig, inputs: Inputs | None) -> Parts:
+    """The parts of a run. An engine of which a process dies while it starts is started anew, as within the run."""
+    for _ in range(RECOVERIES):
+        try:
+            return assemble(config, inputs)
+        except EngineLost as lost:
+            logger.error("ENGINE LOST before the first step, it is started anew: %s", lost)
+    return assemble(config, inputs)
 
 
 def _set_rate(learner: Learner, before: LearnerConfig, now: LearnerConfig) -> None:

@@ -127,5 +127,5 @@ def test_a_job_of_a_module_that_workers_cannot_find_is_an_error_of_one_line(tmp_
 
 
 def test_a_worker_that_is_killed_is_said_to_be():
-    with pytest.raises(RuntimeError, match="a worker was killed, perhaps for want of memory"):
+    with pytest.raises(InputError, match="a worker was killed, perhaps for want of memory"):
         run_in_processes(end_abruptly, [1], 1, lambda: None)

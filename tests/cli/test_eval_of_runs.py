@@ -17,14 +17,18 @@ def even(problem, completion_text):
     return len(completion_text) % 2 == 0
 
 
-@pytest.fixture(scope="module")
-def finished(tiny_models, tmp_path_factory):
+def lenient(problem, completion_text):
+    """A rule that accepts about half of what an untrained policy writes."""
+    return "correct" if len(completion_text) % 2 else "wrong"
+
+
+def run_with(tiny_models, folder, **changes):
     """A run with a prompt, lengths and gold of its own, and the metrics of its last step."""
     problems = {"source": "arithmetic", "limit": 24, "prompt": {"template": "Please: {question}\n"}}
     problems |= {"gold": "cli.test_eval_of_runs:even"}
     settings = {
         "name": "run",
-        "output_dir": str(tmp_path_factory.mktemp("runs")),
+        "output_dir": str(folder),
         "kind": "rule",
         "threads": 1,
         "steps": 2,
@@ -36,10 +40,18 @@ def finished(tiny_models, tmp_path_factory):
         "rollout": {"n": 4, "max_tokens": 7},
         "rule": {"kind": "exact"},
     }
+    for name in ("problems", "test_problems"):
+        settings[name] |= changes.pop(name, {})
+    settings |= changes
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.fit()
         directory = trainer.directory
     return directory, json.loads((directory / "metrics.jsonl").read_text().splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_models, tmp_path_factory):
+    return run_with(tiny_models, tmp_path_factory.mktemp("runs"))
 
 
 def _eval(monkeypatch, capfd, *arguments):
@@ -51,8 +63,8 @@ def _eval(monkeypatch, capfd, *arguments):
     return end.value.code or 0, captured.out + captured.err
 
 
-def _gold(output):
-    found = re.search(r"gold +│ avg@4 +│ (\S+)", output)
+def _gold(output, labels="gold"):
+    found = re.search(rf"{labels} +│ avg@4 +│ (\S+)", output)
     assert found is not None, output
     return float(found.group(1))
 
@@ -68,6 +80,21 @@ def test_a_runs_policy_has_the_accuracy_that_the_run_measured(monkeypatch, capfd
     assert "The policy reads:" in output  # the first prompt, as `cooper train` shows it
     assert "warning: --" not in output
     assert ("difference" in output) == (by == "--run")  # to the start
+
+
+def test_a_partial_rule_that_the_problems_name_is_measured_as_the_run_measured_it(
+    monkeypatch, capfd, tiny_models, tmp_path
+):
+    named = {"rule": "mine"}
+    judged = {"kind": "partial", "only": {"family": ["share", "gain"]}, "rule": {"kind": f"{__name__}:lenient"}}
+    run, last = run_with(tiny_models, tmp_path, problems=named, test_problems=named, rules={"mine": judged})
+    code, output = _eval(monkeypatch, capfd, "--run", run)
+    assert code == 0, output
+    assert 0 < last["test/rule_avg"] < 1
+    assert last["test/heard"] == pytest.approx(2 / 6)
+    assert _gold(output, "rule") == pytest.approx(last["test/rule_avg"], abs=5e-5)
+    assert _gold(output) == pytest.approx(last["test/gold_avg"], abs=5e-5)
+    assert "the rule judges 2 of 6 problems" in output
 
 
 def test_an_option_that_differs_from_the_run_is_named(monkeypatch, capfd, finished, tiny_models):

@@ -116,6 +116,17 @@ def test_settled_pairs_are_those_whose_own_loss_hardly_pulls_whatever_they_weigh
         assert len(kept[0].batch.weights) == 3
 
 
+@pytest.mark.parametrize("logit", [0.0, 5.0, math.nan])
+@pytest.mark.parametrize("below", [0.0, 0.05])
+def test_a_row_of_weight_0_is_settled(logit, below):
+    """It moves nothing, so it needs no backward pass, and is no reason to draw past pairs."""
+    rows = LabelledBatch([[1], [2]], [0.0, 0.0], [0.0, 0.5])
+    part = Part("labelled_", rows, BinaryCrossEntropyLoss())
+    kept, metrics = without_negligible([part], [torch.tensor([logit, 0.0])], 0.0, settled_below=below)
+    assert [one.batch.weights for one in kept] == [[0.5]]
+    assert metrics["reward_model/labelled_skipped"] == 1
+
+
 def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothing_again(make_learner, encoder):
     learner = decided(make_learner(learning_rate=1e-3))
     before = [parameter.clone() for parameter in learner.model.parameters()]
@@ -126,6 +137,15 @@ def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothin
     assert learner.steps == 1
     assert all(torch.equal(one, two) for one, two in zip(before, learner.model.parameters(), strict=True))
     assert all(pair.positive_logit_after == pair.positive_logit_before for pair in pairs)
+
+
+def test_unpaired_completions_that_weigh_nothing_are_no_reason_to_draw_past_pairs(make_learner, encoder):
+    """Without an anchor, wrong completions of groups without a positive have the weight 0."""
+    settings = {"settled_below": 3, "loss": {"anchor": 0.0}}
+    config = CooptimizationConfig.model_validate(LIGHT | settings)
+    learner, wrong = decided(make_learner(learning_rate=1e-3)), LABELLED[:2]
+    _, metrics = update_reward_model(some_pairs(), learner, encoder, config, some_pairs, unpaired=wrong)
+    assert metrics["pairs/replayed"] == 0
 
 
 def test_past_pairs_are_drawn_where_a_new_one_pulls_or_there_is_none(make_learner, encoder):

@@ -125,6 +125,56 @@ def test_further_problems_of_a_step_are_new_and_a_restored_stream_continues(aske
     assert run(resumed, [*asked[before:], [3], []]) == run(running, [*asked[before:], [3], []])
 
 
+SHARES = {"": 3, "two": 1}
+
+
+def resampled(source: ProblemStream, teaches, draws: int) -> tuple[list[Problem], list[Problem]]:
+    """A step's batch and the problems whose groups the policy learns from, after at most so many further draws."""
+    batch = drawn = source.next_batch()
+    learned: list[Problem] = []
+    for left in reversed(range(draws + 1)):
+        taught = {problem.id: teaches(problem) for problem in drawn}
+        source.tell(dict.fromkeys(taught, 0.5), taught)
+        learned += [problem for problem in drawn if taught[problem.id]]
+        drawn = source.more(len(batch) - len(learned)) if left else []
+    return batch, learned
+
+
+def share_of_two(problems: list[Problem]) -> float:
+    return sum(one.set == "two" for one in problems) / len(problems)
+
+
+@pytest.mark.parametrize("of", ["", "two"])
+def test_the_shares_are_of_what_is_learned_from_and_not_of_what_is_drawn(of):
+    """Every second group of one set teaches nothing and is replaced."""
+    source, counts = mixed(SHARES), Counter[str]()
+
+    def teaches(problem: Problem) -> bool:
+        counts[problem.set] += 1
+        return problem.set != of or counts[of] % 2 == 0
+
+    steps = [resampled(source, teaches, draws=6) for _ in range(40)]
+    found = share_of_two([one for _, learned in steps for one in learned])
+    assert found == pytest.approx(1 / 4, abs=0.03)
+    assert counts[of] > 1.8 * sum(one.set == of for batch, _ in steps for one in batch)
+
+
+def test_a_set_that_cannot_deliver_does_not_flood_later_steps():
+    """No group teaches for ten steps, and the small set has too few problems to replace its own."""
+    source = mixed(SHARES)
+    for _ in range(10):
+        resampled(source, lambda _: False, draws=3)
+    assert [share_of_two(source.next_batch()) for _ in range(10)] == [1 / 4] * 10
+
+
+def test_the_others_take_the_place_of_a_set_without_further_problems():
+    source = mixed({"": 1, "two": 1}, batch_size=16)
+    batch, learned = resampled(source, lambda one: one.set != "two", draws=3)
+    assert share_of_two(batch) == 1 / 2
+    assert len(learned) > 8
+    assert share_of_two(learned) == 0
+
+
 def test_an_epoch_begins_with_what_is_easy_and_leaves_out_what_teaches_nothing():
     source = ProblemStream([Problem(str(i), "?", "!") for i in range(6)], 3, 0, None, CurriculumConfig(rest=1))
     first = draw(source, 2)

@@ -14,7 +14,7 @@ from cooper_rl import InputError, SamplingParams
 from cooper_rl.data.config import PromptConfig
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.environments.environment import Environments
-from cooper_rl.environments.rounds import Rounds, tool_schemas
+from cooper_rl.environments.rounds import Rounds, hidden_tools, tool_schemas
 from environments.worlds import SUM, Script, call
 
 TEMPLATE = """
@@ -102,6 +102,21 @@ def test_a_template_that_cannot_show_results_is_refused_before_the_run(tokenizer
     )
     with pytest.raises(InputError, match=r"cannot show a tool's result; use a model for tools, or set rollout.tool_"):
         rounds_in(tokenizer)
+
+
+def test_tools_that_the_template_leaves_out_are_found_unless_the_prompt_names_them(tokenizer):
+    environments = Environments("environments.worlds:Adder", 20)
+    tools = {"tools": tool_schemas(environments)}
+
+    def hidden(**settings: Any) -> list[str]:
+        config = PromptConfig(template="{question}", chat_arguments=tools, **settings)
+        return hidden_tools(PromptEncoder(tokenizer, config), environments, SUM)
+
+    assert hidden() == []
+    assert hidden(chat=False) == ["add"]
+    tokenizer.chat_template = TEMPLATE.replace("{%- if tools %}", "{%- if false %}")
+    assert hidden() == ["add"]
+    assert hidden(system="Call add(a, b) for a sum.") == []
 
 
 def test_a_tool_without_a_docstring_is_refused():

@@ -69,6 +69,20 @@ def test_verdicts_of_the_environment_teach_the_reward_model_where_no_rule_judges
     assert 0 < metrics[0]["test/rule_avg"] < 1
 
 
+def test_the_log_shows_what_reset_shows_and_blames_the_environment_where_every_call_throws(rolling, caplog):
+    caplog.set_level("INFO", "cooper_rl")
+    rollout = rolling["rollout"] | {"environment": "environments.worlds:Broken"}
+    settings = {**rolling, "rollout": rollout, "rule": {"kind": "outside"}, "steps": 1, "evaluation": {"every": 0}}
+    fit(settings)
+    said = [record.getMessage() for record in caplog.records]
+    prompt = next(text for text in said if "The policy reads:" in text)
+    assert prompt.replace(" ", "").endswith("board4")  # the tiny tokenizer has no spaces
+    assert any("the policy does not read of its tools (add)" in text for text in said)
+    assert any("Broken: add() failed: KeyError: 'board' (environments.worlds:Broken.add, worlds.py:" in t for t in said)
+    watched = [text for text in said if text.startswith("watch (warn)")]
+    assert [text.split()[5] for text in watched] == ["environment/fault_rate"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

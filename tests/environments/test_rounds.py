@@ -48,6 +48,7 @@ def test_one_tool_run_from_the_first_token_to_the_transcript():
         "environment/timeouts": 0,
         "environment/cut_results": 0,
         "environment/lost": 0,
+        "environment/fault_rate": 0,
         "environment/turns": 1.5,
         "environment/unanswered": 0,
         "environment/reward": 0.5,
@@ -146,6 +147,21 @@ def test_faults_are_results_and_are_counted():
     assert all(run.text == f"turn 2 of {i}" and run.stopped for i, run in enumerate(runs))
 
 
+def test_the_first_fault_of_each_kind_is_logged_with_its_line_and_a_mistake_of_the_policy_is_not(caplog):
+    ways = [call("hang"), call("throw"), call("throw"), call(1).replace("add", "steal"), call(1).replace('"b"', '"c"')]
+    drawn, _ = draw(rounds_of("Faulty", timeout_s=0.5), Script(ways, ["x"] * 5), n=5)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert "environments.worlds:Faulty: add() failed: TimeoutError: no result within 0.5 s" in said[0]
+    assert "add() failed: RuntimeError: no luck (environments.worlds:Faulty.add, worlds.py:" in said[1]
+    assert drawn.metrics["environment/fault_rate"] == 3 / 5
+
+
+def test_a_reset_that_shows_too_much_is_logged_with_the_setting(caplog):
+    draw(rounds_of("Fickle"), Script(["a"]), params=SamplingParams(max_tokens=3))
+    assert "reset() failed: what it shows has 4 tokens, so rollout.max_tokens, 3, leaves no room" in caplog.text
+
+
 def test_an_environment_that_hung_is_replaced_and_not_asked_again():
     rounds = rounds_of("Faulty", timeout_s=0.5, outside=True)
     script = Script([call("hang"), call(1)], [call(1), "b"], ["c"])
@@ -203,7 +219,7 @@ def test_what_is_no_environment_is_refused(path, message):
 
 
 def test_an_environment_that_cannot_be_reset_is_refused_before_the_run():
-    with pytest.raises(InputError, match="Undescribed cannot be made or reset: TypeError"):
+    with pytest.raises(InputError, match=r"Undescribed: reset\(\) failed: TypeError"):
         Environments("environments.test_rounds:Undescribed", 1).check(SUM)
 
 

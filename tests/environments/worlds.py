@@ -105,6 +105,23 @@ class Drawing(Adder):
         return self.random.randrange(10) + self.calls
 
 
+class Broken(Adder):
+    """Its tool throws whatever it is asked."""
+
+    def reset(self, question: str, seed: int) -> str:
+        super().reset(question, seed)
+        return "board 4"
+
+    def add(self, a: int, b: int) -> int:
+        """Add two numbers.
+
+        Args:
+            a: The first.
+            b: The second.
+        """
+        return {}["board"]
+
+
 class NoReward:
     def reset(self) -> None: ...
 

@@ -23,7 +23,7 @@ from cooper_lab.plan.devices import (
     device_called,
 )
 from cooper_lab.plan.memory import fits, frozen, kv_room, logits, shares, states, trained
-from cooper_lab.plan.setup import Layout, Learning, Setup, Work, layout_of, setup_of
+from cooper_lab.plan.setup import Layout, Learning, Setup, Work, engine_of, layout_of, setup_of
 from cooper_lab.plan.shapes import known_models, shape_of
 from cooper_lab.plan.timing import parts, pushed_bytes, rate, training_flops
 from cooper_lab.plan.whole_run import disk, hours, whole_run_of
@@ -147,7 +147,25 @@ def test_the_command_says_what_does_not_fit_and_what_would(tmp_path):
     assert "IT DOES NOT FIT: policy" in one.output
     assert "It fits with 'policy.lora={rank: 32}'\n" in one.output
     assert "15.2" in eight.output
-    assert "It fits." in eight.output
+    assert "It fits as planned. The run itself takes 8 devices, and no engine has this layout" in eight.output
+
+
+def test_devices_that_the_run_would_not_use_are_said_with_the_engine_that_uses_them():
+    words = (str(CONFIGS / "own-data.yaml"), "policy.model=Qwen/Qwen2.5-1.5B", "--device", "h100")
+    words += ("--reward-model-like", "Qwen/Qwen2.5-1.5B")
+    one, eight = _command(*words), _command(*words, "--devices", "8")
+    assert one.output.endswith("\n\nIt fits.\n")
+    engine = "engine={kind: cluster, policy_ranks: 8}"
+    expected = f"It fits as planned. The run itself takes 1 device; to run as planned, add '{engine}'.\n"
+    assert eight.output.endswith(f"\n\n{expected}")
+    assert _command(words[0], engine, *words[1:]).output == eight.output.replace(expected, "It fits.\n")
+
+
+@pytest.mark.parametrize("layout", [Layout(1), Layout(4, 2), Layout(5, 0, 4, 2, "vllm", reserved=0.0)])
+def test_an_engine_that_is_advised_has_the_layout(layout):
+    engine = engine_of(layout)
+    assert engine is not None
+    assert layout_of(load_config(CONFIGS / "7b-8gpu.yaml", [engine]).engine) == layout
 
 
 def test_advice_is_the_fewest_changes_that_help():

@@ -5,7 +5,7 @@ import sympy
 from math_verify import grader, parse, verify
 
 from cooper_rl.rules.enclosure import are_different
-from cooper_rl.rules.symbolic import by_simplify
+from cooper_rl.rules.equality import by_simplify
 
 EQUAL = [
     (r"\frac{x^2-1}{x-1}", "x+1"),

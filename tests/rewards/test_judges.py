@@ -157,6 +157,8 @@ def test_a_judge_that_prefers_what_it_sees_first_pays_everything_the_same():
         ("<answer>[[A]] or [[B]]</answer>", None),
         ("[[A]]\nI cannot say.", None),
         ("<think>[[A]]", None),
+        ("Solution A ends with <answer>[[A]]</answer>", None),  # a quotation, and no choice
+        ("**Final answer:** <answer>[[B]]</answer>", 0.0),
         ("", None),
     ],
 )
@@ -227,6 +229,8 @@ def test_a_problem_without_a_readable_rubric_is_not_heard_and_asked_about_again(
         ("1: yes\n1: no\n2: yes\n3: yes", None),
         ("perfect, 10 out of 10", None),
         ("<think>1: yes\n2: yes\n3: yes", None),
+        ("The solution says:\n1: yes\n2: yes\n3: yes\nI do not agree.", None),
+        ("It says 1: yes.\nMy grades:\n1: yes\n2: no\n3: no", 0.0),
     ],
 )
 def test_a_grade_needs_one_verdict_on_every_criterion(reply, grade):

@@ -7,6 +7,8 @@ import pytest
 
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled, split_by_problem
 from cooper_rl.errors import InputError
+from cooper_rl.rules.kinds.numeric import NumericRule
+from cooper_rl.rules.verdict_file import verify_file
 
 ROW = {"question": "2+2?", "reference_answer": "4", "completion": "It is 4.", "label": 1}
 
@@ -58,6 +60,25 @@ def test_a_bad_row_is_named_with_its_line_and_field(tmp_path: Path, change: dict
         read_labelled(path)
     assert f"{path}:2" in str(caught.value)
     assert named in str(caught.value)
+
+
+def test_the_verdicts_of_cooper_verify_are_labels(tmp_path: Path, caplog):
+    answers = [{"question": f"{n}+{n}?", "answer": 2 * n, "completion": text} for n, text in enumerate(("0", "3", "?"))]
+    data = write_jsonl(tmp_path / "answers.jsonl", *answers)
+    verify_file(data, tmp_path / "verdicts.jsonl", rule=NumericRule())
+    found = [
+        (row.question, row.answer, row.completion, row.label) for row in read_labelled(tmp_path / "verdicts.jsonl")
+    ]
+    assert found == [("0+0?", "0", "0", 1.0), ("1+1?", "2", "3", 0.0)]
+    assert "1 rows without a verdict of correct or wrong are left out: 1 unparsed" in caplog.text
+
+
+def test_a_label_of_the_data_goes_before_the_verdict_and_verdicts_alone_of_no_use_are_refused(tmp_path: Path):
+    kept = read_labelled(write_jsonl(tmp_path / "kept.jsonl", {**ROW, "label": 0, "verdict": "correct"}))
+    assert [row.label for row in kept] == [0.0]
+    unread = {name: value for name, value in ROW.items() if name != "label"} | {"verdict": "unparsed"}
+    with pytest.raises(InputError, match=r"no verdict is correct or wrong \(1 unparsed\)"):
+        read_labelled(write_jsonl(tmp_path / "unread.jsonl", unread))
 
 
 def test_a_missing_field_and_an_empty_file_are_refused(tmp_path: Path):

@@ -10,9 +10,10 @@ import torch
 from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.base import REWARDS
+from cooper_rl.rewards.base import REWARDS, Count, Scores, metrics_of_calls
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
+from cooper_rl.rewards.kinds.plain import RewardModelReward, RuleReward, WeightedSum
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import Rule, Verdict
 from cooper_rl.stage2.reward_config import CooperRewardConfig
@@ -72,6 +73,70 @@ def test_the_counts_survive_a_checkpoint_and_change_only_in_commit():
     first.commit([step])
     second.restore(json.loads(json.dumps(first.state())))
     assert second.score(step).metrics == first.score(step).metrics
+
+
+def test_a_score_that_is_no_number_takes_no_pay_of_the_rule_with_it():
+    useless = context("correct nan", "correct 2", "wrong 2", "wrong nan", "silent nan", "unparsed nan")
+    scores = EarnedConfig().build().score(useless)
+    assert scores.metrics == {"earned/weight": 0.0}
+    assert scores.rewards.rows() == [[1, 1, 0, 0, 0, 0]]
+    useful = context("correct nan", "correct 2", "wrong -2", "unparsed nan", "silent nan")
+    scores = EarnedConfig(power=1).build().score(useful)
+    assert scores.metrics == {"earned/weight": 0.5}
+    right, _, _, unread, silent = scores.rewards.rows()[0]
+    assert (right, unread) == (1, 0)
+    assert math.isnan(silent)  # nobody has judged it: its group has no advantages
+
+
+def test_a_reward_of_weight_0_is_recorded_and_pays_nothing():
+    both = WeightedSum([RuleReward(), RewardModelReward()], [1.0, 0.0])
+    scores = both.score(context("correct nan", "wrong inf"))
+    assert scores.rewards.rows() == [[1, 0]]
+    assert math.isnan(scores.parts["reward_model"].rows()[0][0])
+
+
+@pytest.mark.parametrize("said", [["correct 2", "wrong 2"], ["unparsed 2"], ["timeout 2"]])
+def test_a_rule_that_has_spoken_is_not_forgotten(said):
+    """The step after holds only answers on which the rule is silent, and no count is remembered."""
+    reward, again = EarnedConfig(decay=0).build(), EarnedConfig(decay=0).build()
+    assert reward.score(context("silent 2")).metrics == {"earned/weight": 1.0}
+    reward.commit([context(*said)])
+    again.restore(json.loads(json.dumps(reward.state())))
+    for one in (reward, again):
+        assert one.score(context("silent 2")).metrics == {"earned/weight": 0.0}
+
+
+def test_a_rule_that_is_silent_throughout_leaves_all_to_the_model():
+    reward = EarnedConfig().build()
+    for _ in range(3):
+        assert reward.score(context("silent 2")).metrics == {"earned/weight": 1.0}
+        reward.commit([context("silent 2")])
+
+
+@pytest.mark.parametrize(("counts", "weight"), [([0.0] * 4, 1.0), ([4.0, 2.0, 4.0, 2.0], 0.0)])
+def test_a_checkpoint_of_an_earlier_version_has_the_counts_alone(counts, weight):
+    reward = EarnedConfig().build()
+    reward.restore(counts)
+    assert reward.score(context("silent 2")).metrics == {"earned/weight": weight}
+
+
+def test_a_later_draw_of_a_step_is_paid_by_what_the_step_has_shown():
+    reward = EarnedConfig(power=1).build()
+    first, more = context("correct 2", "wrong 2"), context("silent 2", "silent 3")
+    more.others_of_step = [first]
+    assert reward.score(more).metrics == {"earned/weight": 0.0}
+    sharp = context("correct 2", "wrong -2")
+    sharp.others_of_step = [first]
+    assert reward.score(sharp).metrics == {"earned/weight": 0.5}  # both right ones accepted, and one of the wrong
+
+
+def test_metrics_of_several_calls_are_their_mean_over_answers_and_the_sum_of_counts():
+    scores = context("correct 2").correct
+    calls = [
+        (Scores(scores, metrics={"earned/weight": 1.0, "judge/requests": Count(3), "early": 5.0}), 6),
+        (Scores(scores, metrics={"earned/weight": 0.0, "judge/requests": Count(4)}), 2),
+    ]
+    assert metrics_of_calls(calls) == {"earned/weight": 0.75, "judge/requests": 7, "early": 5.0}
 
 
 @pytest.mark.parametrize("kind", ["rule_then_model", "earned"])

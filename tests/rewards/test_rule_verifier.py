@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.data.problem import Problem
+from cooper_rl.errors import InputError
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.plain import RuleReward
 from cooper_rl.rules.extraction import reference_text
@@ -102,6 +103,28 @@ def test_a_process_that_dies_is_replaced_and_asked_again():
         assert verifier.verify("y+1", r"\boxed{1+y}") == "correct"
         assert _worker_pid(verifier) != first
         assert verifier.counts["lost"] == 1
+
+
+DIES = """
+import os, pathlib, signal
+left = pathlib.Path(__file__).with_name("deaths")
+count = int(left.read_text())
+if count:
+    left.write_text(str(count - 1))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""What Python imports as it starts: it kills the process as often as the file beside it says."""
+
+
+def test_a_process_that_is_killed_while_it_starts_is_started_again_a_few_times(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(DIES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "deaths").write_text("2")
+    with RuleVerifier() as verifier:
+        assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
+    (tmp_path / "deaths").write_text("99")
+    with RuleVerifier() as verifier, pytest.raises(InputError, match=r"did not start, 4 times \(exit code -9\)"):
+        verifier.verify(*SLOW_BUT_RIGHT)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address-space limits are a Linux matter")

@@ -3,7 +3,7 @@
 import pytest
 from latex2sympy2_extended import latex2sympy2
 
-from cooper_rl.rules.symbolic import TwoStageParser
+from cooper_rl.rules.reading import TwoStageParser
 
 NEEDS_THE_FULL_MODE = ("x^2+1=0", r"\sum_{n=1}^\infty \frac{1}{n^2}", "2x_1", r"\int_0^1 x dx")
 FORMULAS = (

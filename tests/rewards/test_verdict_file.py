@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cooper_rl.errors import InputError
+from cooper_rl.rules.rule import FunctionRule
 from cooper_rl.rules.verdict_file import verify_file
 
 ROWS = [
@@ -64,6 +65,21 @@ def test_bad_rows_and_a_foreign_output_are_refused(data, tmp_path):
     with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this row of the input"):
         verify_file(data, out)
     assert out.read_text() == '{"something": "else"}\n'
+
+
+def seven_only(problem, completion_text):
+    """A rule that judges one kind of problem."""
+    return "silent" if problem.answer != "7" else "correct" if completion_text == "7" else "wrong"
+
+
+def test_what_the_rule_is_silent_on_is_no_miss(tmp_path):
+    data = tmp_path / "in.jsonl"
+    said = [("7", "7", 1), ("7", "seven", 1), ("8", "8", 1), ("8", "9", 0)]
+    rows = [{"answer": answer, "completion": text, "gold_correct": gold} for answer, text, gold in said]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    counts = verify_file(data, tmp_path / "out.jsonl", rule=FunctionRule(kind=f"{__name__}:seven_only"))
+    assert (counts.precision, counts.recall, counts.with_gold) == (1.0, 0.5, 2)
+    assert counts.verdicts["silent"] == 2
 
 
 def test_without_gold_there_is_no_precision(tmp_path):

@@ -13,11 +13,10 @@ import ray
 import yaml
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.errors import MissingExtraError
+from cooper_rl.errors import EngineLost, MissingExtraError
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.persist.folder_lock import FolderLock
 from crash.cluster_kills import writing_to

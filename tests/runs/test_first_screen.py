@@ -67,6 +67,16 @@ def test_the_example_is_the_best_paid_completion_of_the_step_with_all_its_reward
     assert best_example([]) is None
 
 
+def test_the_example_says_what_was_paid_after_learning_and_keeps_the_machines_figures_to_itself():
+    learned = {"rule": 0.0, "rule_after": 0.0, "reward_after": 0.25, "verify_s": 0.0}
+    example = best_example([_row({"text": "c", "reward": 0.9, **learned})])
+    assert example is not None
+    said = describe_example(example)
+    assert "0.9 (rule 0; the rule says wrong). Paid, once the reward model had learned from it: 0.25.\n" in said
+    assert "_after" not in said
+    assert "verify_s" not in said
+
+
 def test_what_a_model_wrote_cannot_drive_the_terminal_and_long_texts_are_cut():
     said = describe_prompt(Problem("p", "q", ""), "a\x1b[2J\rb\nc" + "x" * 3 * LONGEST_BLOCK)
     assert "reference answer none" in said

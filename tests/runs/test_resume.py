@@ -67,12 +67,22 @@ def test_a_run_whose_last_checkpoint_does_not_fit_says_so(rule, limit_files):
         trainer.save_checkpoint()  # there is room again
 
 
-def test_a_record_that_cannot_be_written_ends_the_run(rule, limit_files):
-    with CooperTrainer.from_config(build_config(rule)) as trainer:
-        limit_files(100)
-        with pytest.raises(OSError, match="too large"):
-            trainer.fit()
-        limit_files(resource.RLIM_INFINITY)
+def test_a_record_that_cannot_be_written_ends_the_run_which_then_goes_on(rule, limit_files):
+    whole = _fit({**rule, "name": "whole"})
+    disk = {1: 100, 3: 2000}  # the rollouts of step 2, and the metrics of step 3, no longer fit
+    for full_after, size in disk.items():
+        (tmp := whole.directory.parent / f"full-{full_after}")
+        with CooperTrainer.from_config(build_config({**rule, "name": tmp.name})) as trainer:
+
+            def on_step(step, _, full_after=full_after, size=size):
+                if step == full_after:
+                    limit_files(size)
+
+            with pytest.raises(InputError, match=rf"{tmp}/.*: cannot be written \(File too large\); make room"):
+                trainer.fit(on_step)
+            limit_files(resource.RLIM_INFINITY)
+        resumed = _fit({**rule, "name": tmp.name}, resume=True)
+        assert _timeless(resumed.directory) == _timeless(whole.directory)
 
 
 def test_the_best_step_gets_a_checkpoint_of_its_own(settings):

@@ -41,7 +41,11 @@ def test_openrlhf_trains_the_reward_model_answer_by_answer(server):
     right = openrlhf(server, ["it is 10"])
     wrong = openrlhf(server, ["it is 17", "it is 10"])
     assert right["rewards"] == right["scores"] == wrong["rewards"][1:]
-    assert wrong["extra_logs"] == {"correct": [0.0, 1.0], "reward_model_version": [0.0, 0.0]}
+    assert wrong["extra_logs"] == {
+        "correct": [0.0, 1.0],
+        "judged": [1.0, 1.0],
+        "reward_model_version": [0.0, 0.0],
+    }
     assert opened(server) == {"step": 1, "groups": 1, "answers": 2}
     openrlhf(server, ["it is 12"], number=12, split="test")
     assert opened(server)["answers"] == 2  # an evaluation

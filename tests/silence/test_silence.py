@@ -1,6 +1,9 @@
 """What the rule does not judge is neither right nor wrong."""
 
 import json
+from itertools import permutations
+from random import Random
+from typing import ClassVar
 
 import pytest
 import torch
@@ -23,7 +26,8 @@ from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RULES, Rule
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import other_answer
-from cooper_rl.stage2.scored import step_health, verdict_metrics
+from cooper_rl.stage2.pairs import Contribution, Judged, swapped_pairs
+from cooper_rl.stage2.scored import answer_metrics, step_health, verdict_metrics
 from cooper_rl.stage2.signs import agreement, suspected
 
 
@@ -132,6 +136,8 @@ def test_a_hack_where_the_rule_is_silent_is_seen_without_a_verdict(metric, chang
         ("work answer: twelve", "work answer: nine", True),
         ("work answer: twelve", "more work, answer: 12", False),
         ("work answer: twelve", "", False),
+        ("answer: 0.5", "answer: 1/2", False),
+        ("answer: 1/2", "answer: one half", False),
     ],
 )
 def test_a_rewritten_solution_states_another_answer(right, text, other):
@@ -220,6 +226,84 @@ def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
     with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
         context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
         assert suspected(context, reasons) == suspects
+
+
+def suspects_of(problems: list[Problem], text: str, order: list[int]) -> dict[str, bool]:
+    """By problem, whether an answer `text` is suspected because it keeps its score under another's reference."""
+    groups = [AnswerGroup(problems[i].id, problems[i], [Answer(text)]) for i in order]
+    with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
+        context = StepContext(groups, silent, {"main": ByValue()})  # pyright: ignore[reportArgumentType]
+        found = suspected(context, ["keeps_score"])
+    assert found is not None
+    return {problems[i].id: row[0] for i, row in zip(order, found, strict=True)}
+
+
+class ByValue:
+    """A reward model that accepts an answer of the same value as the reference, and none of another value."""
+
+    VALUE: ClassVar = {"12": 12, "twelve": 12, "a dozen": 12, "12.0": 12, "13": 13}
+    VALUE |= {"1/2": 0.5, "0.5": 0.5, "one half": 0.5}
+
+    def logits(self, groups):
+        rows = [
+            [1.0 if self.VALUE[one.text] == self.VALUE[group.problem.answer] else -1.0 for one in group.answers]
+            for group in groups
+        ]
+        return Ragged.of(rows, torch.float32)
+
+
+@pytest.mark.parametrize("answers", [["12", "twelve"], ["12", "12.0", "a dozen"], ["1/2", "0.5", "one half"]])
+@pytest.mark.parametrize("others", [[], ["13"]])
+def test_a_right_answer_keeps_its_score_under_the_same_number_in_other_words(answers, others):
+    problems = [Problem(f"{i}", "?", answer) for i, answer in enumerate(answers + others)]
+    for order in permutations(range(len(problems))):
+        assert not any(suspects_of(problems, answers[0], list(order)).values())
+
+
+def test_what_is_suspected_does_not_depend_on_the_order_of_the_groups():
+    """A model that accepts 7 under the reference 9 and no other: it depends on which reference it is tried with."""
+
+    class Loose:
+        def logits(self, groups):
+            rows = [[1.0 if group.problem.answer in ("7", "9") else -1.0 for _ in group.answers] for group in groups]
+            return Ragged.of(rows, torch.float32)
+
+    problems = [Problem(answer, "?", answer) for answer in ("7", "8", "9", "10")]
+    seen = set()
+    with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
+        for order in permutations(problems):
+            groups = [AnswerGroup(one.id, one, [Answer("7")]) for one in order]
+            context = StepContext(groups, silent, {"main": Loose()})  # pyright: ignore[reportArgumentType]
+            found = suspected(context, ["keeps_score"])
+            assert found is not None
+            seen.add(frozenset(one.id for one, row in zip(order, found, strict=True) if row[0]))
+    assert len(seen) == 1
+
+
+def test_a_silent_problem_has_no_pair_with_the_same_number_in_other_words():
+    problems = [Problem(f"{i}", "?", answer) for i, answer in enumerate(["1/2", "0.5", "one half", "a dozen"])]
+    work = [
+        Contribution(Judged(AnswerGroup(one.id, one, []), [], []), [f"answer: {one.answer}"], Random(0))
+        for one in problems
+    ]
+    with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
+        pairs = swapped_pairs(work, silent, 1)
+    assert {(pair.answer, pair.negative_answer) for pair in pairs} <= {("1/2", "a dozen"), ("0.5", "a dozen")}
+
+
+def test_an_empty_group_is_neither_silent_nor_heard():
+    silent, heard, empty = (problem(one) for one in ("poems", "algebra", "geometry"))
+    texts = {"poems": ["7", "8"], "algebra": ["7", "7"], "geometry": []}
+    groups = [AnswerGroup(one.id, one, [Answer(text) for text in texts[one.id]]) for one in (empty, silent, heard)]
+    with rule(only={"subject": ["algebra", "geometry"]}, rule={"kind": "numeric"}) as partial:
+        context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
+        scores = EarnedConfig().build().score(context)
+        metrics = answer_metrics(context, scores)
+        assert suspected(context, ["keeps_score"]) == [[], [False, False], [False, False]]
+    assert (metrics["rollout/agreement_heard"], metrics["rollout/agreement_silent"]) == (1.0, 0.5)
+    with rule(only={"subject": ["geometry"]}) as partial:
+        metrics = answer_metrics(StepContext(groups[:2], partial), Scores(Ragged(torch.zeros(2), (0, 2))))
+    assert "rollout/agreement_heard" not in metrics
 
 
 @pytest.mark.parametrize(("subjects", "paid"), [(["algebra"], 0.0), ([], 1.0)])

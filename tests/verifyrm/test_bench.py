@@ -172,6 +172,7 @@ def test_a_rate_of_zero_among_few_problems_has_a_wide_interval():
         ("rule or (rule_unparsed and rm)", True),
         ("rule_wrong", False),
         ("not rule_timeout and rm_strict_no", True),
+        ("rule_silent or rm", True),
         ("rm and not rm_strict", True),
     ],
 )
@@ -186,6 +187,26 @@ def test_combinations(expression, accepted):
 def test_a_combination_may_contain_only_names_and_logic(expression):
     with pytest.raises(InputError, match="combination"):
         Combination(expression, ["rule", "rm"])
+
+
+def test_what_a_method_is_silent_on_is_no_miss_of_it(tmp_path):
+    class Partial(Believer):
+        """Silent on the questions about even numbers."""
+
+        def opinions(self, rows):
+            said = super().opinions(rows)
+            silent = [int(row.question.split()[2]) % 2 == 0 for row in rows]
+            return [Opinion("silent") if quiet else one for one, quiet in zip(said, silent, strict=True)]
+
+    heard = [row for row in rows() if int(row.labelled.question.split()[2]) % 2]
+    found = bench(rows(), {"some": Partial()}, [], tmp_path / "some", attacked_problems=0).methods["some"]
+    alone = bench(heard, {"all": Believer()}, [], tmp_path / "all", attacked_problems=0).methods["all"]
+    assert {name: one.mean for name, one in found.overall.items()} == {
+        name: one.mean for name, one in alone.overall.items()
+    }
+    assert found.verdicts["silent"] == len(rows()) - len(heard)
+    assert found.by_category["kind 0"] == {}
+    assert all(mistake.verdict != "silent" for mistake in found.mistakes)
 
 
 def test_rows_of_verifybench_and_of_our_format_are_read(tmp_path):

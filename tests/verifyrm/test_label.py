@@ -11,7 +11,10 @@ from cooper_rl.data.labelled import read_labelled
 from cooper_rl.errors import InputError
 from cooper_rl.rules.kinds.numeric import NumericRule
 from cooper_rl.verifyrm.config import ChatJudgeConfig
+from cooper_rl.verifyrm.judgement import Judgement
 from cooper_rl.verifyrm.label import (
+    CollectedRow,
+    Labelled,
     agreed_label,
     agreement_counts,
     confusion,
@@ -133,12 +136,21 @@ def test_an_interrupted_labelling_continues_and_failed_requests_are_asked_again(
         ("unparsed", "yes", None),
         ("timeout", "no", None),
         ("timeout", "yes", None),
+        ("silent", "no", None),
+        ("silent", "yes", None),
         ("correct", "unreadable", None),
         ("wrong", "unreadable", None),
     ],
 )
 def test_which_opinions_agree(rule, judge, label):
     assert agreed_label(rule, judge) == label
+
+
+def test_a_silent_rule_does_not_disagree():
+    row = CollectedRow("q", "7", "It is 7.", "-", "-", "1")
+    labelled = [Labelled(row, rule, Judgement(judge)) for rule in ("silent", "wrong") for judge in ("yes", "no")]
+    counts = agreement_counts(labelled)
+    assert (counts["wrong"], counts["disagree"], counts["no opinion"]) == (1, 1, 2)
 
 
 def test_bad_rows_are_named_before_the_judge_is_asked(tmp_path):

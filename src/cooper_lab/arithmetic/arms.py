@@ -66,11 +66,10 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
 
 def _run(settings: dict[str, Any]) -> None:
     logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are what the demo shows; the summary reports them
-    from cooper_rl import CooperTrainer, write_report  # noqa: PLC0415 - in the run's own process
+    from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.fit()
-    write_report(trainer.directory)
 
 
 def steps_done(directory: Path) -> int:

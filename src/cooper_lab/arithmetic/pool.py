@@ -26,7 +26,7 @@ def run_in_processes(
     raised once those under way are done. An interrupt does the same. If this process ends in any other way, a kill
     among them, its workers end within a second.
 
-    Raises InputError for a job that a worker cannot import, and RuntimeError if a worker is killed.
+    Raises InputError for a job that a worker cannot import, and if a worker is killed.
     """
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=workers, mp_context=spawn, initializer=_end_with_parent) as pool:
@@ -42,7 +42,7 @@ def run_in_processes(
         for future in filter(_has_failed, running):
             future.result()
     except BrokenProcessPool as error:
-        raise RuntimeError(
+        raise InputError(
             "a worker was killed, perhaps for want of memory (fewer at once need less); the same command goes on"
         ) from error
     return [future.result() for future in running]

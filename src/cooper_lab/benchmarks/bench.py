@@ -132,9 +132,9 @@ def estimates(
 class Opinion:
     """A method's opinion of one completion.
 
-    `verdict` is one of the rule's (`correct`, `wrong`, `unparsed`, `timeout`), or `yes`, `no`, `unreadable` or
-    `too_long`; `correct` and `yes` accept. `probability` is that of being right, for methods that give one. `failed`
-    says that the method gave no answer at all and may be asked again.
+    `verdict` is one of the rule's (`correct`, `wrong`, `unparsed`, `timeout`, `silent`), or `yes`, `no`, `unreadable`
+    or `too_long`; `correct` and `yes` accept, and `silent` counts in no measure. `probability` is that of being right,
+    for methods that give one. `failed` says that the method gave no answer at all and may be asked again.
     """
 
     verdict: str
@@ -225,7 +225,7 @@ class JudgeMethod(Method):
         self._judge.close()
 
 
-VERDICTS = ("correct", "wrong", "unparsed", "timeout", "yes", "no", "unreadable")
+VERDICTS = ("correct", "wrong", "unparsed", "timeout", "silent", "yes", "no", "unreadable")
 
 
 class Combination:
@@ -376,10 +376,10 @@ def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns:
     mistakes = [
         Mistake(row, opinion.verdict, opinion.probability)
         for row, opinion in zip(rows, own, strict=True)
-        if opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed
+        if opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed and opinion.verdict != "silent"
     ]
     return replace(
-        _result(accepts, rows, patterns),
+        _result(accepts, rows, patterns, np.array([opinion.verdict != "silent" for opinion in opinions], dtype=bool)),
         verdicts=dict(sorted(Counter(opinion.verdict for opinion in own).items())),
         judged=_judged(own, rows),
         calibration=_calibration(own, rows),
@@ -388,12 +388,22 @@ def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns:
     )
 
 
-def _result(accepts: Bool[ndarray, " B"], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:
+def _result(
+    accepts: Bool[ndarray, " B"],
+    rows: Sequence[BenchRow],
+    patterns: Sequence[str],
+    judged: Bool[ndarray, " B"] | None = None,
+) -> MethodResult:
+    """`judged`: the completions on which the method is not silent, which alone count in its measures; None for all."""
+    judged = np.ones(len(accepts), dtype=bool) if judged is None else judged
     own, attacked = accepts[: len(rows)], accepts[len(rows) :]
     right = np.array([row.labelled.label > 0.5 for row in rows])
     questions = np.array([row.labelled.question for row in rows], dtype=object)
 
     def measure(inside: Bool[ndarray, " B"]) -> Measured:
+        inside = inside & judged[: len(rows)]
+        if not inside.any():
+            return {}
         return estimates(own[inside], right[inside], list(questions[inside]))
 
     def broken_down(values: Sequence[str]) -> dict[str, Measured]:

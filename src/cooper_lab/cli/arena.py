@@ -111,18 +111,26 @@ def _table_of(hole: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     names = ("gold_end", "gold_best", "drawdown", "reward_end", "kl_end", "cpu_s")
     headings = ("runs", "gold", "best", "fall", "reward", "KL", "CPU s", "half lost", "alarm")
     table = Table("design", *headings, title=hole, title_justify="left")
-    table.columns[0].no_wrap = True
     for row in rows:
         means = [_number(row[name]["mean"], 0 if name == "cpu_s" else 2) for name in names]
         steps = [", ".join(map(str, row[name])) or "never" for name in ("half_lost", "alarm")]
         table.add_row(row["design"], str(row["runs"]), *means, *steps)
+    _keep_figures_whole(table, words=("design", "half lost", "alarm"))
     return table
+
+
+def _keep_figures_whole(table: Table, words: Sequence[str]) -> None:
+    """In a narrow terminal the columns of `words` are folded, and those of figures are not."""
+    for column in table.columns:
+        column.overflow = "fold"
+        if column.header not in words:
+            column.header, column.no_wrap = str(column.header).replace(" ", "\n"), True
 
 
 def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
     if not ranked["designs"]:
         return
-    headings = ("gold, end", "95 % over holes", "worst", "hacked in holes", "hacked runs", "significantly better than")
+    headings = ("gold, end", "95 % over holes", "worst", "hacked in holes", "hacked runs", "beats")
     table = Table("design", *headings, title=title)
     for row in ranked["designs"]:
         interval = "one hole" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
@@ -136,11 +144,12 @@ def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
             *hacked,
             ", ".join(beaten) or "none",
         )
+    _keep_figures_whole(table, words=("design", "beats"))
     console.print(table)
     console.print(
         f"{len(ranked['holes'])} holes, each the mean of its blocks (planting and seed) that all designs have "
-        f"finished, {len(ranked['blocks'])} in all; paired sign-flip permutation test over the holes, Holm's "
-        "correction, level 0.05",
+        f"finished, {len(ranked['blocks'])} in all; who beats whom: paired sign-flip permutation test over the "
+        "holes, Holm's correction, level 0.05",
         highlight=False,
     )
 

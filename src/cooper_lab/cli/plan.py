@@ -61,8 +61,10 @@ def plan(
     if devices is not None:
         own = sum(given.get(name, getattr(layout, name)) for name in ("reward_model", "sampler"))
         given["policy"] = devices - own
-    chosen, layout = device_called(device), replace(layout, **given)
+    configured, chosen, layout = layout, device_called(device), replace(layout, **given)
     setup = setup_of(settings, layout, prompt_tokens, completion_tokens, reward_model_like, cpu=chosen.cpu)
-    typer.echo(report(setup, chosen, whole_run_of(settings)))
+    roles = ("policy", "reward_model", "sampler", "tensor_parallel", "sampler_kind")
+    same = all(getattr(layout, role) == getattr(configured, role) for role in roles)
+    typer.echo(report(setup, chosen, whole_run_of(settings), None if same else configured))
     if not fits(setup, chosen):
         sys.exit(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
 from cooper_lab.designs.references import check_solutions
-from cooper_rl import REWARDS, InputError, fenced
+from cooper_rl import REWARDS, InputError, fenced, without_thoughts
 
 if TYPE_CHECKING:
     from cooper_lab.designs.pointwise_judge import Heard, Tally
@@ -33,9 +33,11 @@ First write down what a good solution of this problem must do. Then weigh both s
 <answer>[[A]]</answer> if solution A is better, <answer>[[B]]</answer> if solution B is better, \
 <answer>[[C]]</answer> if they are equally good."""
 
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
-_CHOICE = re.compile(r"\[\[([ABC])\]\]")
+_CHOICE = re.compile(
+    r"[*_\s]{0,9}(?:(?:my |the )?(?:final )?(?:answer|verdict|choice|decision|no|so|thus|therefore)\W{1,6})?"
+    r"(?:<answer>\s?)?\[\[([ABC])\]\](?:\s?</answer>)?[*_.\s]{0,9}",
+    re.IGNORECASE,
+)
 _VALUE = {"A": 1.0, "B": 0.0, "C": 0.5}
 
 Duel = tuple[str, str]
@@ -123,15 +125,13 @@ def preference_chat(problem: Problem, first: str, second: str, most_chars: int) 
 def read_preference(reply: ChatReply) -> float | None:
     """1 if the reply prefers A, 0 if it prefers B, 1/2 for a tie. None if it names no choice, or several.
 
-    Only the last `<answer>` counts or, without one, the last line: a judge may quote the solutions before.
+    The choice is a line of its own at the end, where the judge was told to put it; before it, the judge may quote the
+    solutions.
     """
     if reply.failure is not None:
         return None
-    text = _THOUGHT.sub("", reply.text).strip()
-    answers = _ANSWER.findall(text)
-    where = answers[-1] if answers else text.rpartition("\n")[2]
-    chosen = set(_CHOICE.findall(where))
-    return _VALUE[chosen.pop()] if len(chosen) == 1 else None
+    choice = _CHOICE.fullmatch(without_thoughts(reply.text).strip().rpartition("\n")[2])
+    return None if choice is None else _VALUE[choice.group(1).upper()]
 
 
 def both_orders(shown_first: float | None, shown_second: float | None) -> float | None:

@@ -21,6 +21,7 @@ from cooper_rl import (
     ChatClient,
     ChatConfig,
     ChatReply,
+    Count,
     FailureKind,
     Message,
     RewardConfig,
@@ -139,8 +140,8 @@ class JudgedReward:
         values = self.judge(context, tally)
         flat = [value for row in values for value in row]
         metrics = {"judge/unheard": sum(value is None for value in flat) / max(1, len(flat))}
-        metrics |= {"judge/requests": float(tally["requests"]), "judge/unreadable": float(tally["unreadable"])}
-        return values, metrics | {f"judge/failures_{kind}": float(tally[kind]) for kind in get_args(FailureKind)}
+        metrics |= {"judge/requests": Count(tally["requests"]), "judge/unreadable": Count(tally["unreadable"])}
+        return values, metrics | {f"judge/failures_{kind}": Count(tally[kind]) for kind in get_args(FailureKind)}
 
     @abstractmethod
     def judge(self, context: StepContext, tally: Tally) -> Heard:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
-from cooper_rl import REWARDS, fenced
+from cooper_rl import REWARDS, fenced, without_thoughts
 
 if TYPE_CHECKING:
     from cooper_lab.designs.pointwise_judge import Heard, Question, Tally
@@ -46,9 +46,8 @@ Criteria:
 
 Reply with one line for each criterion, its number and yes or no, such as "1: yes". Write nothing after these lines."""
 
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_CRITERION = re.compile(r"^[\s*\-]*(MUST|MAJOR|MINOR)[*\s]*:[*\s]*(\S.*)$", re.MULTILINE)
-_GRADE = re.compile(r"^[\s*\-]*(\d{1,3})[*\s]*[:.)][*\s]*(yes|no)\b", re.MULTILINE | re.IGNORECASE)
+_CRITERION = re.compile(r"^(?:[^\S\n]|[*\-])*+(MUST|MAJOR|MINOR)[*\s]*+:[*\s]*(\S.*)$", re.MULTILINE)
+_GRADE = re.compile(r"^(?:[^\S\n]|[*\-])*+(\d{1,3})[*\s]*+[:.)][*\s]*+(yes|no)\b", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def rubric_chat(problem: Problem) -> list[Message]:
 
 def read_rubric(text: str) -> list[Criterion] | None:
     """The criteria in a reply; None without any, or with more than `MOST_CRITERIA`."""
-    found = [Criterion(kind, line.strip()) for kind, line in _CRITERION.findall(_THOUGHT.sub("", text))]
+    found = [Criterion(kind, line.strip()) for kind, line in _CRITERION.findall(without_thoughts(text))]
     return found if 0 < len(found) <= MOST_CRITERIA else None
 
 
@@ -166,7 +165,8 @@ def grading_chat(problem: Problem, rubric: list[Criterion], completion: str, mos
 
 
 def read_grade(reply: ChatReply, rubric: list[Criterion]) -> float | None:
-    """The grade in [0, 1] that a reply gives; None unless it says yes or no, and not both, to every criterion.
+    """The grade in [0, 1] that a reply gives; None unless it ends with one line for each criterion, in order,
+    that says yes or no; lines before may be quoted from the completion.
 
     0 if a MUST is missed, else the weighted share of the other criteria that are met (1 if there are none). An answer
     that breaks a rule thus never scores above one that keeps them all, as in OpenRubrics (arXiv 2510.07743), where hard
@@ -174,12 +174,13 @@ def read_grade(reply: ChatReply, rubric: list[Criterion]) -> float | None:
     """
     if reply.failure is not None:
         return None
-    said: dict[int, set[bool]] = {}
-    for number, word in _GRADE.findall(_THOUGHT.sub("", reply.text)):
-        said.setdefault(int(number), set()).add(word.lower() == "yes")
-    if any(len(said.get(number, ())) != 1 for number in range(1, len(rubric) + 1)):
+    lines = [line for line in without_thoughts(reply.text).splitlines() if line.strip()]
+    before, last = lines[: -len(rubric)], lines[-len(rubric) :]
+    grades = [match for line in last if (match := _GRADE.match(line))]
+    is_longer = bool(before) and _GRADE.match(before[-1]) is not None
+    if is_longer or [int(match.group(1)) for match in grades] != [*range(1, len(rubric) + 1)]:
         return None
-    met = [said[number] == {True} for number in range(1, len(rubric) + 1)]
+    met = [match.group(2).lower() == "yes" for match in grades]
     if any(criterion.kind == "MUST" and not yes for criterion, yes in zip(rubric, met, strict=True)):
         return 0.0
     weights = [WEIGHTS[criterion.kind] for criterion in rubric]

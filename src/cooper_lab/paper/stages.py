@@ -197,7 +197,7 @@ def _public_rows() -> Iterator[LabelledCompletion]:
 
 
 def _train(stage: Stage) -> dict[str, Any] | None:
-    from cooper_rl import CooperTrainer, read_metrics, write_report  # noqa: PLC0415
+    from cooper_rl import CooperTrainer, read_metrics  # noqa: PLC0415
 
     config = build_config(stage.settings)
     folder = Path(config.output_dir) / config.name
@@ -205,7 +205,6 @@ def _train(stage: Stage) -> dict[str, Any] | None:
     with CooperTrainer.from_config(config, resume=folder.exists()) as trainer:
         with progress(stage.name, config.steps, watched) as advance:
             trainer.fit(on_step=advance)
-        write_report(folder)
         if trainer.interrupted:
             return None
         stopped = None if trainer.stopped_by is None else trainer.stopped_by.message
@@ -227,6 +226,7 @@ def _evaluate(stage: Stage) -> dict[str, Any]:
             "max_rows": run.rollout.max_rows or 256,
             "autocast": run.policy.autocast,
             "threads": run.threads,
+            "rules": run.rules,
         }
         with FolderEvaluator(policy, engine, run.rule, **rows) as evaluator:
             for name in waiting:

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from cooper_lab.plan.advice import advice
 from cooper_lab.plan.devices import FAST, GB, SLOW, Device
 from cooper_lab.plan.memory import Share, fits, kv_room, shares
-from cooper_lab.plan.setup import Learning, Setup
+from cooper_lab.plan.setup import Layout, Learning, Setup, engine_of
 from cooper_lab.plan.timing import parts, pushed_bytes
 from cooper_lab.plan.whole_run import WholeRun, assistant_bytes, disk, hours
 
 
-def report(setup: Setup, device: Device, run: WholeRun | None = None) -> str:
+def report(setup: Setup, device: Device, run: WholeRun | None = None, configured: Layout | None = None) -> str:
     """Memory of each kind of device, seconds of a step's parts, the whole run, and what to change where it does not
-    fit."""
+    fit. `configured` is the layout that the run's own engine has, if another one is planned."""
     paragraphs = [_subject(setup, device), _memory(setup, device), _time(setup, device)]
     if run is not None:
         paragraphs.append(_run(setup, device, run))
-    return "\n\n".join("\n".join(paragraph) for paragraph in [*paragraphs, _verdict(setup, device)])
+    return "\n\n".join("\n".join(paragraph) for paragraph in [*paragraphs, _verdict(setup, device, configured)])
 
 
 def _subject(setup: Setup, device: Device) -> Iterator[str]:
@@ -104,13 +104,27 @@ def _run(setup: Setup, device: Device, run: WholeRun) -> Iterator[str]:
         yield f"  The assistant, {run.assistant}, is not among these devices: its server needs {held}."
 
 
-def _verdict(setup: Setup, device: Device) -> Iterator[str]:
+def _verdict(setup: Setup, device: Device, configured: Layout | None) -> Iterator[str]:
     if fits(setup, device):
-        yield "It fits."
+        yield "It fits." if configured is None else f"It fits as planned. {_engine_to_set(setup.layout, configured)}"
         return
     names = [share.role for share in shares(setup, device) if share.left < 0]
     yield f"IT DOES NOT FIT: {' and '.join(names) or 'vLLM has no room for a completion'}."
     found = advice(setup, device)
     yield from [f"  It fits with {text}" for text in found]
+    if configured is not None:
+        yield f"  {_engine_to_set(setup.layout, configured)}"
     if not found:
         yield "  No three changes of those known help; take larger devices or a smaller model."
+
+
+def _engine_to_set(layout: Layout, configured: Layout) -> str:
+    """What makes a run have the planned layout."""
+    devices = f"{configured.devices} device{'s' if configured.devices > 1 else ''}"
+    engine = engine_of(layout)
+    if engine is None:
+        return (
+            f"The run itself takes {devices}, and no engine has this layout: beside several processes vLLM has devices "
+            "of its own, and the native sampler never has."
+        )
+    return f"The run itself takes {devices}; to run as planned, add '{engine}'."

@@ -133,6 +133,20 @@ def layout_of(engine: Any) -> Layout:
     return Layout(ranks, reward_model, own, tensor_parallel, sampler_kind="vllm", adapter_alone=alone)
 
 
+def engine_of(layout: Layout) -> str | None:
+    """The setting of an engine with this layout; None if there is none."""
+    if layout.devices == 1:
+        return f"engine={{kind: {'vllm' if layout.sampler_kind == 'vllm' else 'local'}}}"
+    if (layout.sampler_kind == "vllm") != bool(layout.sampler):
+        return None
+    ranks = {"policy_ranks": layout.policy, "reward_model_ranks": layout.reward_model}
+    settings = ["kind: cluster", *(f"{name}: {count}" for name, count in ranks.items() if count)]
+    if layout.sampler:
+        engines = layout.sampler // layout.tensor_parallel
+        settings.append(f"samplers: {{kind: vllm, engines: {engines}, tensor_parallel: {layout.tensor_parallel}}}")
+    return f"engine={{{', '.join(settings)}}}"
+
+
 def _sends_adapters(vllm: Any) -> bool:
     return vllm.adapter_alone is not False and vllm.url is None
 

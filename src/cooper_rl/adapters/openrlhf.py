@@ -7,6 +7,7 @@ from typing import Any
 
 from cooper_rl.adapters.served import client, read_row, single
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.data.text import without_end
 from cooper_rl.data.transcript import END_OF_TURN, turns_in
 from cooper_rl.errors import InputError
 
@@ -39,7 +40,7 @@ def _answer(query: str, prompt: str) -> tuple[str | list[dict[str, str]], bool]:
     if len(turns) > 1:
         return turns, end is None or text.endswith(end)
     if end is None:
-        return _SPECIAL.sub("", text), True
+        return without_end(_SPECIAL, text), True
     return text.removesuffix(end), text.endswith(end)
 
 
@@ -53,5 +54,5 @@ def _read(label: str) -> dict[str, Any]:
     return row
 
 
-_SPECIAL = re.compile(r"(<\|[^<>|]+\|>|</s>|<eos>|<end_of_turn>)+\s*\Z")
+_SPECIAL = re.compile(r"(?:<\|[^<>|]++\|>|</s>|<eos>|<end_of_turn>)++\s*+")
 _REMEDY = 'write {"question": …, "answer": …, "split": "train"} and name that column in --data.label_key'

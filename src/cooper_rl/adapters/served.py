@@ -14,10 +14,10 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import UserVerdict
-from cooper_rl.service.client import AsyncRewardClient, RewardClient
+from cooper_rl.service.client import URL, AsyncRewardClient, RewardClient
 
-URL, RUN, COLUMNS = "COOPER_URL", "COOPER_RUN", "COOPER_COLUMNS"
-"""Environment variables: the service, the run's name, and other names of columns as a JSON object. The service's token
+RUN, COLUMNS = "COOPER_RUN", "COOPER_COLUMNS"
+"""Beside `URL`, environment variables: the run's name, and other names of columns as a JSON object. The service's token
 is in COOPER_TOKEN.
 """
 

@@ -23,7 +23,7 @@ Scorer = CooperReward | RewardClient
 
 LOGGED = frozenset(
     {
-        *("reward/mean", "rule/accuracy", "rule/unparsed", "gold/accuracy"),
+        *("reward/mean", "rule/accuracy", "rule/unparsed", "rule/heard", "gold/accuracy"),
         *(
             "reward_model/mean",
             "reward_model/rule_agreement",

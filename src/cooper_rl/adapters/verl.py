@@ -11,6 +11,7 @@ from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
 from cooper_rl.adapters.rows import FOLDER
 from cooper_rl.adapters.served import async_client, client, columns, end_step, read_row, single
+from cooper_rl.data.thoughts import Decoder
 from cooper_rl.data.transcript import turns_in
 from cooper_rl.errors import InputError
 
@@ -54,7 +55,7 @@ class CooperRewardManager(RewardManagerBase):
         starts = [0, *(place + 1 for place in cuts)]
         # A turn ends at its token, not at a text that looks like it, which a policy could write.
         turns = turns_in([self.tokenizer.decode(ids[a:b]) for a, b in zip(starts, [*cuts, len(ids)], strict=True)])
-        return turns if len(turns) > 1 else self.tokenizer.decode(ids, skip_special_tokens=True), stopped
+        return turns if len(turns) > 1 else Decoder(self.tokenizer).text(ids.tolist()), stopped
 
     async def _end_before(self, step: int) -> None:
         if step <= self._step:

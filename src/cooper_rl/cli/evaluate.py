@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from cooper_rl.config_checking import Settings, check_settings, with_overrides
 from cooper_rl.data.config import same_form, with_form_of
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import EvalConfig
+from cooper_rl.persist.durable import writing
 
 if TYPE_CHECKING:
     from cooper_rl.evaluation.accuracy import EvaluationResult
@@ -126,7 +128,9 @@ def evaluate_model(
         from cooper_rl.evaluation.folder import FolderEvaluator  # torch loads only once the settings fit
 
         of_the_run: dict[str, Any] = (
-            {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows} if of_run else {}
+            {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows, "rules": of_run.rules}
+            if of_run
+            else {}
         )
         show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shown else None
         sampled = data, params, chosen.k, chosen.batch_size, chosen.seed
@@ -147,7 +151,8 @@ def evaluate_model(
             for labeller, result in results.items()
             for record in result.records
         ]
-        out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        with writing(out):
+            out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         say(f"completions: {out}")
 
 
@@ -187,10 +192,14 @@ def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: i
         (labeller, f"{measure}@{k}", f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
         for labeller, result in results.items()
         for measure, one in (("avg", result.avg_at_k), ("maj", result.maj_at_k), ("pass", result.pass_at[k]))
+        if not isnan(one.mean)
     ]
     show_table(["labels", "measure", "value", "95 % interval"], rows, stdout())
     result, total = results["rule"], len(results["rule"].records)
     cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
+    if result.judged < result.problems:
+        said = f"the rule judges {result.judged} of {result.problems} problems and is silent on the others, which count"
+        stdout().print(f"{said} in none of its measures", highlight=False)
     stdout().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:
         warn(
@@ -207,6 +216,8 @@ def _print_difference(
     rows = []
     for labeller, result in results.items():
         gain, other = difference(others[labeller], result), others[labeller].avg_at_k
+        if isnan(gain.mean):  # no problem was judged in both
+            continue
         interval = f"{gain.low:+.4f} to {gain.high:+.4f}"
         rows.append((labeller, f"avg@{result.k}", f"{other.mean:.4f}", f"{gain.mean:+.4f}", interval))
     header = ["labels", "measure", against, "difference", "95 % interval"]

@@ -1,7 +1,9 @@
 """The `cooper` command."""
 
+import errno
 import logging
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -14,8 +16,11 @@ from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.runs import report, runs, say_how_to_open, watch
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.config.user_functions import added
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.errors import EngineLost, InputError, MissingExtraError, show_users_frames
 from cooper_rl.observe.terminal import TRAINING_METRICS
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors of a disk that is full, or that takes nothing."""
 
 
 def train(
@@ -32,14 +37,14 @@ def train(
     check_folder(Path(settings.output_dir) / settings.name, resume, "--resume")
     inputs = read_inputs(settings)
 
-    from cooper_rl.observe.report import write_report
+    from cooper_rl.observe.report import REPORT_FILE
     from cooper_rl.trainer import CooperTrainer  # torch loads only after the input is checked
 
     trainer = CooperTrainer.from_config(settings, resume, inputs)
     with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:
         trainer.fit(on_step=advance)
     say(f"run: {trainer.directory}")
-    say_how_to_open(write_report(trainer.directory))
+    say_how_to_open(trainer.directory / REPORT_FILE)
     if trainer.stopped_by is not None:
         say(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
         sys.exit(3)
@@ -123,7 +128,8 @@ def verify(
     if counts.with_gold:
         shares = {"precision": counts.precision, "recall": counts.recall}
         shown = ", ".join(f"{name} {'–' if share is None else f'{share:.4f}'}" for name, share in shares.items())
-        say(f"against gold, on {counts.with_gold} rows: {shown}")
+        judged = " that the rule judges" if counts.verdicts["silent"] else ""
+        say(f"against gold, on {counts.with_gold} rows{judged}: {shown}")
     say(f"verdicts: {out}")
 
 
@@ -152,7 +158,11 @@ def _options(
 
 
 def app() -> None:
-    """Run a command. For bad input or a missing extra, print the message and exit with code 2."""
+    """Run a command. For bad input, a missing extra or a full disk, print the message and exit with code 2.
+
+    An exception of the user's own code is shown with the frames of that code.
+    """
+    threading.excepthook = _end_of_thread
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
     logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own, and would say all twice
@@ -161,3 +171,26 @@ def app() -> None:
     except (InputError, MissingExtraError) as error:
         say(str(error), "error: ", "bold red")
         sys.exit(2)
+    except EngineLost as error:
+        say(f"{error}; the run's folder logs/ has what its processes said; go on with --resume", "error: ", "bold red")
+        sys.exit(1)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK:
+            _say_full(error)
+            sys.exit(2)
+        show_users_frames(error)
+        sys.excepthook = sys.__excepthook__  # in place of typer's
+        raise
+
+
+def _say_full(error: OSError) -> None:
+    place, remedy = error.filename or "the disk", "make room there and repeat the command; a run needs --resume"
+    say(f"{place}: cannot be written ({error.strerror}); {remedy}", "error: ", "bold red")
+
+
+def _end_of_thread(thread: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread, which Python would show with its frames where the disk is full."""
+    if isinstance(thread.exc_value, OSError) and thread.exc_value.errno in DISK:
+        _say_full(thread.exc_value)
+    else:
+        threading.__excepthook__(thread)

@@ -3,7 +3,7 @@
 import json
 import time
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,13 +45,13 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every figure in full.")] = False,
 ) -> None:
     """List the runs of a folder: state, steps, last accuracy, reward and KL, start and duration."""
-    from cooper_rl.observe.run_record import find_runs, read_record
+    from cooper_rl.observe.run_record import find_runs, read_summary
 
     found: list[dict[str, Any]] = []
     for path in find_runs(folder):
         try:
-            found.append(_row(read_record(path), folder))
-        except InputError as error:  # one damaged run is no reason to hide the others
+            found.append(_row(*read_summary(path), folder))
+        except (InputError, OSError) as error:  # one damaged run is no reason to hide the others
             say(f"left out: {error}")
     if sort == Order.name:
         found.sort(key=lambda row: row["run"])
@@ -59,7 +59,8 @@ def runs(
         known = sorted((row for row in found if row[sort] is not None), key=lambda row: row[sort], reverse=True)
         found = [*known, *(row for row in found if row[sort] is None)]
     if as_json:
-        typer.echo(json.dumps(found, indent=1, default=datetime.isoformat))
+        found = [row | {"started": row["started"] and row["started"].isoformat()} for row in found]
+        typer.echo(json.dumps(found, indent=1, default=str))
     else:
         _print(found, folder)
 
@@ -128,7 +129,7 @@ def say_how_to_open(page: Path) -> None:
     say(f"report: {page} ({size:.1f} MB, one file)\nopen it in a browser: {page.resolve().as_uri()}")
 
 
-def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
+def _row(run: "RunRecord", seconds: float, folder: Path) -> dict[str, Any]:
     from cooper_rl.observe.run_record import status_of
 
     status, path = status_of(run), run.directory
@@ -137,7 +138,7 @@ def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
     about = {"run": name, "state": status.state, "detail": status.detail, "kind": run.config.get("kind")}
     about |= {"step": run.step, "steps": run.steps, "accuracy": accuracy, "accuracy_metric": measure}
     about |= {"reward": run.last("reward/mean"), "kl": run.last("policy/reference_kl")}
-    return about | {"started": run.started, "duration": sum(run.seconds)}
+    return about | {"started": run.started, "duration": seconds}
 
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:

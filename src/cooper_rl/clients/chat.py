@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from cooper_rl.config.base import Config
 from cooper_rl.errors import InputError
@@ -103,6 +110,7 @@ class ChatClient:
         self.config = config
         self.responding = True
         """Whether the server answered at least one request of the last call."""
+        self._outage_reported = False
         import openai  # noqa: PLC0415 - slow to import
 
         self._omit = openai.omit
@@ -189,6 +197,7 @@ class ChatClient:
             )  # fmt: skip
         elif responding and not self.responding:
             logger.warning("chat server %s answers again", self.config.base_url)
+            self._outage_reported = False
         self.responding = responding
 
     async def _reply(
@@ -198,6 +207,7 @@ class ChatClient:
             stop=stop_after_attempt(max_retries + 1),
             wait=retry_wait(self.config.retry_wait_s, LONGEST_WAIT_S),
             retry=retry_if_exception(lambda error: isinstance(error, RequestFailed) and error.transient),
+            before_sleep=self._report,
             reraise=True,
         )
         try:
@@ -208,6 +218,17 @@ class ChatClient:
         except RequestFailed as error:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
+
+    def _report(self, state: RetryCallState) -> None:
+        """Log the first failure of an outage at once, because the retries may take minutes."""
+        error = state.outcome and state.outcome.exception()
+        kind = getattr(error, "kind", None)
+        if kind in ("connection", "timeout") and self.responding and not self._outage_reported:
+            self._outage_reported = True
+            logger.warning(
+                "chat server %s: %s: %s; trying again, up to %d times; is it running at this base_url?",
+                *(self.config.base_url, kind, error, self.config.max_retries),
+            )
 
     async def _request(self, chat: list[Message], seed: int | None) -> ChatReply:
         config = self.config
@@ -303,11 +324,11 @@ def _logprob(value: Any) -> float:
 
 def retry_wait(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:
     """Seconds before a retry, for `tenacity`: about twice the last wait, or the error's `wait_s` if that is longer."""
-    usual = wait_exponential_jitter(initial=first_s, max=longest_s, jitter=first_s)
+    usual = wait_exponential(multiplier=first_s, max=longest_s) + wait_random(0, first_s)
 
     def wait_s(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        return max(usual(state), getattr(error, "wait_s", 0.0))
+        return max(min(usual(state), longest_s), getattr(error, "wait_s", 0.0))
 
     return wait_s
 

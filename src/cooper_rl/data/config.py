@@ -66,8 +66,9 @@ class ProblemsConfig(Config):
     id: str | None = None
     """Field with a unique name of the problem. Default: file name and number of the row."""
     weight: float | None = Field(default=None, gt=0)
-    """Share of the training groups drawn from this set, relative to the weights of `more_problems`. Null in all sets
-    mixes them as one: each weighs as much as it has problems."""
+    """Share of every step's groups that are of this set, relative to the weights of `more_problems`. Null in all sets
+    mixes them as one: each weighs as much as it has problems. With `rollout.resample` it is the share of the groups
+    that the policy learns from, as far as the set has groups that teach something: they replace those that do not."""
     pass_rate: str | None = None
     """Field with the share of right answers that was measured before, in [0, 1], with which `curriculum` begins."""
     rule: str | None = None

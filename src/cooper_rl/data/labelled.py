@@ -1,9 +1,10 @@
 """Labelled completions: the training data of VerifyRM, also replayed in stage 2, and splits by problem."""
 
+import logging
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -11,9 +12,14 @@ from cooper_rl.data.mappings import text_of
 from cooper_rl.data.readers import LISTED_ROWS, Row, read_file
 from cooper_rl.errors import InputError
 
+logger = logging.getLogger(__name__)
+
 LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
 T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
+
+VERDICT_LABELS = {"correct": 1, "wrong": 0}
+"""The label that a rule's verdict stands for. What a rule did not read or judge is no label."""
 
 
 class Asked(Protocol):
@@ -41,10 +47,35 @@ class LabelledCompletion:
 def read_labelled(path: str | Path) -> list[LabelledCompletion]:
     """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`; see `read_file`.
 
-    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not. Raises InputError for
-    a bad row, naming file, row and field, and for a file without rows.
+    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not. The output of
+    `cooper verify` is read too: `answer` is the reference and, in rows without a label, the verdicts `correct` and
+    `wrong` are labels; rows with other verdicts are left out. Raises InputError for a bad row, naming file, row and
+    field, and for a file without labelled rows.
     """
-    return read_rows(path, labelled_row, LABELLED_FIELDS)
+    rows = read_rows(path, _row_or_verdict, LABELLED_FIELDS)
+    labelled = [row for row in rows if isinstance(row, LabelledCompletion)]
+    if len(labelled) < len(rows):
+        others = Counter(row for row in rows if isinstance(row, str))
+        counted = ", ".join(f"{count} {verdict}" for verdict, count in others.most_common())
+        if not labelled:
+            raise InputError(f"{path}: no verdict is correct or wrong ({counted}), so no row has a label")
+        logger.warning("%s: %d rows without a verdict of correct or wrong are left out: %s",
+                       path, len(rows) - len(labelled), counted)  # fmt: skip
+    return labelled
+
+
+def _row_or_verdict(row: Row) -> LabelledCompletion | str:
+    """A labelled row, or the verdict of a row that has no other label and neither `correct` nor `wrong`."""
+    if "verdict" not in row.fields:
+        return labelled_row(row)
+    fields = dict(row.fields)
+    if "reference_answer" not in fields and "answer" in fields:
+        fields["reference_answer"] = fields.pop("answer")
+    if fields.get("label") is None:
+        if fields["verdict"] not in VERDICT_LABELS:
+            return str(fields["verdict"])
+        fields["label"] = VERDICT_LABELS[fields["verdict"]]
+    return labelled_row(replace(row, fields=fields))
 
 
 def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.data.text import without_end
 from cooper_rl.errors import InputError, did_you_mean
 
 _DEMAND = "set {0}.format, or {0}.question and {0}.answer"
@@ -163,10 +165,10 @@ def join_sentences(parts: list[str]) -> str:
 def last_boxed(value: Any) -> str:
     r"""The content of the last `\boxed{}` (or `\fbox{}`, or `\boxed 3`). Raises BadValue without one that is closed."""
     text = text_of(value)
-    found = list(re.finditer(r"\\(?:boxed|fbox)(?![A-Za-z])", text))
+    found = deque(re.finditer(r"\\(?:boxed|fbox)(?![A-Za-z])", text), maxlen=1)
     if not found:
         raise BadValue("has no \\boxed{} answer")
-    rest = text[found[-1].end() :].lstrip()
+    rest = text[found[0].end() :].lstrip()
     if not rest.startswith("{"):
         return re.split(r"[\s$]", rest, maxsplit=1)[0]
     depth = 0
@@ -188,7 +190,7 @@ def _gsm8k_answer(value: Any) -> str:
 def _without_unit(value: Any) -> str:
     """`9 (apples)` becomes `9`. An answer that is entirely in parentheses stays as it is."""
     text = text_of(value)
-    return re.sub(r"\s*\([^()]*\)$", "", text) or text
+    return re.sub(r"(?:(?<!\s)\s++)?\([^()]*+\)$", "", text) or text
 
 
 def _without_dollars(value: Any) -> str:
@@ -196,15 +198,15 @@ def _without_dollars(value: Any) -> str:
     return ", ".join(text_of(answer).replace("$", "") for answer in answers)
 
 
-_LATEX_DEBRIS = r"(?:\s|\\\\|\\noindent|\\end\{problem\})+$"
+_LATEX_DEBRIS = re.compile(r"(?:\s|\\\\|\\noindent|\\end\{problem\})++")
 
 
 def _odyssey_question(value: Any) -> str:
-    return re.sub(_LATEX_DEBRIS, "", text_of(value))
+    return without_end(_LATEX_DEBRIS, text_of(value))
 
 
 def _odyssey_answer(value: Any) -> str:
-    bare = re.sub(_LATEX_DEBRIS, "", text_of(value)).replace("\\$", "").replace("$", "")
+    bare = without_end(_LATEX_DEBRIS, text_of(value)).replace("\\$", "").replace("$", "")
     return bare.strip().removesuffix(".")
 
 

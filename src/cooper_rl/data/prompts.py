@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.data.config import PromptConfig
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.thoughts import Decoder
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ class PromptEncoder:
         more: Mapping[str, PromptConfig] | None = None,
     ):
         self.more = {name: PromptEncoder(tokenizer, own, context) for name, own in (more or {}).items()}
-        self.tokenizer = tokenizer
+        self.tokenizer, self._decoder = tokenizer, Decoder(tokenizer)
         self.config = config
         self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
         if self.chat and not tokenizer.chat_template:
@@ -69,8 +70,7 @@ class PromptEncoder:
 
     def text_of(self, completion_ids: Sequence[int]) -> str:
         """The text of a completion's token ids, without special tokens, as samplers decode it."""
-        ids = list(completion_ids)
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return self._decoder.text(list(completion_ids))
 
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose prompts fit. Raises InputError if none does, or if one does not and that is an `error`."""

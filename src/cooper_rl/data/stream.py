@@ -46,33 +46,61 @@ class ProblemStream:
                     f"{share * batch_size:.1f} of the {batch_size} in a step; lower its weight or add problems"
                 )
         self._drawn = [0] * len(self._sets)
+        """Problems of each set in all batches. Further problems of a step are not counted: they are replacements."""
+        self._start_step()
+
+    def _start_step(self) -> None:
         self._in_step: list[set[int]] = [set() for _ in self._sets]
+        self._flat = [0] * len(self._sets)
+        """Groups of each set that taught nothing in this step and have not been replaced."""
 
     def next_batch(self) -> list[Problem]:
         """The problems of the next step, `batch_size` of them, all different."""
-        self._in_step = [set() for _ in self._sets]
-        return self.more(self._batch_size)
+        self._start_step()
+        turns: list[int] = []  # the set that is farthest behind its share comes next
+        for _ in range(self._batch_size):
+            turns.append(self._farthest_behind(self._with_room(turns), self._drawn))
+            self._drawn[turns[-1]] += 1
+        return self._take(turns)
 
     def more(self, count: int) -> list[Problem]:
-        """Up to `count` further problems for the same step, none of which it has had."""
-        turns: list[int] = []  # the set that is farthest behind its share comes next
+        """Up to `count` further problems for the same step, none of which it has had.
+
+        They come from the sets whose groups taught nothing, so that what a step learns from has the sets' shares. Where
+        such a set has no further problems the others take its place, by their shares; it gets no more in later steps.
+        """
+        turns: list[int] = []
         for _ in range(count):
-            room = [i for i, one in enumerate(self._sets) if len(one) > len(self._in_step[i]) + turns.count(i)]
-            if not room:
+            if not (room := self._with_room(turns)):
                 break
-            total = sum(self._drawn) + 1
-            turns.append(max(room, key=lambda i: (self._shares[i] * total - self._drawn[i], -i)))
-            self._drawn[turns[-1]] += 1
+            wanted = [i for i in room if self._flat[i]]
+            in_step = [len(used) + turns.count(i) for i, used in enumerate(self._in_step)]
+            turns.append(self._farthest_behind(wanted or room, in_step))
+            self._flat[turns[-1]] -= bool(wanted)
+        return self._take(turns)
+
+    def tell(self, rates: Mapping[str, float], taught: Mapping[str, bool]) -> None:
+        """By problem, the mean reward of its group and whether the group had a spread to learn from."""
+        for i, one in enumerate(self._sets):
+            one.tell(rates, taught)
+            self._flat[i] += sum(not taught.get(one.problems[index].id, True) for index in self._in_step[i])
+
+    def _with_room(self, turns: Sequence[int]) -> list[int]:
+        """The sets with a problem that this step has not had, if it gets those of `turns` too."""
+        return [i for i, one in enumerate(self._sets) if len(one) > len(self._in_step[i]) + turns.count(i)]
+
+    def _farthest_behind(self, sets: Sequence[int], counts: Sequence[int]) -> int:
+        """The set among these that is farthest behind its share of all sets' `counts`."""
+        total = sum(counts) + 1
+        return max(sets, key=lambda i: (self._shares[i] * total - counts[i], -i))
+
+    def _take(self, turns: Sequence[int]) -> list[Problem]:
+        """The next problems of these sets, in this order."""
         taken = [iter(one.take(turns.count(i), self._in_step[i])) for i, one in enumerate(self._sets)]
         found = [(i, next(taken[i])) for i in turns]
         for i, index in found:
             self._in_step[i].add(index)
         return [self._sets[i].problems[index] for i, index in found]
-
-    def tell(self, rates: Mapping[str, float], taught: Mapping[str, bool]) -> None:
-        """By problem, the mean reward of its group and whether the group had a spread to learn from."""
-        for one in self._sets:
-            one.tell(rates, taught)
 
     def problem(self, id: str) -> Problem:
         return self._by_id[id]

@@ -2,6 +2,8 @@
 
 import re
 
+from cooper_rl.data.thoughts import without_thoughts
+
 _END_MARKER = re.compile(r"(?:<\|[a-zA-Z_]+\|>|</s>|<eos>|<end_of_turn>)\Z")
 _LONGEST_MARKER = 64
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -11,10 +13,11 @@ _BRACKETS = re.compile(r"<{3,}|>{3,}")
 def normalise(text: str) -> str:
     """The form in which a reward model reads every completion, whoever wrote it. It reveals no label.
 
-    Line ends become newlines, and several blank lines one. Whitespace at the end of lines and at both ends goes, and so
-    do end-of-turn markers that a server left in. Applying it twice changes nothing.
+    Only what follows the last thought stays; of an unfinished thought nothing does. Line ends become newlines, and
+    several blank lines one. Whitespace at the end of lines and at both ends goes, and so do end-of-turn markers that a
+    server left in. Applying it twice changes nothing.
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = without_thoughts(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     text = "\n".join(line.rstrip() for line in lines).strip()
     end = len(text)  # a broken model may repeat its end marker thousands of times, so each search is short
     while marker := _END_MARKER.search(text, max(0, end - _LONGEST_MARKER), end):
@@ -32,6 +35,14 @@ def fenced(text: str, most_chars: int | None = None) -> str:
         text = f"{text[:half]}\n[...]\n{text[-half:]}"
     longest = max((len(run) for run in _BRACKETS.findall(text)), default=2)
     return f"{'<' * (longest + 1)}\n{text}\n{'>' * (longest + 1)}"
+
+
+def without_end(run: re.Pattern[str], text: str) -> str:
+    """The text without a run of what the pattern repeats, if one ends the text.
+
+    The pattern matches whole runs, wherever they are. One that had to reach the end would begin at every position.
+    """
+    return run.sub(lambda found: "" if found.end() == len(text) else found.group(), text)
 
 
 def printable(text: str) -> str:

@@ -21,6 +21,7 @@ from typing import Any, TypedDict
 
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.data.text import fenced, normalise
+from cooper_rl.data.thoughts import without_marks
 from cooper_rl.errors import InputError
 
 LONGEST_RESULT = 2000
@@ -29,9 +30,10 @@ _CUT = "\n[...]\n"
 _TURN = "<assistant>\n"
 _RUN = (_TURN, "<user>\n")
 """How a run begins: with the policy's turn, or with what an environment shows before it."""
-_FORGED = re.compile(r"<\s*/?\s*(?:assistant|user|tool|tool_call)\s*>", re.IGNORECASE)
-_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
-_RESULT = re.compile(r"<tool_response>\n?(.*?)\n?</tool_response>", re.DOTALL)
+_FORGED = re.compile(r"<\s*+(?:/\s*+)?(?:assistant|user|tool|tool_call)\s*+>", re.IGNORECASE)
+# What is never closed is matched to the end of the text, without its group: nothing after it is closed either.
+_CALL = re.compile(r"<tool_call>\s*+(?:(\{.*?\})\s*+</tool_call>|\{.*)", re.DOTALL)
+_RESULT = re.compile(r"<tool_response>\n?(?:(.*?)\n?</tool_response>|.*)", re.DOTALL)
 _TOOLS = {"tool", "function", "ipython", "environment", "observation", "tool_response"}
 _HEADER = re.compile(
     r"\s*(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)(\w+)(?:<\|end_header_id\|>)?\s*", re.ASCII
@@ -68,11 +70,12 @@ def turns_of(messages: Iterable[Any]) -> list[ChatTurn]:
         role, content = str(fields.get("role") or "").lower(), _text(fields.get("content"))
         if role in ("assistant", "model"):
             calls = [_call(one) for one in fields.get("tool_calls") or ()]
-            if not calls and (found := [_hermes(text) for text in _CALL.findall(content)]) and all(found):
-                calls, content = [one for one in found if one], _CALL.sub("", content).strip()
+            if not calls and (found := [_hermes(text) for text in _closed(_CALL, content)]) and all(found):
+                calls = [one for one in found if one]
+                content = _CALL.sub(lambda call: call.group() if call[1] is None else "", content).strip()
             turns.append({"role": "assistant", "content": content, "tool_calls": calls})
         elif role in _TOOLS or (turns and (turns[-1]["role"] == "tool" or turns[-1]["tool_calls"])):
-            turns += [_outside("tool", one) for one in _RESULT.findall(content) or [content]]
+            turns += [_outside("tool", one) for one in _closed(_RESULT, content) or [content]]
         elif role in ("user", "system", "developer"):
             turns.append(_outside("user", content))
         else:
@@ -112,15 +115,20 @@ def final_reply(turns: Sequence[ChatTurn]) -> str:
 
 
 def rendered(turns: Sequence[ChatTurn]) -> str:
-    """The whole run as text. A single reply without calls is no run: only forged lines are changed in it."""
+    """The whole run as text, without the policy's thoughts. A single reply without calls is no run: only forged lines
+    are changed in it."""
     if len(turns) == 1 and turns[0]["role"] == "assistant" and not turns[0]["tool_calls"]:
         return escaped(turns[0]["content"])
     lines: list[str] = []
     for turn in turns:
         content = escaped(turn["content"])
-        lines += [f"<{turn['role']}>", fenced(content) if turn["role"] == "tool" else normalise(content)]
+        if turn["role"] == "assistant":
+            lines += ["<assistant>", normalise(content)]
+        else:
+            content = without_marks(content)
+            lines += [f"<{turn['role']}>", fenced(content) if turn["role"] == "tool" else normalise(content)]
         calls = [json.dumps(call, ensure_ascii=False, sort_keys=True) for call in turn["tool_calls"]]
-        lines += [f"<tool_call> {escaped(call)}" for call in calls]
+        lines += [f"<tool_call> {escaped(without_marks(call))}" for call in calls]
     return "\n".join(line for line in lines if line)
 
 
@@ -158,6 +166,10 @@ def shortened(content: str) -> str:
     """What is kept of a long text that the policy did not write."""
     half = (LONGEST_RESULT - len(_CUT)) // 2
     return content if len(content) <= LONGEST_RESULT else content[:half] + _CUT + content[-half:]
+
+
+def _closed(tags: re.Pattern[str], content: str) -> list[str]:
+    return [found[1] for found in tags.finditer(content) if found[1] is not None]
 
 
 def _outside(role: str, content: str) -> ChatTurn:

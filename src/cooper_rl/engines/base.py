@@ -21,10 +21,6 @@ Lengths = Int[np.ndarray, " B"]
 PerToken = Float[np.ndarray, " N"]
 
 
-class EngineLost(RuntimeError):
-    """A process of the engine is dead or silent, and its state is gone: open the engine again, load a checkpoint."""
-
-
 @dataclass(frozen=True)
 class PolicyBatch:
     """B completions with their prompts. The flat arrays hold N completion tokens, one completion after another.

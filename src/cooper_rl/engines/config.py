@@ -185,6 +185,9 @@ class SamplingParams(Config):
     """A completion ends before the first of these strings."""
     stop_token_ids: tuple[int, ...] = ()
     """A completion ends with the first of these tokens or of the model's own end-of-sequence tokens."""
+    thought: tuple[str, str] | None = None
+    """The marks between which the model thinks before it replies, such as `["<scratch>", "</scratch>"]`. Null takes
+    those of the common model families and those that the chat template names. Only the reply counts as an answer."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> Self:

@@ -22,7 +22,7 @@ from typing import Any
 from cooper_rl.config.user_functions import EventLoop, load_object
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.transcript import LONGEST_RESULT, ToolCall, shortened
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, users_function
 
 COUNTED = ("calls", "failed_calls", "timeouts", "cut_results", "lost")
 """What is counted from one `reset` to the next."""
@@ -35,7 +35,8 @@ class Environments:
 
     No fault of an environment ends a run. One that hangs in a call or throws in `reset` or `get_reward` is lost: it
     answers no more, its rollout has no reward, and another instance takes its place at the next `reset`. A thread that
-    hangs is left to itself. Not for use by several threads.
+    hangs is left to itself. Every fault is counted, and the first of each kind is one of the `new_faults`. Not for use
+    by several threads.
     """
 
     def __init__(self, path: str, timeout_s: float) -> None:
@@ -52,22 +53,25 @@ class Environments:
         self._loop = EventLoop() if any(inspect.iscoroutinefunction(method) for _, method in methods) else None
         self._pool: list[Any] = []
         self._under_way = 0
-        self._fault: Any = None
         self._lost: set[int] = set()
+        self._failed: set[int] = set()
+        self._worked: set[int] = set()
+        self._kinds: set[str] = set()
+        self._new_faults: list[str] = []
         self.counts: Counter[str] = Counter()
 
     def check(self, problem: Problem) -> None:
         """Begin a rollout. Raises InputError for an environment that cannot be made or reset."""
         self.reset([problem], [0], [[]])
         if self._lost:
-            fault = f"{type(self._fault).__name__}: {self._fault}"
-            raise InputError(f"rollout.environment: {self._path} cannot be made or reset: {fault}")
+            raise InputError(f"rollout.environment: {self.new_faults()[-1]}")
 
     def reset(
         self, problems: Sequence[Problem], seeds: Sequence[int], prompts: Sequence[list[dict[str, str]]]
     ) -> list[str | None]:
         """Begin one rollout per problem. Returns what each environment shows before the first turn, if anything."""
-        self._lost, self.counts, self._under_way = set(), Counter(), len(problems)
+        self._lost, self._failed, self._worked = set(), set(), set()
+        self.counts, self._under_way = Counter(), len(problems)
         self._pool += [None] * (len(problems) - len(self._pool))
         rows = [self._row(*of_one) for of_one in zip(problems, seeds, prompts, strict=True)]
         tasks = [lambda i=i, row=row: self._begun(self._pool[i], row) for i, row in enumerate(rows)]
@@ -77,8 +81,7 @@ class Environments:
                 self._pool[index], text = result
                 shown.append(None if text is None else self._shortened(text))
             else:
-                self._fault = result
-                self.lose(index)
+                self.lose(index, "reset", result)
                 shown.append(None)
         return shown
 
@@ -93,11 +96,23 @@ class Environments:
             done, result = found.get(index, (False, "the environment does not answer any more"))
             if not done:
                 self.counts["timeouts"] += isinstance(result, TimeoutError)
-                self.lose(index)
+                self.lose(index, calls[0]["name"], result)
                 result = [(False, _error(result))] * len(calls)
-            self.counts["failed_calls"] += sum(not worked for worked, _ in result)
-            results[index] = [self._shortened(text) for _, text in result]
+            for call, (worked, answer) in zip(calls, result, strict=True):
+                self.counts["failed_calls"] += not worked
+                if worked:
+                    self._worked.add(index)
+                elif isinstance(answer, Exception) and users_function(answer):  # else the policy's own mistake
+                    self._failed.add(index)
+                    self._report(call["name"], answer)
+            texts = [_error(answer) if isinstance(answer, Exception) else answer for _, answer in result]
+            results[index] = [self._shortened(text) for text in texts]
         return results
+
+    @property
+    def fault_rate(self) -> float:
+        """Share of the rollouts that lost their environment, or whose calls all ended in an exception of its code."""
+        return len(self._lost | (self._failed - self._worked)) / max(self._under_way, 1)
 
     def rewards(self) -> list[float | None]:
         """What `get_reward` says of each rollout; None for an environment without it, a lost one, and no number."""
@@ -108,15 +123,29 @@ class Environments:
             if done and math.isfinite(result):
                 rewards[index] = result
             else:
-                self.lose(index)
+                self.lose(index, "get_reward", ValueError(f"returned {result}") if done else result)
         return rewards
 
-    def lose(self, index: int) -> None:
-        """Give up the environment of a rollout."""
+    def lose(self, index: int, method: str, fault: object) -> None:
+        """Give up the environment of a rollout, because of a fault in one of its methods."""
         if index not in self._lost:
             self._lost.add(index)
             self.counts["lost"] += 1
             self._pool[index] = None
+            self._report(method, fault)
+
+    def new_faults(self) -> list[str]:
+        """The faults since the last call of this method, one of each kind: of a method, an error, and a line."""
+        faults, self._new_faults = self._new_faults, []
+        return faults
+
+    def _report(self, method: str, fault: object) -> None:
+        place = users_function(fault) if isinstance(fault, BaseException) else None
+        error = f"{type(fault).__name__}: {fault}" if isinstance(fault, BaseException) else str(fault)
+        kind = f"{method} {type(fault).__name__} {place}"
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            self._new_faults.append(f"{self._path}: {method}() failed: {error}{f' ({place})' if place else ''}")
 
     def _row(self, problem: Problem, seed: int, prompt: list[dict[str, str]]) -> dict[str, Any]:
         """The arguments of `reset`: the fields of the problem's row under their own names, and where it has no such
@@ -136,8 +165,8 @@ class Environments:
         shown = self._finish(environment.reset(**row))
         return environment, None if shown is None else str(shown)
 
-    def _call(self, environment: Any, call: ToolCall) -> tuple[bool, str]:
-        """Whether the call worked, and its result as text."""
+    def _call(self, environment: Any, call: ToolCall) -> tuple[bool, str | Exception]:
+        """Whether the call worked, and its result as text or the exception of the environment's code."""
         if call["name"] not in self.tools:
             return False, _error(f"Tool {call['name']} not found.")
         if not isinstance(call["arguments"], dict):
@@ -145,7 +174,7 @@ class Environments:
         try:
             return True, str(self._finish(getattr(environment, call["name"])(**call["arguments"])))
         except Exception as error:  # noqa: BLE001 - the policy may call anything with anything
-            return False, _error(error)
+            return False, error
 
     def _finish(self, result: Any) -> Any:
         if self._loop is None or not inspect.isawaitable(result):

@@ -1,5 +1,7 @@
 """Draws runs of several turns with any sampler: all rollouts write a turn, then the tools they called answer."""
 
+import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -21,6 +23,8 @@ from cooper_rl.environments.environment import COUNTED, Environments
 from cooper_rl.environments.syntax import load_syntax, without_markup
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, Column, Run, Samples
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -98,6 +102,8 @@ class Rounds:
                 break
             self._write(sampler, [rollouts[index] for index in going], n, params, seed, turn)
         rewards = self._environments.rewards()
+        for fault in self._environments.new_faults():
+            logger.warning("rollout.environment: %s; others of this kind are only counted (environment/…)", fault)
         prompts = [self._shared(rollouts[start : start + n]) for start in range(0, len(rollouts), n)]
         return Drawn(prompts, self._samples(asked, rollouts, rewards), self._metrics(rollouts, rewards))
 
@@ -114,8 +120,16 @@ class Rounds:
             if room > 0:
                 rollouts[index] = Rollout(prompt, room, [{"role": "user", "content": shown}])
             else:
-                self._environments.lose(index)
+                more = len(prompt) - len(rollouts[index].prompt)
+                fault = (
+                    f"what it shows has {more} tokens, and rollout.max_tokens, {max_tokens}, leaves no room for more"
+                )
+                self._environments.lose(index, "reset", fault)
         return rollouts
+
+    def first_prompt(self, problem: Problem, seed: int) -> list[int]:
+        """The prompt of the first rollout that `draw` begins with this problem and seed."""
+        return self._begun([problem], 2**30, seed)[0].prompt
 
     def _answered(self, rollouts: Sequence[Rollout], called: Sequence[int]) -> list[int]:
         """Have the tools answer; returns the rollouts that have room to go on."""
@@ -196,6 +210,7 @@ class Rounds:
 
     def _metrics(self, rollouts: Sequence[Rollout], rewards: Sequence[float | None]) -> Metrics:
         metrics = {f"environment/{name}": float(self._environments.counts[name]) for name in COUNTED}
+        metrics["environment/fault_rate"] = self._environments.fault_rate
         metrics["environment/turns"] = sum(one.turns for one in rollouts) / len(rollouts)
         metrics["environment/unanswered"] = sum(bool(one.calls) for one in rollouts) / len(rollouts)
         paid = [reward for reward in rewards if reward is not None]
@@ -208,3 +223,12 @@ def tool_schemas(environments: Environments) -> list[dict[str, Any]]:
         return [get_json_schema(tool) for tool in environments.tools.values()]
     except (DocstringParsingException, TypeHintParsingException, ValueError) as error:
         raise InputError(f"rollout.environment: a tool cannot be described to the policy: {error}") from error
+
+
+def hidden_tools(encoder: PromptEncoder, environments: Environments, problem: Problem) -> list[str]:
+    """The tools that the prompt of a problem does not show: its template ignores them, and no text names them."""
+    plain = encoder.config.model_copy(update={"chat_arguments": {**encoder.config.chat_arguments, "tools": None}})
+    prompt = encoder.text(problem)
+    if prompt != PromptEncoder(encoder.tokenizer, plain).text(problem):
+        return []
+    return [name for name in environments.tools if not re.search(rf"\b{name}\b", prompt)]

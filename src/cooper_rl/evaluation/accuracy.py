@@ -18,6 +18,7 @@ from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import extract_answer
 from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.rule import is_right
 
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from cooper_rl.rules.verifier import Verifier
 
 Gold = Callable[[Problem, str], bool]
+Judge = Callable[[Problem, str], bool | None]
+"""Whether a completion is right; None where nobody has judged it."""
 
 Z95 = 1.959963984540054
 """Quantile of the standard normal distribution for a two-sided 95 % interval."""
@@ -52,7 +55,10 @@ class Estimate:
 
         It is Wilson's interval for `effective_problems` trials, as Franco et al. (2019, PMC6690503) recommend for
         clustered samples. A bootstrap over few problems would be too narrow, and of width 0 if their values are equal.
+        Without problems, all three are NaN.
         """
+        if not len(per_problem):
+            return cls(math.nan, math.nan, math.nan)
         mean = float(np.mean(per_problem))
         return cls(mean, *wilson_interval(mean, effective_problems(per_problem, draws)))
 
@@ -150,7 +156,7 @@ def stated_answer(text: str) -> Hashable:
 
 @dataclass(frozen=True)
 class EvaluationRecord:
-    """One completion, and whether it is right."""
+    """One completion, and whether it is right: None where the rule is silent."""
 
     problem_id: str
     question: str
@@ -158,12 +164,16 @@ class EvaluationRecord:
     completion: str
     tokens: int
     stop_reason: StopReason
-    correct: bool
+    correct: bool | None
 
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """The keys of `pass_at` are the powers of two up to k, and k itself."""
+    """Accuracies over the problems that were judged; they are NaN if none was.
+
+    The keys of `pass_at` are the powers of two up to k, and k itself. A problem counts in it if so many of its
+    completions were judged.
+    """
 
     avg_at_k: Estimate
     maj_at_k: Estimate
@@ -171,6 +181,8 @@ class EvaluationResult:
     pass_at: dict[int, Estimate]
     k: int
     problems: int
+    judged: int
+    """Problems of which at least one completion was judged."""
     mean_tokens: float
     truncated: float
     """Share of completions that reached the length limit."""
@@ -181,7 +193,7 @@ def evaluate(
     sampler: "Sampler",
     encode: Callable[[Problem], list[int]],
     problems: Sequence[Problem],
-    is_correct: Gold,
+    is_correct: Judge,
     params: SamplingParams = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048),  # noqa: B008 - frozen
     k: int = 8,
     seed: int = 0,
@@ -193,8 +205,8 @@ def evaluate(
 
     The defaults are the paper's protocol (arXiv 2508.05613). `batch_size` is a number of problems; it changes which
     completions a seed gives, but not their distribution. `progress(done, total)` counts problems. With `rounds` the
-    completions are runs in an environment; one with a verdict from outside is right if that says so. Raises InputError
-    without problems.
+    completions are runs in an environment; one with a verdict from outside is right if that says so. What has no label
+    (None) counts in no accuracy. Raises InputError without problems.
     """
     if not problems:
         raise InputError("there are no problems to evaluate on")
@@ -211,8 +223,8 @@ def evaluate(
         for row, answer in enumerate(samples.answers()):
             problem, reason = batch[row // k], "stop" if answer.stopped else "length"
             what = problem.id, problem.question, problem.answer, answer.text, answer.tokens or 0, reason
-            right = is_correct(problem, answer.text) if answer.verdict is None else answer.verdict == "correct"
-            records.append(EvaluationRecord(*what, bool(right)))
+            right = is_correct(problem, answer.text) if answer.verdict is None else is_right(answer.verdict)
+            records.append(EvaluationRecord(*what, right))
         if progress is not None:
             progress(start + len(batch), len(problems))
     return summarise(records, k)
@@ -226,29 +238,47 @@ def relabel(result: EvaluationResult, problems: Sequence[Problem], is_correct: G
 
 
 def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
-    """How much higher avg@k is in `second`. Raises ValueError if the problems or their order are not the same."""
+    """How much higher avg@k is in `second`, on the problems that were judged in both; NaN if there are none.
+
+    Raises ValueError if the problems or their order are not the same.
+    """
     ids = [[record.problem_id for record in result.records[:: result.k]] for result in (first, second)]
     if ids[0] != ids[1]:
         raise ValueError("the two results are not of the same problems")
-    return paired_difference(*(avg_at_k(_correct(result.records, result.k)) for result in (first, second)))
+    shares = [_shares(result) for result in (first, second)]
+    in_both = ~np.isnan(shares).any(axis=0)
+    return paired_difference(*(one[in_both] for one in shares)) if in_both.any() else Estimate.of(shares[0][:0])
 
 
-def _correct(records: Sequence[EvaluationRecord], k: int) -> Bool[ndarray, "P k"]:
-    return np.array([record.correct for record in records]).reshape(-1, k)
+def _by_problem(records: Sequence[EvaluationRecord], k: int) -> list[list[EvaluationRecord]]:
+    """The completions of each problem that were judged."""
+    rows = [records[start : start + k] for start in range(0, len(records), k)]
+    return [[one for one in row if one.correct is not None] for row in rows]
+
+
+def _right(row: Sequence[EvaluationRecord]) -> Bool[ndarray, "1 n"]:
+    return np.array([[one.correct for one in row]], dtype=bool)
+
+
+def _shares(result: EvaluationResult) -> Float[ndarray, " P"]:
+    """The share of each problem's judged completions that are right; NaN without any."""
+    rows = _by_problem(result.records, result.k)
+    return np.array([avg_at_k(_right(row))[0] if row else math.nan for row in rows])
 
 
 def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
     """Statistics of labelled completions; `records` has k consecutive ones for each problem."""
-    correct = _correct(records, k)
-    stated = [stated_answer(record.completion) for record in records]
-    votes = [stated[start : start + k] for start in range(0, len(stated), k)]
+    judged = [row for row in _by_problem(records, k) if row]
+    votes = [maj_at_k([[stated_answer(one.completion) for one in row]], _right(row))[0] for row in judged]
     sizes = sorted({1 << power for power in range(k.bit_length())} | {k})
+    passed = {size: [pass_at_k(_right(row), size)[0] for row in judged if len(row) >= size] for size in sizes}
     return EvaluationResult(
-        avg_at_k=Estimate.of(avg_at_k(correct), k),
-        maj_at_k=Estimate.of(maj_at_k(votes, correct)),
-        pass_at={size: Estimate.of(pass_at_k(correct, size), k / size) for size in sizes},
+        avg_at_k=Estimate.of(np.array([avg_at_k(_right(row))[0] for row in judged]), k),
+        maj_at_k=Estimate.of(np.array(votes)),
+        pass_at={size: Estimate.of(np.array(values), k / size) for size, values in passed.items()},
         k=k,
-        problems=len(correct),
+        problems=len(records) // k,
+        judged=len(judged),
         mean_tokens=float(np.mean([record.tokens for record in records])),
         truncated=float(np.mean([record.stop_reason == "length" for record in records])),
         records=list(records),
@@ -284,23 +314,20 @@ class HeldOut:
 
         `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
         between, as in `test/svamp/rule_avg`. If the rule is silent on some problems, its accuracy is that on the
-        others, and gold is also given for both parts, as `test/gold_avg_heard` and `test/gold_avg_silent`.
+        others, whose share is `test/heard`; gold is also given for both parts, as `test/gold_avg_heard` and
+        `test/gold_avg_silent`.
         """
         results = self.evaluate(sampler, verifier, seed)
         prefix = f"test/{self.name}/" if self.name else "test/"
-        metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
-        heard = np.array([verifier.hears(one) for one in self.problems])
-        if not heard.all():
-            del metrics[f"{prefix}rule_avg"]
-            for labeller, result in results.items():
-                shares = avg_at_k(_correct(result.records, result.k))
-                parts = {"_heard": heard, "_silent": ~heard} if labeller == "gold" else {"": heard}
-                metrics |= {
-                    f"{prefix}{labeller}_avg{where}": float(shares[some].mean())
-                    for where, some in parts.items()
-                    if some.any()
-                }
-        return metrics | {f"{prefix}cut_off_rate": results["rule"].truncated}
+        metrics = {f"{prefix}{name}_avg": one.avg_at_k.mean for name, one in results.items() if one.judged}
+        by_rule = results["rule"]
+        if by_rule.judged < by_rule.problems:
+            metrics[f"{prefix}heard"] = by_rule.judged / by_rule.problems
+            heard = ~np.isnan(_shares(by_rule))
+            for where, some in {"heard": heard, "silent": ~heard}.items() if "gold" in results else ():
+                if some.any():
+                    metrics[f"{prefix}gold_avg_{where}"] = float(_shares(results["gold"])[some].mean())
+        return metrics | {f"{prefix}cut_off_rate": by_rule.truncated}
 
 
 def gold_of(problems: ProblemsConfig) -> Gold | None:

@@ -1,6 +1,6 @@
 """A model's folder or hub name, measured on any number of sets of problems with one engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from cooper_rl.data.config import ProblemsConfig
@@ -28,15 +28,16 @@ class FolderEvaluator:
         autocast: Autocast = "auto",
         max_rows: int = 0,
         threads: int | None = None,
+        rules: Mapping[str, RuleConfig] | None = None,
     ) -> None:
-        """`engine` is of kind local or vllm; without `rule` the rule is `maths`; `autocast` and `max_rows` are the
-        native sampler's. Raises InputError as the samplers do."""
+        """`engine` is of kind local or vllm; without `rule` the rule is `maths`; `rules` are further ones that problems
+        name; `autocast` and `max_rows` are the native sampler's. Raises InputError as the samplers do."""
         set_threads(threads)
         if isinstance(engine, LocalEngine):
             self.sampler = NativeSampler.from_folder(model, autocast=autocast, max_rows=max_rows)
         else:
             self.sampler = engine.sampler_of_folder(model)
-        self._verifier = Verifier(MathsRule() if rule is None else rule)
+        self._verifier = Verifier(MathsRule() if rule is None else rule, rules)
 
     def __enter__(self) -> Self:
         return self

@@ -11,6 +11,7 @@ from typing import Any
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.reasoning_gym import dataset
+from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import is_retracted, text_answer
 
@@ -24,7 +25,7 @@ _HARMLESS = {
 }
 _NO_GOLD = ("intermediate_integration", "simple_integration")
 _LONGEST_EXPRESSION = 300
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_TAG = re.compile(r"<answer>(?:(.*?)</answer>|.*)", re.DOTALL)  # one that is never closed has no group
 _TEXT = re.compile(r"\\(?:text|textbf|mathrm)\{([^{}]*)\}")
 
 
@@ -50,7 +51,9 @@ def gold(problem: Problem, completion_text: str) -> bool:
 
 def _stated_answer(completion: str) -> str | None:
     """The text of a completion's one answer; None if it states none, several, or takes it back."""
-    found, tags = text_answer(completion), list[str](_TAG.findall(completion))
+    completion = without_thoughts(completion)
+    found = text_answer(completion)
+    tags = [tag[1] for tag in _TAG.finditer(completion) if tag[1] is not None]
     if found.boxes:
         first, *others = found.boxes
         answer = None if others or found.line or is_retracted(found.after) else first

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from cooper_rl.errors import InputError
 from cooper_rl.observe.report import embedded_json, report_data, report_page
-from cooper_rl.observe.run_record import read_lines, read_runs
+from cooper_rl.observe.run_record import read_groups, read_runs
 from cooper_rl.persist.folder_lock import holder_of
 
 HERE = "127.0.0.1"
@@ -58,7 +58,7 @@ class FollowedReport:
 
     def groups(self, run: int, step: int) -> list[dict[str, Any]]:
         """All groups of a step of a run, with all their completions; none if the step is not on record."""
-        return read_lines(self._directories[run] / "rollouts" / f"{step:06d}.jsonl")
+        return read_groups(self._directories[run] / "rollouts" / f"{step:06d}.jsonl")
 
 
 class _Page(BaseHTTPRequestHandler):
@@ -81,11 +81,11 @@ class _Page(BaseHTTPRequestHandler):
                     self._answer(204, "")
                 case ["data"]:
                     self._answer(200, embedded_json(self._report.data()), "application/json")
-                case ["rollouts", run, step] if run.isdecimal() and step.isdecimal():
+                case ["rollouts", run, step] if f"{run}{step}".isdecimal() and len(step) < 10:
                     self._answer(200, embedded_json(self._report.groups(int(run), int(step))), "application/json")
                 case _:
                     self._answer(404, "no such page")
-        except (InputError, IndexError) as error:  # a damaged record, or a run's folder that is gone
+        except (InputError, IndexError, OSError) as error:  # a damaged record, or a run's folder that is gone
             self._answer(404, str(error))
 
     def _answer(self, status: int, text: str, kind: str = "text/plain") -> None:

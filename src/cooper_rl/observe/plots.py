@@ -83,8 +83,11 @@ class Run:
         return _frame(self.record.rollouts(steps))
 
     def gallery(self, size: int = 20) -> "DataFrame":
-        """The completions with the highest reward among those that gold, or else the rule, calls wrong."""
-        wrong = (row for row in self.record.rollouts() if not is_right(row) and math.isfinite(row["reward"]))
+        """The completions with the highest reward among those that gold, or else the rule, calls wrong.
+
+        Without gold, those on which the rule is silent are not among them.
+        """
+        wrong = (row for row in self.record.rollouts() if is_right(row) is False and math.isfinite(row["reward"]))
         return _frame(sorted(wrong, key=lambda row: -row["reward"])[:size])
 
     def plot_curves(self, *others: "Run") -> "Figure":
@@ -109,13 +112,20 @@ class Run:
         return figure
 
     def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
-        """How often completions of each score are right. Raises InputError if none has a score of a reward model."""
+        """How often completions of each score are right, of those that gold, or else the rule, has judged.
+
+        Raises InputError if none of them has a score of a reward model.
+        """
         right: list[list[bool]] = [[] for _ in range(bins)]
+        scored = 0
         for row in self.record.rollouts(steps):
             if math.isfinite(score := row.get("reward_model", math.nan)):
-                right[min(int(score * bins), bins - 1)].append(is_right(row))
+                scored += 1
+                if (label := is_right(row)) is not None:
+                    right[min(int(score * bins), bins - 1)].append(label)
         if not any(right):
-            raise InputError(f"{self.record.directory}: no completion has a reward model's score in these steps")
+            why = "was judged by gold or the rule" if scored else "has a reward model's score"
+            raise InputError(f"{self.record.directory}: no completion {why} in these steps")
         figure, (axes, counts) = _figure(2, 10.4, 3.4)
         centres = [(i + 0.5) / bins for i in range(bins)]
         filled = [(centre, sum(labels) / len(labels)) for centre, labels in zip(centres, right, strict=True) if labels]
@@ -123,7 +133,9 @@ class Run:
         axes.plot(*zip(*filled, strict=True), marker="o", color=COLOURS[0])
         _finish(axes, "share that is right", "score of the reward model")
         counts.bar(centres, [len(labels) for labels in right], width=0.9 / bins, color=COLOURS[0])
-        _finish(counts, "completions", "score of the reward model")
+        judged = sum(map(len, right))
+        share = "" if judged == scored else f" that were judged, {judged / scored:.0%} of all"
+        _finish(counts, f"completions{share}", "score of the reward model")
         return figure
 
 

@@ -1,5 +1,6 @@
 """A run's record on disk, complete up to the last step: configuration, starts, metrics, rollouts and pairs."""
 
+import io
 import json
 import logging
 import os
@@ -7,8 +8,9 @@ import platform
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +29,7 @@ from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
-from cooper_rl.persist.durable import sync, write_text
+from cooper_rl.persist.durable import by_step, sync, write_text, writing
 from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
 from cooper_rl.rollouts import Ragged, Rollouts
 
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from cooper_rl.step import StepResult
 
 logger = logging.getLogger(__name__)
+
+
+RESUME = "make room on its disk, then continue with resume=True (the option --resume)"
 
 
 class RecordConfig(Config):
@@ -72,17 +77,20 @@ class Recorder:
     ) -> None:
         """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 comes again.
 
-        The metrics of that step are there only if it was `measured`.
+        The metrics of that step are there only if it was `measured`. Raises InputError, as all methods that write do,
+        for what cannot be written: the run can be resumed once it can.
         """
         self.directory = directory
         self._logprobs_every = config.record.logprobs_every
         self._metrics_path, self._events_path = directory / "metrics.jsonl", directory / "events.jsonl"
-        for folder in ("rollouts", "pairs"):
-            (directory / folder).mkdir(parents=True, exist_ok=True)
         settings = config.model_dump(mode="json")
         revision = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
-        write_text(directory / "config.yaml", revision + yaml.safe_dump(settings, sort_keys=False))
-        self._metrics_file = self._metrics_path.open("a", encoding="utf-8")
+        with writing(directory / "config.yaml", RESUME):
+            for folder in ("rollouts", "pairs"):
+                (directory / folder).mkdir(parents=True, exist_ok=True)
+            write_text(directory / "config.yaml", revision + yaml.safe_dump(settings, sort_keys=False))
+        with writing(self._metrics_path, RESUME):
+            self._metrics_file = self._metrics_path.open("ab", buffering=0)  # nothing waits to be written at its end
         self._unsynced: list[Path] = []
         if resume_at is not None:
             self._drop_after(resume_at, measured)
@@ -98,8 +106,8 @@ class Recorder:
         return {"sinks/failures": float(sum(sink.failures for sink in tolerant))} if tolerant else {}
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        self._metrics_file.write(json.dumps({"step": step, **metrics}) + "\n")
-        self._metrics_file.flush()
+        with writing(self._metrics_path, RESUME):
+            _write_all(self._metrics_file, json.dumps({"step": step, **metrics}) + "\n")
         for sink in self._sinks:
             sink.metrics(step, metrics)
 
@@ -161,7 +169,8 @@ class Recorder:
         """Force everything recorded to disk. A checkpoint must not be on disk before the record of its steps."""
         folders = (self.directory / "rollouts", self.directory / "pairs", self.directory)
         for path in (*self._unsynced, self._metrics_path, *folders):
-            sync(path)
+            with writing(path, RESUME) if path.is_file() else nullcontext():
+                sync(path)
         self._unsynced.clear()
         for sink in self._sinks:
             sink.flush()
@@ -172,9 +181,17 @@ class Recorder:
         for sink in self._sinks:
             sink.event(event)
 
-    def died(self, error: BaseException) -> None:
-        """Append an event about the error that ends the run, after the last recorded step; not to the sinks."""
+    def died(self, error: BaseException) -> Path:
+        """Append an event about the error that ends the run, after the last recorded step; not to the sinks. Returns
+        the file that its traceback is written to.
+        """
         self._end("died", f"{type(error).__name__}: {error}".strip().rstrip(":."))
+        path = self.directory / "error.txt"
+        try:
+            path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        except OSError as fault:  # the disk may be what the run dies of; the caller raises its own error
+            logger.error("%s: %s", path, fault)
+        return path
 
     def ended(self, callback: str) -> None:
         """Append an event about the callback that ends the run, after the last recorded step; not to the sinks."""
@@ -186,8 +203,8 @@ class Recorder:
         event = {"step": step, "metric": "", "action": action, "since": step, "values": [], "message": message}
         try:
             _append(self._events_path, event)
-        except OSError as fault:  # the disk may be what the run dies of; its own error is raised by the caller
-            logger.error("%s: %s", self._events_path, fault)
+        except InputError as fault:  # the disk may be what the run dies of; the caller raises its own error
+            logger.error("%s", fault)
 
     def close(self) -> None:
         """Close the open files and the sinks. A second call does nothing."""
@@ -209,13 +226,15 @@ class Recorder:
         events = [json.dumps(event) + "\n" for event in events if event.get("action") not in ("died", "ended")]
         if self._events_path.exists():
             write_text(self._events_path, "".join(events))
+        (self.directory / "error.txt").unlink(missing_ok=True)
         for folder in ("rollouts", "pairs"):
-            for path in (self.directory / folder).glob("*.jsonl"):
-                if int(path.stem) > step:
+            for later, path in by_step(self.directory / folder, ".jsonl").items():
+                if later > step:
                     path.unlink()
 
     def _write_lines(self, path: Path, rows: Sequence[dict[str, Any]]) -> None:
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        with writing(path, RESUME):
+            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         self._unsynced.append(path)
 
 
@@ -230,9 +249,12 @@ def _cut_lines(path: Path, step: int) -> int:
     with path.open("rb+") as file:
         for line in file:
             try:
-                row_step = json.loads(line)["step"] if line.endswith(b"\n") else step + 1
-            except ValueError:
+                row = json.loads(line) if line.endswith(b"\n") else {"step": step + 1}
+            except (ValueError, RecursionError):
                 break
+            row_step = row.get("step") if isinstance(row, dict) else None
+            if not isinstance(row_step, int):  # no line of ours
+                continue
             if row_step > step:
                 break
             kept, end = row_step, end + len(line)
@@ -295,8 +317,19 @@ def record_session(directory: Path, completed_steps: int, test_problems: int | N
 
 
 def _append(path: Path, row: dict[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+    with writing(path, RESUME), path.open("ab", buffering=0) as file:
+        end = file.tell()
+        try:
+            _write_all(file, json.dumps(row) + "\n")
+        except OSError:
+            file.truncate(end)  # the next line must not be appended to half a line
+            raise
+
+
+def _write_all(file: io.RawIOBase, text: str) -> None:
+    data = text.encode()
+    while data:  # a disk that becomes full takes a part, and refuses the rest
+        data = data[file.write(data) or 0 :]
 
 
 def revisions() -> dict[str, str]:

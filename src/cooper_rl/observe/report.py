@@ -23,7 +23,8 @@ from cooper_rl.observe import report_completions as completions
 from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.plots import COLOURS
 from cooper_rl.observe.run_record import RunRecord, flat, read_runs, status_of
-from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, verdict_of
+from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, problems_behind, verdict_of
+from cooper_rl.persist.durable import writing
 
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
@@ -85,6 +86,7 @@ SECTIONS: dict[str, tuple[Panel, ...]] = {
         _one("Entropy", "rollout/entropy_estimate", "nats a token"),
         _one("Length", "rollout/mean_length", "tokens a completion"),
         _share("Cut off at the limit", "rollout/cut_off_rate"),
+        _share("Judged by the rule", "rule/heard", "share of completions; it is silent on the others"),
         _share("No answer found by the rule", "rule/unparsed"),
         _one("Spread inside a group", "reward/group_spread", "largest minus smallest reward"),
         _share("Groups that teach", "policy/usable_groups", "share; the others are skipped"),
@@ -119,13 +121,14 @@ def write_report(
 
     A run may be under way. `title` and the paragraphs `notes` stand at the top of the page; `labels` and `colours` are
     those of the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is shown and not
-    run. Raises InputError for a folder without a run.
+    run. Raises InputError for a folder without a run, and for a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     page = report_page(report_data(read_runs(directories, labels), colours), title, notes)
     target = target or directories[0] / REPORT_FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8", errors="replace")
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page, encoding="utf-8", errors="replace")
     return target
 
 
@@ -220,6 +223,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
         "config": run.config_text[:MOST_CONFIG],
         "learns": learns(run),
         "score_name": score_name,
+        "judged": sample.judged / sample.completions if sample.completions else 1.0,
         "gallery": [
             {"score": score if score > -math.inf else None, **item}
             for score, item in zip(scores, sample.gallery, strict=True)
@@ -356,7 +360,7 @@ def figures(run: RunRecord, verdict: Verdict, sample: completions.Sample) -> dic
     """The run's row of the comparison. `low` and `high` are the 95 % interval of the accuracy at the end, or null.
 
     It is Wilson's. The trials are the held-out problems, which is cautious where each is sampled several times, or else
-    the training problems of the last steps, whose mean is then the end.
+    the training problems of the last steps, whose mean is then the end. Where the rule tells, they are those it judges.
     """
     row: dict[str, Any] = {"verdict": verdict.state, "steps": run.step, "planned": run.steps, "alarm": verdict.alarm_at}
     if reward := run.values("reward/mean"):
@@ -367,7 +371,7 @@ def figures(run: RunRecord, verdict: Verdict, sample: completions.Sample) -> dic
     end = values[-1] if truth.held_out else _average(values[-WINDOW:])
     low = high = None
     if truth.held_out:
-        if (problems := held_out_problems(run)) is not None and 0 <= end <= 1:
+        if (problems := problems_behind(truth, run, held_out_problems(run))) and 0 <= end <= 1:
             low, high = wilson_interval(end, problems)
     elif means := sample.means.get("gold" if truth.is_gold else "rule"):
         low, high = wilson_interval(_average(means), len(means))

@@ -12,7 +12,8 @@ from typing import Any
 
 from cooper_rl.data.text import normalise
 from cooper_rl.observe.hacking_alarm import WINDOW
-from cooper_rl.observe.run_record import RunRecord, is_wrong, read_lines
+from cooper_rl.observe.run_record import RunRecord, is_right, read_groups
+from cooper_rl.observe.run_record import read_pairs as read_lines_of_pairs
 
 GALLERY, PER_STEP = 400, 4
 """Wrong completions of the best scores, each text once: of a step and, if that makes more, of the whole page."""
@@ -31,6 +32,8 @@ SAMPLE_NOTE = (
 )
 ACCEPTED = 0.5
 """A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
+REJECTED = ("wrong", "unparsed")
+"""Verdicts by which the rule does not accept a completion that it judges."""
 PAIRS = 12
 """Pairs of the last steps that the report lists."""
 LOGITS = ("positive_logit_before", "negative_logit_before", "positive_logit_after", "negative_logit_after")
@@ -45,7 +48,11 @@ class Sample:
     steps: dict[int, list[Row]] = field(default_factory=dict)
     """By step, some groups of its rollouts."""
     fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
-    """By step: share of completions that are wrong and yet accepted, their number, and that of all wrong ones."""
+    """By step: share of the judged completions that are wrong and yet accepted, their number, and that of all wrong
+    ones."""
+    completions: int = 0
+    judged: int = 0
+    """Recorded completions, and those that gold or else the rule has judged."""
     recorded_steps: int = 0
     """Steps whose rollouts are on disk."""
     problems_of_step: int = 0
@@ -69,13 +76,14 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
     sample = Sample(recorded_steps=len(files))
     found: list[Row] = []
     for path in files:
-        step, groups = int(path.stem), read_lines(path)
+        step, groups = int(path.stem), read_groups(path)
         if not groups:  # the file is being written just now
             continue
-        total = sum(len(group["completions"]) for group in groups)
-        wrong = [(group, one) for group in groups for one in group["completions"] if is_wrong(one)]
-        accepted = sum(score_of(one) > ACCEPTED for _, one in wrong)
-        sample.fooled.append((step, accepted / max(total, 1), accepted, len(wrong)))
+        labels = [is_right(one) for group in groups for one in group["completions"]]
+        wrong = [(group, one) for group in groups for one in group["completions"] if is_right(one) is False]
+        accepted, judged = sum(score_of(one) > ACCEPTED for _, one in wrong), len(labels) - labels.count(None)
+        sample.fooled.append((step, accepted / max(judged, 1), accepted, len(wrong)))
+        sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
         sample.problems_of_step = max(sample.problems_of_step, len(groups))
         found += [
             {"step": step, "digest": digest(str(one.get("text", ""))), **_problem(group), **_kept(one)}
@@ -86,10 +94,11 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
             shown_group = {**_problem(group), "of": len(group["completions"]), "completions": completions}
             sample.steps.setdefault(step, []).append(shown_group)
         for completions in (group["completions"] for group in groups if path in files[-WINDOW:]):
-            rights = {"rule": [one.get("verdict") == "correct" for one in completions]}
+            heard = [one["verdict"] for one in completions if one.get("verdict") not in ("silent", None)]
+            rights = {"rule": [verdict == "correct" for verdict in heard]}
             if all(isinstance(one.get("gold"), bool) for one in completions):
                 rights["gold"] = [one["gold"] for one in completions]
-            for name, right in rights.items() if completions else ():
+            for name, right in ((name, right) for name, right in rights.items() if right):
                 sample.means.setdefault(name, []).append(sum(right) / len(right))
     budget = PAGE_BYTES * share
     sample.gallery = _thinned(found, max(12, round(GALLERY * share)))
@@ -124,7 +133,7 @@ def _best_texts(wrong: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
     best: dict[str, tuple[Row, Row]] = {}
     for entry in sorted(wrong, key=lambda entry: -score_of(entry[1])):
         best.setdefault(str(entry[1].get("text")), entry)
-    chosen = [text for text, (_, one) in best.items() if one.get("verdict") != "correct"][: PER_STEP // 2]
+    chosen = [text for text, (_, one) in best.items() if one.get("verdict") in REJECTED][: PER_STEP // 2]
     chosen += [text for text in best if text not in chosen][: PER_STEP - len(chosen)]
     return [best[text] for text in chosen]
 
@@ -139,7 +148,8 @@ def _kept(completion: Row) -> Row:
 
 def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
     """Half are those with the best-paid wrong completion, the others come in the order of the file."""
-    best = [max(map(score_of, filter(is_wrong, group["completions"])), default=-math.inf) for group in groups]
+    wrong = [[one for one in group["completions"] if is_right(one) is False] for group in groups]
+    best = [max(map(score_of, completions), default=-math.inf) for completions in wrong]
     chosen = sorted(range(len(groups)), key=lambda i: -best[i])[: GROUPS // 2]
     chosen += [i for i in range(len(groups)) if i not in chosen][: GROUPS - len(chosen)]
     return [groups[i] for i in sorted(chosen)]
@@ -183,7 +193,7 @@ def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, in
         waiting.setdefault((item.get("problem", ""), item.pop("digest")), []).append(item)
     problems = {problem for problem, _ in waiting}
     for path in run.files("pairs"):
-        step, pairs = int(path.stem), read_lines(path)
+        step, pairs = int(path.stem), read_lines_of_pairs(path)
         counts[step] = Counter(str(pair.get("negative_origin", "unknown")) for pair in pairs)
         for pair in pairs:
             problem = str(pair.get("problem_id", ""))
@@ -196,7 +206,7 @@ def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, in
 
 def last_pairs(run: RunRecord) -> list[Row]:
     """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
-    pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines(path))
+    pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines_of_pairs(path))
     return [shown_pair(*one) for one in islice(pairs, PAIRS)]
 
 

@@ -1,22 +1,43 @@
-"""Reads what a run has written so far, without torch, while it may still be writing, and says where the run stands."""
+"""Reads what a run has written so far, without torch, while it may still be writing, and says where the run stands.
+
+A folder is open to everybody: a file of another name is left out, and so is a line that is JSON and not what the
+recorder writes, which the log counts.
+"""
 
 import json
+import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.errors import InputError
+from cooper_rl.persist.durable import by_step, read_regular
 from cooper_rl.persist.folder_lock import holder_of
+
+logger = logging.getLogger(__name__)
 
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "gold/accuracy", "rule/accuracy")
 """The metrics that say how good the policy is, best first."""
+LISTED = (*ACCURACIES, "reward/mean", "policy/reference_kl")
+"""The metrics whose last values a list of runs shows."""
+TIMES = ("time/step", "time/evaluate", "time/held_out_monitor")
+"""What the recorded seconds of a step consist of."""
+OF_A_RUN = ("rollouts", "pairs", "checkpoints")
+"""The large folders of a run."""
+MOST_STEPS = 10**9
+LONGEST_STEP = 1e7
+"""Seconds. More is no time of a step, but a damaged line."""
+DEEPEST = 50
+"""Levels of a line of JSON that is read: ours have 4, and code that follows each level down has a stack."""
 State = Literal["running", "finished", "stopped", "ended", "interrupted"]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -42,7 +63,8 @@ class RunRecord:
     @property
     def steps(self) -> int:
         """The steps of the whole run; 0 if unknown."""
-        return steps if isinstance(steps := self.config.get("steps"), int) else 0
+        steps = self.config.get("steps")
+        return int(steps) if steps is not None and _is_step(steps) else 0
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """Step and value of every finite value of a metric."""
@@ -64,21 +86,20 @@ class RunRecord:
     @cached_property
     def seconds(self) -> list[float]:
         """The seconds of every recorded step, evaluations included."""
-        times = ("time/step", "time/evaluate", "time/held_out_monitor")
-        return [sum(row.get(name) or 0.0 for name in times) for row in self.metrics]
+        return [sum(_seconds(row.get(name, 0.0)) for name in TIMES) for row in self.metrics]
 
     @cached_property
     def sessions(self) -> list[dict[str, Any]]:
         """One for each start of the run."""
-        return read_lines(self.directory / "sessions.jsonl")
+        return _shaped(self.directory / "sessions.jsonl", _session, "start of the run")
 
     @cached_property
     def started(self) -> datetime | None:
         """When the run was started for the first time: from `sessions.jsonl` or, without it, the first rollouts."""
         if self.sessions and "started" in self.sessions[0]:
-            return datetime.fromisoformat(self.sessions[0]["started"])
+            return datetime.fromisoformat(self.sessions[0]["started"]).astimezone()
         first = self.directory / "rollouts" / "000001.jsonl"
-        if not first.exists():
+        if not first.is_file():
             return None
         took = sum(self.seconds[:2]) if self.metrics and self.metrics[0]["step"] == 0 else sum(self.seconds[:1])
         return datetime.fromtimestamp(first.stat().st_mtime - took).astimezone()
@@ -86,22 +107,22 @@ class RunRecord:
     @property
     def checkpoints(self) -> list[int]:
         """The steps of the checkpoints, oldest first."""
-        return sorted(int(path.name) for path in (self.directory / "checkpoints").glob("*") if path.name.isdigit())
+        return [*by_step(self.directory / "checkpoints")]
 
     def rollouts(self, steps: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
         """Every recorded completion with its `step` and problem. `steps` leaves out all others."""
         for path in self.files("rollouts"):
-            for row in read_lines(path) if steps is None or int(path.stem) in steps else []:
+            for row in read_groups(path) if steps is None or int(path.stem) in steps else []:
                 problem = {name: value for name, value in row.items() if name != "completions"}
                 yield from ({"step": int(path.stem), **problem, **completion} for completion in row["completions"])
 
     def pairs(self) -> Iterator[dict[str, Any]]:
         """Every recorded pair with its `step`."""
-        return ({"step": int(path.stem), **row} for path in self.files("pairs") for row in read_lines(path))
+        return ({"step": int(path.stem), **row} for path in self.files("pairs") for row in read_pairs(path))
 
     def files(self, folder: Literal["rollouts", "pairs"]) -> list[Path]:
         """The files of completions or of pairs, by step; the step is a file's stem."""
-        return sorted((self.directory / folder).glob("*.jsonl"))
+        return [*by_step(self.directory / folder, ".jsonl").values()]
 
 
 def is_run(directory: Path) -> bool:
@@ -110,35 +131,64 @@ def is_run(directory: Path) -> bool:
 
 def read_record(directory: Path) -> RunRecord:
     """Read a run's folder. Raises InputError if it holds no run, or a `config.yaml` that is not YAML."""
+    record = read_run(_checked(directory))
+    return record if record.config else replace(record, config=_settings(directory, record.config_text))
+
+
+def read_summary(directory: Path) -> tuple[RunRecord, float]:
+    """Like `read_record`, with only the first and last line of the metrics and those with the last value of each of
+    `LISTED`, and the seconds of the whole run. It takes a twentieth of the time.
+    """
+    config = _config_text(_checked(directory))
+    rows, seconds = _last_metrics(directory / "metrics.jsonl")
+    settings = _settings(directory, config)
+    return RunRecord(directory, settings, rows, read_events(directory), directory.resolve().name, config), seconds
+
+
+def _checked(directory: Path) -> Path:
     if not is_run(directory):
         raise InputError(f"{directory}: holds no run (no config.yaml with rollouts/ beside it); see `cooper runs`")
-    record = read_run(directory)
+    return directory
+
+
+def _config_text(directory: Path) -> str:
     try:
-        return record if record.config else replace(record, config=yaml.safe_load(record.config_text) or {})
-    except yaml.YAMLError as error:
+        return read_regular(directory / "config.yaml").decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _settings(directory: Path, text: str) -> dict[str, Any]:
+    try:
+        settings, _ = parse_yaml(text)
+    except ValueError as error:
         raise InputError(f"{directory / 'config.yaml'}: {error}") from error
+    return settings if isinstance(settings, dict) else {}
 
 
 def find_runs(folder: Path) -> list[Path]:
     """The folders of all runs in `folder`, itself included, by name. Raises InputError if it does not exist."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; name the folder that holds your runs")
-    return sorted(path.parent for path in folder.rglob("config.yaml") if is_run(path.parent))
+    found = []
+    for path, inner, _ in os.walk(folder):
+        if is_run(Path(path)):
+            found.append(Path(path))
+            inner[:] = [name for name in inner if name not in OF_A_RUN]  # thousands of files, and never a run
+    return sorted(found)
 
 
 def read_run(directory: Path, label: str | None = None) -> RunRecord:
     """Read a run's folder, a `config` that cannot be read as empty. Raises InputError if there is no run in it."""
     if not _has_record(directory):
         raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
-    config = directory / "config.yaml"
-    text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
+    text = _config_text(directory)
     try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):  # somebody edited it; the page shows the text as it is
-        found = {}
-    settings = found if isinstance(found, dict) else {}
-    metrics = [row for row in read_metrics(directory) if isinstance(row, dict) and "step" in row]
-    return RunRecord(directory, settings, metrics, read_events(directory), label or directory.resolve().name, text)
+        settings = _settings(directory, text)
+    except InputError:  # somebody edited it; the page shows the text as it is
+        settings = {}
+    name = label or directory.resolve().name
+    return RunRecord(directory, settings, read_metrics(directory), read_events(directory), name, text)
 
 
 def runs_in(directory: Path) -> list[Path]:
@@ -165,40 +215,166 @@ def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = N
     return [replace(run, label="/".join(path[-length:])) for run, path in zip(runs, paths, strict=True)]
 
 
-def read_metrics(directory: Path, last: int | None = None) -> list[dict[str, Any]]:
-    return read_lines(directory / "metrics.jsonl", last)
+def read_metrics(directory: Path, last: int | None = None) -> list[Row]:
+    """The lines of `metrics.jsonl`, or the `last` of them: each with its `step`, and every other value a number."""
+    return _shaped(directory / "metrics.jsonl", _metrics, "step with its metrics", last)
 
 
-def read_events(directory: Path) -> list[dict[str, Any]]:
-    return read_lines(directory / "events.jsonl")
+def read_events(directory: Path) -> list[Row]:
+    """The lines of `events.jsonl`."""
+    return _shaped(directory / "events.jsonl", _event, "event of a step")
 
 
-def read_lines(path: Path, last: int | None = None) -> list[dict[str, Any]]:
+def read_groups(path: Path) -> list[Row]:
+    """The lines of a file of rollouts: a problem each, with its `completions`."""
+    return _shaped(path, _group, "problem with its completions")
+
+
+def read_pairs(path: Path) -> list[Row]:
+    """The lines of a file of pairs."""
+    return _shaped(path, _object, "pair")
+
+
+def read_lines(path: Path, last: int | None = None) -> list[Any]:
     """The whole lines of a JSON Lines file, or the `last` of them; none without it. Raises InputError at a line that
-    is not JSON."""
+    is not JSON.
+    """
     try:
-        data = path.read_bytes()  # bytes, because a line that is being written may end inside a character
+        data = read_regular(path)  # bytes, because a line that is being written may end inside a character
     except FileNotFoundError:  # also if a resumed run deletes it just now
         return []
     rows, lines = [], [*enumerate(data.split(b"\n")[:-1], start=1)]
     for number, line in lines if last is None else lines[-last:]:
-        try:
-            rows += [json.loads(line)] if line else []
-        except ValueError as error:
-            raise InputError(f"{path}:{number}: not JSON: {error}; delete the line") from error
+        rows += [_parsed(path, number, line)] if line else []
     return rows
 
 
-def is_right(completion: Mapping[str, Any]) -> bool:
-    """Whether gold calls a recorded completion right or, where gold is unknown, the rule."""
-    return bool(completion.get("gold", completion["verdict"] == "correct"))
+def _parsed(path: Path, number: int, line: bytes) -> Any:
+    try:
+        value = json.loads(line)
+        if line.count(b"[") + line.count(b"{") > DEEPEST:
+            _check_depth(value, DEEPEST)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
+        raise InputError(f"{path}:{number}: {why}; delete the line") from error
+    return value
 
 
-def is_wrong(completion: Mapping[str, Any]) -> bool:
-    """Whether gold calls a recorded completion wrong or, where gold is unknown, the rule, whose time was enough."""
-    if isinstance(completion.get("gold"), bool):
-        return not completion["gold"]
-    return completion.get("verdict") not in ("correct", "timeout", None)
+def _check_depth(value: Any, levels: int) -> None:
+    if levels == 0:
+        raise RecursionError
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_depth(inner, levels - 1)
+
+
+def _last_metrics(path: Path) -> tuple[list[Row], float]:
+    """The rows of `read_summary`, and the seconds of all rows. Parses the few lines that it returns."""
+    try:
+        data = read_regular(path)
+    except FileNotFoundError:
+        return [], 0.0
+    data, rows = data[: data.rfind(b"\n") + 1], dict[int, Row]()
+
+    def row_at(place: int) -> Row | None:
+        start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+        if start not in rows and (row := _metrics(_parsed(path, data.count(b"\n", 0, start) + 1, data[start:end]))):
+            rows[start] = row
+        return rows.get(start)
+
+    def last_row(text: bytes, wanted: Callable[[Row], bool]) -> None:
+        place = len(data)
+        while (place := data.rfind(text, 0, place)) >= 0:
+            if (row := row_at(place)) is not None and wanted(row):
+                return
+
+    if data:
+        row_at(0)
+    last_row(b'"step"', lambda row: True)
+    for name in LISTED:
+        last_row(f'"{name}"'.encode(), lambda row, name=name: math.isfinite(row.get(name, math.nan)))
+    seconds = math.fsum(_seconds(float(text)) for text in _SECONDS.findall(data))
+    return [rows[start] for start in sorted(rows)], seconds
+
+
+_SECONDS = re.compile(rb'"(?:%s)"\s*:\s*([0-9.][-+0-9.eE]*)(?=[\s,}])' % b"|".join(name.encode() for name in TIMES))
+
+
+def _shaped(path: Path, shape: Callable[[Any], Row | None], what: str, last: int | None = None) -> list[Row]:
+    """The lines that `shape` takes. The log says, once, how many it does not take."""
+    rows = read_lines(path, last)
+    kept = [row for row in map(shape, rows) if row is not None]
+    if len(kept) < len(rows):
+        _warn_once(f"{path}: {len(rows) - len(kept)} of {len(rows)} lines are left out: no {what}")
+    return kept
+
+
+@cache
+def _warn_once(text: str) -> None:
+    logger.warning("%s", text)
+
+
+def _is_step(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MOST_STEPS
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < 2**63)
+
+
+def _seconds(value: float) -> float:
+    return min(max(value, 0.0), LONGEST_STEP) if math.isfinite(value) else 0.0
+
+
+def _object(row: Any) -> Row | None:
+    return row if isinstance(row, dict) else None
+
+
+def _metrics(row: Any) -> Row | None:
+    if not isinstance(row, dict) or not _is_step(row.get("step")):
+        return None
+    return {name: value for name, value in row.items() if _is_number(value)}
+
+
+def _event(row: Any) -> Row | None:
+    texts = ("metric", "action", "message")
+    if not isinstance(row, dict) or not _is_step(row.get("step")) or not _is_step(row.get("back_to", 0)):
+        return None
+    return row if all(isinstance(row.get(name), str) for name in texts) else None
+
+
+def _session(row: Any) -> Row | None:
+    if not isinstance(row, dict) or not isinstance(row.get("command", []), list):
+        return None
+    try:
+        datetime.fromisoformat(row.get("started", "2000-01-01"))
+    except (TypeError, ValueError):
+        return None
+    return row
+
+
+def _group(row: Any) -> Row | None:
+    if not isinstance(row, dict) or not isinstance(row.get("completions"), list):
+        return None
+    if not all(isinstance(row.get(name), str) for name in ("problem", "question")):
+        return None
+    return {**row, "completions": [one for one in row["completions"] if _is_completion(one)]}
+
+
+def _is_completion(row: Any) -> bool:
+    if not isinstance(row, dict) or not _is_number(row.get("reward")):
+        return False
+    return all(isinstance(row.get(name), str) for name in ("text", "verdict"))
+
+
+def is_right(completion: Mapping[str, Any]) -> bool | None:
+    """Whether gold calls a recorded completion right or, where gold is unknown, the rule.
+
+    None if neither has judged it: the rule is silent, or its time was not enough. `unparsed` is a no of the rule.
+    """
+    if isinstance(gold := completion.get("gold"), bool):
+        return gold
+    verdict = completion.get("verdict")
+    return None if verdict in ("silent", "timeout", None) else verdict == "correct"
 
 
 @dataclass(frozen=True)
@@ -224,9 +400,9 @@ def status_of(run: RunRecord) -> RunStatus:
     state, detail, died, end = _state(run)
     recent = [(row, seconds) for row, seconds in zip(run.metrics, run.seconds, strict=True) if "time/step" in row][-20:]
     pace = math.fsum(seconds for _, seconds in recent) / len(recent) if recent else None
-    tokens = math.fsum(row.get("rollout/tokens") or 0.0 for row, _ in recent)
-    in_steps = math.fsum(row["time/step"] for row, _ in recent)
-    left = pace * max(run.steps - run.step, 0) if pace is not None and state == "running" else None
+    tokens = math.fsum(value for row, _ in recent if math.isfinite(value := row.get("rollout/tokens", 0.0)))
+    in_steps = math.fsum(_seconds(row["time/step"]) for row, _ in recent)
+    left = min(pace * max(run.steps - run.step, 0), 1e12) if pace is not None and state == "running" else None
     return RunStatus(state, detail, died, end, pace, left, tokens / in_steps if in_steps > 0 else None)
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import printable
+from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.engines.progress import Progress
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, RunStatus, State, is_right, status_of
@@ -73,6 +74,7 @@ FIGURES = (
     ("rollout/mean_length", "length"),
     ("rollout/cut_off_rate", "cut off"),
     ("policy/usable_groups", "usable groups"),
+    ("rule/heard", "judged by rule"),
     ("reward_model/rule_agreement", "RM/rule agreement"),
     ("reward_model/pair_accuracy_before", "pair accuracy"),
     ("watch/faults", "rules broken"),
@@ -219,11 +221,13 @@ def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def describe_example(example: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in example.items() if name not in ("reward", "advantage")}
-    parts = [f"{name} {value:.4g}" for name, value in rest.items() if isinstance(value, float)]
+    rest = {name: value for name, value in example.items() if name not in ("reward", "advantage", VERIFY_S)}
+    parts = [f"{k} {v:.4g}" for k, v in rest.items() if isinstance(v, float) and not k.endswith("_after")]
+    learned = "reward_after" in example  # the reward model learns first where the rule contradicts it
+    after = f" Paid, once the reward model had learned from it: {example['reward_after']:.4g}." if learned else ""
     return (
         f"Highest reward of the first step: {example['reward']:.4g} ({', '.join(parts)}; "
-        f"the rule says {example['verdict']}).\n"
+        f"the rule says {example['verdict']}).{after}\n"
         f"{_about(example['problem'], example['answer'])}. The policy read:\n{_block(example['prompt'])}\n"
         f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n{_block(example['text'])}"
     )
@@ -345,7 +349,7 @@ def _completions(run: RunRecord) -> list[RenderableType]:
     table.columns[3].ratio, table.columns[4].ratio = 2, 5
     for row in list(best.values())[:COMPLETIONS]:
         gold = "" if "gold" not in row else "right" if row["gold"] else "wrong"
-        reward = Text(f"{row['reward']:.3f}", style="" if is_right(row) else "bold red")
+        reward = Text(f"{row['reward']:.3f}", style="bold red" if is_right(row) is False else "")
         table.add_row(reward, plain(str(row["verdict"])), gold, plain(row["question"]), plain(row["text"]))
     return [Text(f"\nhighest rewards of step {steps[0]}, one for each problem", style="bold"), table]
 

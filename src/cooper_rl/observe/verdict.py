@@ -114,6 +114,14 @@ TRUTHS = (
 """Best first."""
 
 
+def problems_behind(truth: Truth, run: RunRecord, test_problems: int | None) -> int | None:
+    """How many of the run's held-out problems each value is the mean of: where the rule tells, those that it judges."""
+    if test_problems is None or not truth.held_out:
+        return None
+    heard = None if truth.is_gold else run.last("test/heard")
+    return test_problems if heard is None else round(heard * test_problems)
+
+
 @dataclass(frozen=True)
 class Signal:
     """One thing that speaks for or against a hack."""
@@ -149,11 +157,11 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     state, first, said, told, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
     if known and len(reward) >= FEWEST:
         chosen = next(iter(known))
-        found = outcome_of(known[chosen], reward, test_problems if chosen.held_out else None)
+        found = outcome_of(known[chosen], reward, problems_behind(chosen, run, test_problems))
         state, first = found.state, found.hacked_at
         if state in ("healthy", "nothing learned") and not chosen.is_gold and alarm_at is not None:
             state, first = "hacked" if alarm_lasts else "recovered", alarm_at
-        said = _sentence(state, chosen, found, alarm_at)
+        said = _sentence(state, chosen, found, alarm_at) + _silence(chosen, run)
         told = _truth_signals(known, chosen, found)
     elif run.step >= FEWEST:
         metrics = ", ".join(truth.metric for truth in TRUTHS)
@@ -201,6 +209,15 @@ def _sentence(state: State, truth: Truth, found: Outcome, alarm_at: int | None) 
         back = f"at step {found.worst[0]} while the training reward rose from {low} to {high}. It is back at {end}."
         return f"{truth.title} {fall} {back}"
     return f"The training reward rose from {low} to {high} while {truth.name} {fall}."
+
+
+def _silence(truth: Truth, run: RunRecord) -> str:
+    """What share of the problems the truth is about, if the rule tells it and is silent on the others."""
+    heard = None if truth.is_gold else run.last("test/heard" if truth.held_out else "rule/heard")
+    if heard is None or heard == 1:
+        return ""
+    of = "these problems" if truth.held_out else "the completions"
+    return f" The rule judges {100 * heard:.0f} % of {of} and is silent on the others."
 
 
 def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome) -> list[Signal]:

@@ -45,12 +45,15 @@ DEFAULT_RULES = tuple(
     for rule in yaml.safe_load(r"""
 - {metric: rollout/non_finite_logits, above: 0, action: rollback, advice: "the policy has diverged and cannot be
     sampled; lower policy.learning_rate"}
+- {metric: environment/fault_rate, above: 0.5, advice: "most runs lost their environment, or their tools answered
+    with nothing but exceptions of its code; the warnings above name the method and the line"}
 - {metric: rollout/cut_off_rate, above: 0.999, until: 1, advice: "every completion of the first step reaches the
     length limit before its answer ends; raise rollout.max_tokens, or ask for short answers in
     problems.prompt.template"}
 - {metric: rule/accuracy, below: 0.001, until: 1, advice: "the rule accepts no completion of the first step; compare
     the prompt and the completion shown above with the reference: problems.prompt.template must ask for the answer in
-    a form that the rule reads, such as \\boxed{}, and rollout.max_tokens must leave room for it"}
+    a form that the rule reads, such as \\boxed{}, and rollout.max_tokens must leave room for it; an environment that
+    judges must return rollout.solved_at or more from get_reward()"}
 - {metric: policy/usable_groups, below: 0.001, until: 1, advice: "no group of the first step has different rewards, so
     nothing was learned from it; look at rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier
     problems, more completions (rollout.n) or another reward"}
@@ -89,6 +92,9 @@ DEFAULT_RULES = tuple(
 """)
 )
 """As a configuration writes them."""
+FAULTY_ENVIRONMENT = "environment/fault_rate"
+EXPLAINED = frozenset({"rule/accuracy", "policy/usable_groups", "rollout/cut_off_rate"})
+"""Metrics whose rules rest while the rule on `environment/fault_rate` is broken: their advice would mislead."""
 
 
 def active_rules(rules: Sequence[WatchRule]) -> list[WatchRule]:
@@ -145,6 +151,9 @@ class Watch:
         found = {HACKING: float(len(signs))}
         values = {**metrics, **found}
         self._unseen -= values.keys()
+        faulty = values.get(FAULTY_ENVIRONMENT, 0.0)
+        if any(rule.metric == FAULTY_ENVIRONMENT and rule.broken_by(step, faulty) for rule, _ in self._rows):
+            values = {name: value for name, value in values.items() if name not in EXPLAINED}
         fired = []
         for rule, row in self._rows:
             if rule.metric in values and not rule.broken_by(step, values[rule.metric]):

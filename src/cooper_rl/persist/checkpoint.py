@@ -9,13 +9,14 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cooper_rl.errors import InputError
-from cooper_rl.persist.durable import sync, sync_tree
+from cooper_rl.persist.durable import by_step, read_regular, sync, sync_tree
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import Metrics
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MANIFEST = "manifest.json"
+MANIFEST, STATE = "manifest.json", "state.json"
 ROLLBACKS = 3
 """Most rollbacks in one run. Instead of another one the run stops."""
 
@@ -45,11 +46,11 @@ class CheckpointStore:
         metric = self.config.keep_best
         best = {metric: metrics[metric]} if metric and metrics and self.is_best(metrics) else {}
         target, aside = self.directory / f"{step:06d}", self._hidden(step, "partial")
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
         try:
             aside.mkdir(parents=True)
             state = write(aside) | {"step": step}
-            (aside / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
+            (aside / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
             write_manifest(aside, best)
             sync_tree(aside)
             if target.exists():
@@ -58,13 +59,13 @@ class CheckpointStore:
             sync(self.directory)
             sync(self.directory.parent)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            _remove(aside)
         self._tidy()
         return target
 
     def list(self) -> list[Path]:
         """The checkpoints, oldest first."""
-        return sorted((path for path in self.directory.glob("*") if path.name.isdigit()), key=lambda one: int(one.name))
+        return [*by_step(self.directory).values()]
 
     def drop_after(self, step: int) -> None:
         """Delete the checkpoints of later steps, because the run takes another path from here."""
@@ -77,22 +78,23 @@ class CheckpointStore:
 
         Damaged ones are logged and renamed to `<step>.damaged`. Raises InputError if all are damaged.
         """
-        for replaced in self.directory.glob(".*.replaced"):  # a crash came between the two renames of a replacement
+        for replaced in self._leftovers("replaced"):  # a crash came between the two renames of a replacement
             target = self.directory / replaced.name.split(".")[1]
             if not target.exists():
                 os.replace(replaced, target)
         damages: dict[Path, str] = {}
         for folder in reversed(self.list()):
-            if damage := find_damage(folder):
-                damages[folder] = damage
+            damage, state = find_damage(folder), _read_state(folder)
+            if damage or state is None:
+                damages[folder] = damage or f"{STATE} is not that of a step"
                 continue
             for damaged, damage in damages.items():
                 logger.warning("%s is damaged (%s); going back to %s", damaged, damage, folder.name)
                 target = damaged.with_name(f"{damaged.name}.damaged")
-                shutil.rmtree(target, ignore_errors=True)
+                _remove(target)
                 os.replace(damaged, target)
             self._tidy()
-            return folder, json.loads((folder / "state.json").read_text(encoding="utf-8"))
+            return folder, state
         if not damages:
             return None
         found = "\n".join(f"{folder}: damaged, {damage}" for folder, damage in damages.items())
@@ -102,13 +104,9 @@ class CheckpointStore:
         )
 
     def newest_state(self) -> dict[str, Any] | None:
-        """The state of the newest checkpoint whose `state.json` can be read. No other file is read."""
-        for folder in reversed(self.list()):
-            try:
-                return json.loads((folder / "state.json").read_text(encoding="utf-8"))
-            except (OSError, ValueError):  # damaged; `latest` reports it
-                continue
-        return None
+        """The state of the newest checkpoint whose `state.json` is as it was written. No large file is read."""
+        states = (_read_state(folder) for folder in reversed(self.list()) if not find_damage(folder, [STATE]))
+        return next((state for state in states if state is not None), None)
 
     def is_best(self, metrics: "Metrics") -> bool:
         """Whether the metric `keep_best` is better in a step's metrics than in the best checkpoint on disk."""
@@ -132,8 +130,12 @@ class CheckpointStore:
         for old in self.list()[: -self.config.keep]:
             if best is None or old != best[0]:
                 self._delete(old)
-        for leftover in self.directory.glob(".*.*"):
-            shutil.rmtree(leftover)
+        for leftover in self._leftovers("partial|deleted|replaced"):
+            _remove(leftover)
+
+    def _leftovers(self, states: str) -> Sequence[Path]:
+        """What a crash has left: the hidden folders of these states. Other hidden files are somebody else's."""
+        return [path for path in self.directory.glob(".*") if re.fullmatch(rf"\.\d{{6,}}\.({states})", path.name)]
 
     def _delete(self, folder: Path) -> None:
         """Rename the folder before deleting it, so that a half-deleted one never has the name of a whole one."""
@@ -171,23 +173,34 @@ def write_manifest(folder: Path, best: dict[str, float]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest that `write_manifest` wrote, or None if it is missing or unreadable."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # damaged; `find_damage` reports it
+    """The manifest that `write_manifest` wrote, or None if it is missing, unreadable or not one."""
+    manifest = _read_object(folder / MANIFEST) or {}
+    best, files = manifest.get("best"), manifest.get("files")
+    if not isinstance(best, dict) or not isinstance(files, dict):
         return None
-    return manifest if isinstance(manifest, dict) and {"best", "files"} <= manifest.keys() else None
+    sound = all(type(value) in (int, float) for value in best.values())
+    sound = sound and all(isinstance(written, dict) for written in files.values())
+    outside = any(Path(name).is_absolute() or ".." in Path(name).parts for name in files)
+    return manifest if sound and not outside else None
 
 
-def find_damage(folder: Path) -> str | None:
-    """A description of the first damaged file, or None if all files are as they were written."""
+def find_damage(folder: Path, only: Sequence[str] = ()) -> str | None:
+    """A description of the first damaged file, or None if all files are as they were written, or the `only` ones that
+    matter.
+    """
     manifest = read_manifest(folder)
     if manifest is None:
         return f"{MANIFEST} is missing or unreadable"
+    if missing := next((name for name in only if name not in manifest["files"]), None):
+        return f"{missing}: not in {MANIFEST}"
     for name, written in manifest["files"].items():
+        if only and name not in only:
+            continue
+        if not (folder / name).is_file():  # a pipe would keep the reader waiting
+            return f"{name}: No such file or directory"
         try:
             found = _describe(folder / name)
-        except OSError as error:  # missing, or on a failing disk
+        except OSError as error:  # on a failing disk
             return f"{name}: {error.strerror}"
         if found != written:
             changed = "its length" if found["bytes"] != written.get("bytes") else "its contents (sha256)"
@@ -199,3 +212,25 @@ def _describe(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": file.tell(), "sha256": digest}
+
+
+def _read_state(folder: Path) -> dict[str, Any] | None:
+    state = _read_object(folder / STATE)
+    return state if state is not None and state.get("step") == int(folder.name) else None
+
+
+def _read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None for a file that is missing, unreadable, or something else."""
+    try:
+        value = json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _remove(path: Path) -> None:
+    """Delete a folder as far as possible, or whatever else has its name."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,8 +1,11 @@
-"""Durable writes, which leave either the old or the new contents of a file, and a journal of finished work."""
+"""Durable writes, which leave either the old or the new contents of a file, what may be read of a folder that others
+write into too, and a journal of finished work."""
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -11,13 +14,71 @@ from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError, MissingExtraError
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Gives an OSError of a write, which names no file, the name of this one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
+def writing(path: Path, remedy: str = "make room on its disk, or choose another place") -> Iterator[None]:
+    """Turns what the system refuses while `path` is written, such as a full disk, into an InputError that names it.
+
+    Raises InputError as well for a pipe or a device of this name: it would keep the writer waiting for ever.
+    """
+    check_regular(path)
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}); {remedy}") from error
+
+
+def check_regular(path: Path) -> None:
+    """Raises InputError for something of this name that is no file: to open a pipe or a device may take for ever."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe or a device and not a file; remove it")
+
+
+def read_regular(path: Path) -> bytes:
+    """The contents of a file. Raises FileNotFoundError without it, and InputError for what is no file and for one that
+    cannot be read.
+    """
+    check_regular(path)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); get the right to, or remove it"
+        ) from error
+
+
+def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
+    """The files of a folder that are named by a step, `000120` and the suffix, in the order of their steps; without a
+    suffix its folders. Whatever else somebody has put there is left out.
+    """
+    paths = [path for path in folder.glob("*") if re.fullmatch(r"\d{6,}" + re.escape(suffix), path.name, re.ASCII)]
+    kept = [path for path in paths if (path.is_file() if suffix else path.is_dir())]
+    return {int(path.stem): path for path in sorted(kept, key=lambda path: int(path.stem))}
+
+
 def write_text(path: Path, text: str) -> None:
-    """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it."""
+    """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it.
+
+    Raises OSError, with the file's name, where the disk is full.
+    """
     aside = path.with_name(f".{path.name}.partial")
-    aside.write_text(text, encoding="utf-8")
-    sync(aside)
-    os.replace(aside, path)
-    sync(path.parent)
+    check_regular(aside)
+    with naming(path):
+        aside.write_text(text, encoding="utf-8")
+        sync(aside)
+        os.replace(aside, path)
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:
@@ -56,8 +117,9 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence
     from pyarrow import parquet  # noqa: PLC0415
 
     aside = path.with_name(f".{path.name}.partial")
-    parquet.write_table(pyarrow.table({name: [row[name] for row in rows] for name in columns}), aside)
-    os.replace(aside, path)
+    with naming(path):
+        parquet.write_table(pyarrow.table({name: [row[name] for row in rows] for name in columns}), aside)
+        os.replace(aside, path)
 
 
 def _line(values: dict[str, Any]) -> str:
@@ -96,8 +158,9 @@ class Journal:
 
     def put(self, key: str, value: Any) -> None:
         """Record a finished unit. It survives a crash of the process (not a power cut) once this returns."""
-        self._file.write(_line({"key": key, "value": value}) + "\n")
-        self._file.flush()
+        with naming(self.path):
+            self._file.write(_line({"key": key, "value": value}) + "\n")
+            self._file.flush()
         self._done[key] = value
 
     def close(self) -> None:

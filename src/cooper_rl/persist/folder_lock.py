@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cooper_rl.errors import InputError
+from cooper_rl.persist.durable import check_regular
 
 try:
     import fcntl
@@ -52,7 +53,8 @@ class FolderLock:
         self._made = not directory.exists()
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a+", encoding="utf-8")
+            check_regular(self._path)
+            self._file = self._path.open("a+", encoding="utf-8", errors="replace")
         except OSError as error:
             raise InputError(UNWRITABLE.format(folder=directory, why=error.strerror)) from error
         if fcntl is None:
@@ -96,9 +98,9 @@ def holder_of(directory: Path) -> str | None:
     path = directory / ".lock"
     if path.resolve() in _HERE:
         return this_process()
-    if fcntl is None or not path.exists():
+    if fcntl is None or not path.is_file():
         return None
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

@@ -24,13 +24,18 @@ SHAPINGS = Kinds("shaping", "cooper_rl.rewards.shaping", needs=["build"])
 """The kinds of shaping, selected in the same way."""
 
 
+class Count(float):
+    """A metric that adds up: of the calls that score a step the sum is recorded, of other metrics the mean."""
+
+
 @dataclass(frozen=True)
 class Scores:
     """One reward for every answer of a step, and its breakdown.
 
     `parts` holds each component under its own name (`rule`, `reward_model`, `logit`, …). `metrics` holds step-level
-    numbers under their full name, `area/name`. What a class from outside Cooper names gets a namespace, so that it
-    never takes the place of something that Cooper records: see `named_parts` and `named_metrics`.
+    numbers under their full name, `area/name`: means over the answers, and counts (`Count`). What a class from outside
+    Cooper names gets a namespace, so that it never takes the place of something that Cooper records: see `named_parts`
+    and `named_metrics`.
     """
 
     rewards: Ragged
@@ -124,6 +129,19 @@ class ShapingConfig(PartConfig):
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if it cannot follow the shapings `before`, or cannot shape these `rewards`."""
+
+
+def metrics_of_calls(calls: Sequence[tuple[Scores, int]]) -> dict[str, float]:
+    """The metrics of several calls together, each with the number of its answers: sums of counts, means of the rest."""
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name for scores, _ in calls for name in scores.metrics):
+        values = [(scores.metrics[name], answers) for scores, answers in calls if name in scores.metrics]
+        total = sum(answers for _, answers in values)
+        if isinstance(values[0][0], Count):
+            found[name] = Count(sum(value for value, _ in values))
+        else:
+            found[name] = sum(value * answers for value, answers in values) / total if total else values[-1][0]
+    return found
 
 
 USERS = "part/"

@@ -54,6 +54,8 @@ class StepContext:
     ) -> None:
         self.groups = list(groups)
         self.sizes = tuple(len(group.answers) for group in groups)
+        self.others_of_step: Sequence[Self] = ()
+        """Answers of the same step that were scored in other calls, as far as they are known."""
         self._rule = rule
         self._models = dict(models or {})
         self._gold = gold

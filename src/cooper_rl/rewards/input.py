@@ -19,7 +19,7 @@ _MARKER = "\n[...]\n"
 _FEWEST_COMPLETION_TOKENS = 8
 _AT_ONCE = 512
 """Rows that the tokenizer gets at once: it keeps about a hundred bytes a token until it is done with them."""
-_TAG = re.compile(r"<\s*/?\s*(?:question|reference_answer|completion)\s*>", re.IGNORECASE)
+_TAG = re.compile(r"<\s*+(?:/\s*+)?(?:question|reference_answer|completion)\s*+>", re.IGNORECASE)
 
 
 class RewardModelInput:

@@ -1,6 +1,7 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated, and only the standard library is used.
 
-Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
+Only what follows the last thought (`<think>…</think>` and its kin) is read; an unfinished thought has no answer. Both
+the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
    at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It replaces
@@ -18,10 +19,13 @@ an answer: only a box, a line that states the answer, and a completion that is n
 """
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from cooper_rl.data.thoughts import without_thoughts
 
 TAIL_CHARS = 8000
 """Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
@@ -30,16 +34,18 @@ _STATED_CHARS = 400
 _FINAL_CHARS = 8
 
 _STATEMENT = re.compile(
-    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>",
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+A:|\#{4}|[\"']answer[\"']\s*:|<answer>",
     re.IGNORECASE | re.MULTILINE,
 )
 _FINAL = re.compile(r"\bfinal\s*\Z", re.IGNORECASE)
 _VALUE = re.compile(r"[\d\\]")
-_MARK_ENDS = r"!+(?=\s+[A-Z]|[^\S\n]*(?:\n|\Z)(?!\s*(?:\\[\])]|\$)))"  # in a formula it is a factorial
+_MARK_ENDS = r"(?<!!)!++(?=\s++[A-Z]|[^\S\n]*+(?:\n|\Z)(?!\s*+(?:\\[\])]|\$)))"  # in a formula it is a factorial
 SENTENCE_END = re.compile(rf"[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
 EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
-_DECORATION = re.compile(rf"(?:[\s.,;:]*(?:!+|{EMOJI}|(?<=\s)[:;]-?[)D](?!\w)))+\s*\Z")
-_EXCLAMATION = re.compile(rf"(?<=[\w)%*]){_MARK_ENDS}|(?<=[\w)%*])!+(?=\s*{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)")
+_DECORATION = re.compile(rf"(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,;:!]|{EMOJI})++")  # with the punctuation around it
+_EXCLAMATION = re.compile(
+    rf"(?<=[\w)%*]){_MARK_ENDS}|(?<=[\w)%*])!++(?=\s*+{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)"
+)
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
 _BOX = re.compile(r"\\f?boxed\s*(?=\{)")
@@ -101,6 +107,7 @@ _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 @lru_cache(maxsize=4096)
 def reference_text(answer: str) -> str:
     """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one."""
+    answer = without_thoughts(answer)
     if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
     if "\n" in answer.strip() or _last_statement(answer):
@@ -155,14 +162,14 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] | None]:
     """The end of a completion, its final boxes, and the last statement of an answer after them."""
-    tail = completion[-TAIL_CHARS:].strip()
+    tail = without_thoughts(completion)[-TAIL_CHARS:].strip()
     boxes = final_boxes(tail)
     return tail, boxes, _last_statement(tail, boxes[-1][1] if boxes else 0)
 
 
 def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
-    *_, last = [None, *_STATEMENT.finditer(text, after)]
-    return last
+    last = deque(_STATEMENT.finditer(text, after), maxlen=1)
+    return last[0] if last else None
 
 
 def _after_statement(statement: re.Match[str]) -> str:
@@ -184,7 +191,17 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not re.search(r"[\d\\$]", sentence[: later.start()]):
         sentence = sentence[later.end() :].lstrip()
-    return clean(sentence if factorials else _DECORATION.sub("", sentence.replace("**", ""))), after
+    return clean(sentence if factorials else _without_decoration(sentence.replace("**", ""))), after
+
+
+def _without_decoration(text: str) -> str:
+    """The text without exclamation marks, emoji and smileys at its end, and the punctuation before them."""
+
+    def kept(run: re.Match[str]) -> str:
+        last = run.group().rstrip()[-1:]
+        return "" if run.end() == len(text) and last and last not in ".,;:" else run.group()
+
+    return _DECORATION.sub(kept, text)
 
 
 _JSON_STRING = re.compile(r"\s*\"((?:[^\"\\]|\\.)*)\"")

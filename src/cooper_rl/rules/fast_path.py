@@ -23,7 +23,7 @@ from cooper_rl.rules.number import (
 )
 from cooper_rl.rules.plain_text import MONTH, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of, without_unit
+from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
@@ -63,6 +63,7 @@ _FUNCTION = re.compile(
 _NO_PRODUCT = re.compile(r"\w{4,}|[A-Z][a-z]{2,}|yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any")
 _OPERATOR = re.compile(r"[+*^=<>|(]|\\[A-Za-z]")
 _LETTER_AND_FIGURE = re.compile(r"[A-Za-z]\d")
+_FACTORS = re.compile(r"(?<=\d)[A-Za-z]++(?!\w)")
 
 
 @lru_cache(maxsize=16384)
@@ -99,18 +100,36 @@ def _is_formula(text: str) -> bool:
     if any(map(_NO_PRODUCT.fullmatch, words)):
         return False
     # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
-    return bool(_OPERATOR.search(text)) or all(w.islower() and re.search(rf"\d{w}\b", symbols) for w in words)
+    return bool(_OPERATOR.search(text)) or {*words} <= {w for w in _FACTORS.findall(symbols) if w.islower()}
 
 
-MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+_OPENING = re.compile(r"\$|\\[(\[]")
+_CLOSING = {"$": "$", r"\(": r"\)", r"\[": r"\]"}
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is not a formula
 _LONG_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
-_LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
+_LISTED = re.compile(r"\d(?>[^\d]*?(?:\b(?:or|and)\b|,\s|;))[^\d]*+\d")
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
 _BOUND = re.compile(
     r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
 )
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
+
+
+def math_segments(text: str) -> list[str]:
+    r"""The formulas in a text: `$...$`, `\(...\)` and `\[...\]`, with what encloses them."""
+    segments: list[str] = []
+    position, unclosed = 0, set[str]()
+    while opening := _OPENING.search(text, position):
+        start, closing = opening.start(), _CLOSING[opening.group()]
+        inside = opening.end() + 1  # a formula has at least one character
+        end = -1 if closing in unclosed else text.find(closing, inside - (closing == "$"))
+        if end < inside:
+            unclosed |= {closing} if end < 0 else set()
+            position = start + 1
+        else:
+            position = end + len(closing)
+            segments.append(text[start:position])
+    return segments
 
 
 def in_box(text: str) -> str:
@@ -122,8 +141,8 @@ def formula(text: str, numeric: bool) -> str | None:
     number = plain_number(text)
     if number is not None:
         return in_box(as_decimal(number))
-    text = without_unit(_INFINITY.sub(r"\\infty", text))
-    segments = MATH_SEGMENT.findall(text)
+    text = _INFINITY.sub(r"\\infty", text)
+    segments = math_segments(text)
     if segments and not any(_CURRENCY.match(segment) for segment in segments):
         return f"The answer is: {text}"
     if "\\" in text:
@@ -152,7 +171,7 @@ _NUMBERS = re.compile(rf"\\boxed\{{({_NUMBER}(?:, {_NUMBER})+)\}}")
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
-_NO_NUMBER = re.compile(r"\d\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?\s*(?:st|nd|rd|th)\b|\\overline")  # 8th
+_NO_NUMBER = re.compile(r"\d\s*+(?:\^\s*+)?\{?(?:\\(?:text|mathrm)\s*+\{)?\s*+(?:st|nd|rd|th)\b|\\overline")  # 8th
 
 
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:

@@ -118,13 +118,15 @@ def number_value(number: str) -> Fraction | None:
 
 
 _TOKEN = re.compile(
-    rf"(?:(?<![\d)}}\]!%])(?<![\d)}}\]!%]\s)[-+]\s?)?[$€£]?(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{_WRITTEN})(?![\d/])",
+    rf"(?:(?<![\d)}}\]!%])(?<![\d)}}\]!%]\s)[-+]\s?)?[$€£]?(?!(?<=\d)\d)"
+    rf"(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{_WRITTEN})(?![\d/])",
     re.ASCII,
 )
-_EQUALS = re.compile(r"=|\u2248|\\(?:approx|implies|Rightarrow|rightarrow|to)(?![A-Za-z])")
+_EQUALS = re.compile(r"(?<![<>!])=|\u2248|\\(?:approx|implies|Rightarrow|rightarrow|to)(?![A-Za-z])")
 _APPROXIMATELY = re.compile(r"\u2248|\\approx(?![A-Za-z])")
 _OPERATOR_BEFORE = re.compile(
-    r"(?:[*/^\u00d7\u00f7\u00b7+\u00b1_]|\d:|\d\s?[x\u00d7]|\\(?:times|cdot|div|pm)|[\d)}\]!%]\s?-)[\s({$]*\Z"
+    r"(?:[*/^\u00d7\u00f7\u00b7+\u00b1_]|(?<![-=])>=?|<=?|[\u2264\u2265\u2260]|!=|\\(?:[lg](?:eq?|eqslant|t)|neq?)"
+    r"|\d:|\d\s?[x\u00d7]|\\(?:times|cdot|div|pm)|[\d)}\]!%]\s?-)[\s({$]*\Z"
 )
 _OPERATOR_AFTER = re.compile(
     r"[\s)}]*(?:[*+\u00d7\u00f7\u00b7]\s*[\d(\\$.a-z]|x\s?\d|-\s?[\d(\\$.]|/\s*[\d(\\]|[\^!_]|:\d|\\(?:times|cdot|div|pm))"
@@ -136,7 +138,10 @@ _LABEL = re.compile(
     r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
     r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z"
 )
-_WITH_UNIT = re.compile(r"[\s)}\]]*(?:[A-Za-z%\u00b0\u00a2., '()/{}-]|(?<=[A-Za-z}])\^?\s*\{?[23]\}?|[\u00b2\u00b3])*")
+_WITH_UNIT = re.compile(
+    r"(?:(?!(?<=\})\s*+\{?[23])[\s)}\]])*+"
+    r"(?:(?<=[A-Za-z}])\^?\s*+\{?[23]\}?|[A-Za-z%\u00b0\u00a2., '()/{}\u00b2\u00b3-])*+"
+)
 _WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _HEDGE = re.compile(
     r"(?i)\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b"

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from cooper_rl.data.text import without_end
 from cooper_rl.rules.extraction import EMOJI
 
 _TEXT_COMMAND = re.compile(
@@ -13,10 +14,11 @@ _TEXT_COMMAND = re.compile(
 _SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|~|\s+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|\\left\b|\\right\b|\\?\$|\*\*|__|`")
 _ESCAPED = re.compile(r"\\([%&#_{}])")
-_DEGREE = re.compile(r"\s*\^\s*\{?\s*\\circ\s*\}?|\\degree\b")
+_DEGREE = re.compile(r"(?:(?<!\s)\s++)?\^\s*+(?:\{\s*+)?\\circ\s*+\}?|\\degree\b")
 _QUOTES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys("\u201c\u201d\u00ab\u00bb", '"'))
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
-_EMOJI_AT_END = re.compile(rf"\s*{EMOJI}[\s!]*(?:{EMOJI}[\s!]*)*\Z|\A(?:{EMOJI}\s*)+")
+_EMOJI_AT_START = re.compile(rf"\A(?:{EMOJI}\s*+)++")
+_EMOJI = re.compile(rf"(?:(?<!\s)\s++)?(?:{EMOJI}[\s!]*+)++")
 _EDGES = " \t.,;:!*_\"'"
 _ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 _NUMBER_WORDS = (
@@ -33,7 +35,8 @@ def without_accents(text: str) -> str:
 @lru_cache(maxsize=4096)
 def bare_text(text: str) -> str:
     r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
-    text = _EMOJI_AT_END.sub("", unicodedata.normalize("NFC", text)).translate(_QUOTES).translate(_DASHES)
+    text = _EMOJI_AT_START.sub("", without_end(_EMOJI, unicodedata.normalize("NFC", text)))
+    text = text.translate(_QUOTES).translate(_DASHES)
     for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
         text = _TEXT_COMMAND.sub(r" \1 ", text)
     text = _SPACES.sub(" ", text.replace("{,}", ","))
@@ -52,12 +55,14 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     text = bare_text(text).strip(_EDGES)
     if len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(text[1:-1]):
         text = text[1:-1].strip(_EDGES)
-    text = re.sub(r"\s*([_^])\s*", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text)))
+    text = re.sub(
+        r"(?:(?<!\s)\s++)?([_^])\s*+", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text))
+    )
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
     text = re.sub(r"(?<=[^\W\d_])\.", "", text)
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
-    text = re.sub(r"\s*([:/])\s*|(?<=\d)\s*(-)\s*(?=\d)", r"\1\2", text)
-    text = re.sub(r"\s*(?:[,;]|,?\s(?:and|&)(?=\s))\s*", ", ", text)
+    text = re.sub(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)", r"\1\2", text)
+    text = re.sub(r"(?:(?<!\s)\s++)?[,;]\s*+|(?<!\s)\s++(?:and|&)(?=\s)\s*+", ", ", text)
     text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
     return " ".join(_NUMBERS.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 

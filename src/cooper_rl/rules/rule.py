@@ -11,6 +11,7 @@ from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.user_functions import UserFunction
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed, has_content
+from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ does not judge this problem, whatever the answer is."""
 
 UserVerdict = Literal["correct", "wrong", "unparsed", "silent"]
 """What a user-written rule may return, and an answer's verdict from outside."""
+
+
+def is_right(verdict: Verdict) -> bool | None:
+    """Whether an answer with this verdict counts as right; None where the rule is silent, so that it does not count."""
+    return None if verdict == "silent" else verdict == "correct"
+
 
 Asked = tuple[Problem, str]
 """A problem and the text of one completion."""
@@ -89,7 +96,8 @@ class ComputedRule(Rule):
         self._objection = objection
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        return ["wrong" if copies_question(*one) else self._verdict(*one) for one in asked]
+        replies = [(problem, without_thoughts(text)) for problem, text in asked]
+        return ["wrong" if copies_question(*reply) else self._verdict(*reply) for reply in replies]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """The objection, if there is one; otherwise the answer in a box must be correct."""

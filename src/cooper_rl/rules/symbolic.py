@@ -1,41 +1,20 @@
 """The verdict of the rule `maths` with Math-Verify, for worker processes: it may stall. No torch: they start fast."""
 
 import re
-from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any
 
 import sympy
-from antlr4.atn.PredictionMode import PredictionMode
-from latex2sympy2_extended import latex2sympy2
-from math_verify import grader, parse, verify
+from math_verify import grader, verify
 
-from cooper_rl.rules.enclosure import are_different
-from cooper_rl.rules.fast_path import MATH_SEGMENT, formula, in_box, verdict_by
+from cooper_rl.rules import equality  # noqa: F401 - replaces comparisons of Math-Verify
+from cooper_rl.rules.fast_path import formula, math_segments, verdict_by
 from cooper_rl.rules.number import any_number, as_decimal, plain_number
+from cooper_rl.rules.reading import Value, read_formula, read_text, spelling
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import without_unit
 
-_DECIMALS = 6
-
-
-class TwoStageParser(latex2sympy2.PSParser):
-    """Math-Verify's parser of LaTeX, faster: first in ANTLR's mode SLL, in full where that finds no parse.
-
-    A parse that SLL finds is the one that the full mode finds (the ANTLR reference, `PredictionMode.SLL`).
-    """
-
-    def math(self):
-        self._interp.predictionMode = PredictionMode.SLL
-        try:
-            return super().math()
-        except Exception:  # noqa: BLE001 - what Math-Verify's listener raises for a syntax error
-            self._interp.predictionMode = PredictionMode.LL
-            self.reset()
-            return super().math()
-
-
-latex2sympy2.PSParser = TwoStageParser
+_DELIMITER = re.compile(r"\$|\\[()\[\]]")
+_BOX = re.compile(r"\\boxed\{(.*)\}", re.DOTALL)
 
 _DIGITS = re.compile(r"(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?", re.ASCII)
 _read_number = sympy.Number.__new__
@@ -49,25 +28,33 @@ def _number(cls: type, *given: Any) -> Any:
 
 
 sympy.Number.__new__ = staticmethod(_number)
-by_simplify = grader.sympy_symbolic_eq
-"""Whether Math-Verify sees that two formulas are equal. If they are not, it transforms their difference to the end."""
-grader.sympy_symbolic_eq = lambda gold, found: not are_different(gold, found) and by_simplify(gold, found)
 
 
 def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:
-    """Math-Verify's verdict on one answer, a whole text (`free`), or the elements of one answer (`list`)."""
+    """Math-Verify's verdict on one answer, a whole text (`free`), or the elements of one answer (`list`).
+
+    An answer that cannot be read is `unparsed`, unless it is the reference in other spelling. So is all else where the
+    reference cannot be read.
+    """
+    if spelling(_last_formula(text) if form == "free" else text) == spelling(reference):
+        return "correct"
     gold = _gold(reference)
+    if gold is None:
+        return "unparsed"
     if form == "list":
-        found, decimals = _parse(in_box(text)), _DECIMALS
+        found = read_formula(text)
     elif form == "free":
-        found, decimals = _parse(text), _decimals(reference)
+        found = read_text(text)
     else:
         wanted = formula(text, numeric=plain_number(reference) is not None)
-        found, decimals = [] if wanted is None else _parse(wanted), _decimals(reference, text)
-    if not found and form != "list":
-        return "unparsed"
+        found = None if wanted is None else _read(wanted)
+    if found is None:
+        return "wrong" if form == "list" else "unparsed"
     # Gold first: Math-Verify's comparison is not symmetric. An interval may be written as an inequality.
-    same = verify(gold, found, float_rounding=decimals, timeout_seconds=None, allow_set_relation_comp=True)
+    readings: list[Any] = [found]
+    if form == "free" and (percentage := grader.get_pct_val(found)) is not None:
+        readings.append(percentage)  # of `40%`, which answers 0.4 and 40
+    same = verify(gold, readings, timeout_seconds=None, allow_set_relation_comp=True)
     return "correct" if same else "wrong"
 
 
@@ -76,19 +63,21 @@ maths_verdict = partial(verdict_by, _symbolic_verdict)
 
 
 @lru_cache(maxsize=1024)
-def _gold(reference: str) -> list:
+def _gold(reference: str) -> Value | None:
     number = any_number(reference)
     if number is not None:
-        return _parse(in_box(as_decimal(number)))
-    return _parse(reference) if MATH_SEGMENT.search(reference) else _parse(in_box(without_unit(reference)))
+        return read_formula(as_decimal(number))
+    return read_formula(_DELIMITER.sub(" ", reference))
 
 
-def _parse(text: str) -> list:
-    # Math-Verify's own time-out is off: it uses signals, which sympy's C loops ignore. The parent process kills us.
-    return parse(text, parsing_timeout=None)  # pyright: ignore[reportArgumentType]
+def _read(wanted: str) -> Value | None:
+    """The value of what `formula` makes of an answer: the formula in a box, or a text with one."""
+    if (box := _BOX.fullmatch(wanted)) is None:
+        return read_text(wanted)
+    value = read_formula(box.group(1))
+    return read_formula(box.group(1).strip("\"'`{} \n")) if value is None else value  # JSON leaves some of them
 
 
-def _decimals(*texts: str) -> int:
-    """The decimals that Math-Verify compares: six by default, more for a number so small that those are all zero."""
-    numbers = [Decimal(number) for text in texts if (number := plain_number(text)) and "/" not in number]
-    return _DECIMALS + max((-number.adjusted() for number in numbers if number and number.adjusted() < -3), default=0)
+def _last_formula(text: str) -> str:
+    *_, last = [text, *math_segments(text)]
+    return last

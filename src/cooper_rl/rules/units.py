@@ -30,7 +30,7 @@ other: ampere a amp amps amperes | hertz hz | pascal pa pascals
 sterling and currencies, are several units or change."""
 _GROUPS = [
     (dimension, *group)
-    for dimension, groups in re.findall(r"(.+): (.+)", _MEASURES)
+    for dimension, groups in re.findall(r"(?m)^([^:\n]++): (.+)", _MEASURES)
     for group in re.findall(r"(\w+)(?:=(\S+))?([^|]*)", groups)
 ]
 _MEASURE = {alias: name for _, name, _, others in _GROUPS for alias in [name, *others.split()]}
@@ -71,11 +71,12 @@ _DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
-_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*\{?\s*[23]|(?<=[A-Za-z])[23])+")
+_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*+(?:\{\s*+)?[23]|(?<=[A-Za-z])[23])++")
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
 _COMMAND_AT_END = re.compile(
-    r"(?:\\[,;: ]|~|\s)*\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*\{[^{}]*\}(?:\s*\^\s*\{?\s*[23]\s*\}?)?\Z"
+    r"(?:(?<![\s~])(?<!\\[,;:])(?!(?<=\\) )(?:\\[,;: ]|~|\s)++)?\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*+\{[^{}]*+\}"
+    r"(?:\s*+\^\s*+(?:\{\s*+)?[23]\s*+\}?)?\Z"
 )
 _WORD = re.compile(r"[A-Za-z]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
 

@@ -14,7 +14,7 @@ from cooper_rl.data.labelled import label_of, read_rows, require, text_field
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
-from cooper_rl.persist.durable import write_text
+from cooper_rl.persist.durable import naming, write_text
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RuleConfig, Verdict
 
@@ -37,8 +37,8 @@ class VerdictCounts:
 
     @property
     def with_gold(self) -> int:
-        """Number of rows that say whether their completion is right."""
-        return sum(count for (_, gold), count in self.by_gold.items() if gold is not None)
+        """Number of rows that say whether their completion is right, and on which the rule is not silent."""
+        return sum(count for (verdict, gold), count in self.by_gold.items() if gold is not None and verdict != "silent")
 
     @property
     def precision(self) -> float | None:
@@ -48,8 +48,8 @@ class VerdictCounts:
 
     @property
     def recall(self) -> float | None:
-        """Share of right completions that are accepted; None if there are no right ones."""
-        right = sum(count for (_, gold), count in self.by_gold.items() if gold == 1)
+        """Share of right completions that are accepted, of those on which the rule is not silent; None without any."""
+        right = sum(count for (verdict, gold), count in self.by_gold.items() if gold == 1 and verdict != "silent")
         return self.by_gold["correct", 1.0] / right if right else None
 
 
@@ -77,7 +77,8 @@ def verify_file(
     counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
     verifier = rule.build()
     out.parent.mkdir(parents=True, exist_ok=True)
-    with closing(verifier), out.open("a", encoding="utf-8") as lines, ThreadPoolExecutor(workers) as threads:
+    appended = out.open("a", encoding="utf-8")
+    with closing(verifier), naming(out), appended as lines, ThreadPoolExecutor(workers) as threads:
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()

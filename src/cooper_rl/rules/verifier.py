@@ -8,7 +8,7 @@ from cooper_rl.data.problem import Problem, location
 from cooper_rl.errors import InputError, did_you_mean
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.kinds.partial import PartiallySilent
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, is_right
 
 
 class Verifier(Rule):
@@ -37,9 +37,9 @@ class Verifier(Rule):
             verdicts |= zip(indices, rule.verify_problems([asked[i] for i in indices]), strict=True)
         return [verdicts[index] for index in range(len(asked))]
 
-    def accepts(self, problem: Problem, text: str) -> bool:
-        """Whether the verdict on one completion is `correct`."""
-        return self.verify_problems([(problem, text)]) == ["correct"]
+    def accepts(self, problem: Problem, text: str) -> bool | None:
+        """Whether the verdict on one completion is `correct`; None where the rule is silent."""
+        return is_right(self.verify_problems([(problem, text)])[0])
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         return self._rule(problem).fault(problem, answer)

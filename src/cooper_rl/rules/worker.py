@@ -26,6 +26,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
+from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import extract_answer, reference_text
 from cooper_rl.rules.rule import Verdict
 
@@ -34,6 +35,10 @@ logger = logging.getLogger(__name__)
 _START_SECONDS = 120.0
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 _TRIES = 2
+_STARTS = 4
+"""Times that a process may die while it starts, before the run ends. The out-of-memory killer takes several at once."""
+_PAUSE_S = 0.5
+"""Before the second start, and twice as long before each further one: memory may be free again by then."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,26 @@ class WorkerProcess:
                 pass
 
     def _start(self) -> subprocess.Popen[str]:
+        """A process that is ready. Raises InputError where each of `_STARTS` died, or could not be made at all."""
+        why = ""
+        for attempt in range(_STARTS):
+            time.sleep(_PAUSE_S * 2 ** (attempt - 1) if attempt else 0.0)
+            try:
+                process = self._spawn()
+                if _exchange(process, None, _START_SECONDS) is not None:
+                    return process
+                self.close()
+                why = f"exit code {process.returncode}"
+            except OSError as error:  # the system has no room for another process
+                why = str(error)
+            logger.warning("a worker process of the rule died while it started (%s)", why)
+        command = " ".join([sys.executable, *self._arguments])
+        raise InputError(
+            f"the rule's worker process did not start, {_STARTS} times ({why}); make memory free or lower rule.workers "
+            f"where the system has killed it (exit code -9); else run `{command}` to see why"
+        )
+
+    def _spawn(self) -> subprocess.Popen[str]:
         # -P keeps the user's working directory off the module path. PYTHONPATH makes the package importable anyway.
         # Without a fixed hash seed, sympy's sets have another order in every process.
         paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -96,10 +121,6 @@ class WorkerProcess:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"},
             start_new_session=True,  # Ctrl-C is the main process's to handle
         )
-        if _exchange(process, None, _START_SECONDS) is None:
-            self.close()
-            command = " ".join([sys.executable, *self._arguments])
-            raise RuntimeError(f"the rule's worker process did not start; to see why, run `{command}`")
         return process
 
 

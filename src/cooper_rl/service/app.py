@@ -189,8 +189,11 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
         labels = [wire.read_text(label, wire.Label, "label") for label in body.labels]
         found = await score(list(zip(labels, texts, strict=True)), commit)
-        rewards, correct = [one.rewards[0][0] for one in found], [one.verdicts[0][0] == "correct" for one in found]
-        logs = {"correct": [*map(float, correct)], "reward_model_version": [float(one.version) for one in found]}
+        rewards, verdicts = [one.rewards[0][0] for one in found], [one.verdicts[0][0] for one in found]
+        # OpenRLHF logs means: that of `correct` by that of `judged` is the accuracy where the rule is not silent.
+        logs = {"correct": [float(one == "correct") for one in verdicts]}
+        logs |= {"judged": [float(one != "silent") for one in verdicts]}
+        logs |= {"reward_model_version": [float(one.version) for one in found]}
         return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
     @app.post("/remote_rm")

@@ -1,8 +1,10 @@
 """Clients of `cooper serve`, with the verbs of `CooperReward`."""
 
 import json
+import logging
 import math
 import os
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,12 +24,18 @@ if TYPE_CHECKING:
     import httpx
 
 
+logger = logging.getLogger(__name__)
+
 TOKEN = "COOPER_TOKEN"
 """The environment variable with the service's token, where none is given."""
+URL = "COOPER_URL"
+"""The environment variable with the service's address, for adapters."""
 POINTER = "reward_service.json"
 """The file that `save` writes into a trainer's checkpoint; it names the server's checkpoint."""
 POLL_S = 20.0
 """Seconds that the server may wait for the end of an update before it replies."""
+REPORTED_EVERY_S = 10.0
+"""Seconds between two lines of the log about a server that does not serve."""
 TRANSIENT = frozenset({425, 429, 502, 503, 504})
 """Statuses after which the same request may succeed. 425 says that another step is not committed yet."""
 
@@ -143,11 +151,12 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         run: a server trains for one run and refuses others.
 
         A request is retried for `timeout_s` seconds while the server is unreachable or busy (429, 502 to 504), and for
-        `early_s` seconds while the previous step is not committed (425).
+        `early_s` seconds while the previous step is not committed (425). The log says what it waits for.
         """
         self.url, self.run, self._token = url.rstrip("/"), run, token or os.environ.get(TOKEN)
         self._timeout_s, self._early_s = timeout_s, early_s
         self._opened: Any = None
+        self._reported_at = -math.inf
 
     def score(
         self,
@@ -222,12 +231,22 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
             limit = self._early_s if getattr(error, "status", None) == 425 else self._timeout_s
             return (state.seconds_since_start or 0) >= limit
 
-        retry = retry_if_exception_type(UnavailableError)
-        return {"stop": is_over, "wait": retry_wait(0.1, 5), "retry": retry, "reraise": True}
+        retry, wait = retry_if_exception_type(UnavailableError), retry_wait(0.1, 5)
+        return {"stop": is_over, "wait": wait, "retry": retry, "before_sleep": self._report, "reraise": True}
+
+    def _report(self, state: RetryCallState) -> None:
+        """Log what a request waits for, every few seconds; the first time at once if the server cannot be reached."""
+        error, waited = state.outcome and state.outcome.exception(), state.seconds_since_start or 0.0
+        reached = getattr(error, "status", None) is not None
+        if time.monotonic() - self._reported_at < REPORTED_EVERY_S or (reached and waited < REPORTED_EVERY_S):
+            return
+        self._reported_at = time.monotonic()
+        remedy = "" if reached else f"; is `cooper serve` running there? The address is the client's url, or {URL}"
+        logger.warning("%s; trying again for up to %.0f s%s", error, max(self._timeout_s - waited, 0), remedy)
 
     def __getstate__(self) -> dict[str, Any]:
         """Trainers send reward functions to other processes; connections are not sent."""
-        return vars(self) | {"_opened": None}
+        return vars(self) | {"_opened": None, "_reported_at": -math.inf}
 
 
 class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):

@@ -12,7 +12,7 @@ from typing import Any
 
 from cooper_rl.errors import InputError
 from cooper_rl.persist.checkpoint import CheckpointStore
-from cooper_rl.persist.durable import sync, write_text
+from cooper_rl.persist.durable import by_step, sync, write_text
 from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.run_config import CheckpointConfig
 from cooper_rl.stage2.assistant import Assistant, RewriteRequest, Rewrites
@@ -86,9 +86,9 @@ class History:
                 journal.unlink()
             raise
         self._close_journal()
-        for path in self._journals.glob("*.jsonl"):
-            if int(path.stem) < self.checkpoints()[0]:
-                path.unlink()
+        for number in by_step(self._journals, ".jsonl"):
+            if number < self.checkpoints()[0]:
+                self._path(number).unlink()
 
     def cut_behind(self, base: int, is_last: Callable[[Record], bool]) -> None:
         """Delete everything after the last record since checkpoint `base` for which `is_last` is true.
@@ -121,8 +121,7 @@ class History:
         return self._journals / f"{step:06d}.jsonl"
 
     def _paths(self, since: int) -> list[Path]:
-        numbers = sorted(int(path.stem) for path in self._journals.glob("*.jsonl"))
-        return [self._path(number) for number in numbers if number >= since]
+        return [path for number, path in by_step(self._journals, ".jsonl").items() if number >= since]
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:

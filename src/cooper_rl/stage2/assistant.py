@@ -23,7 +23,7 @@ from cooper_rl.data.text import has_content, normalise
 from cooper_rl.data.transcript import escaped, split_reply
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import extract_answer
-from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.other_answers import are_different
 from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -140,9 +140,9 @@ class Attempts:
 
 
 def other_answer(right: str, text: str) -> bool:
-    """Whether a text states an answer, and another than a right completion does, as far as the words go."""
-    stated = [{plain_text(answer) for answer in extract_answer(one).texts} for one in (right, text)]
-    return bool(stated[1]) and not stated[0] & stated[1]
+    """Whether a text states an answer, and for sure another than each that a right completion states."""
+    stated, others = extract_answer(right).texts, extract_answer(text).texts
+    return bool(others) and all(are_different(answer, other) for answer in stated for other in others)
 
 
 def _overlong(text: str, given: str) -> bool:
@@ -150,7 +150,6 @@ def _overlong(text: str, given: str) -> bool:
     return len(text) > 4 * len(given) + 400
 
 
-_REASONING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 _OPENER = re.compile(
     r"\A\s*(?:sure|certainly|of course|okay|ok|here(?:'s| is| are))\b[^\n]{0,200}:[ \t]*\n+", re.IGNORECASE
 )
@@ -160,11 +159,12 @@ _FENCE = re.compile(r"\A\s*```[^\n`]*\n((?:(?!```).)*?)\n?```\s*\Z", re.DOTALL)
 def unframe(reply: str, like: str) -> str:
     """The reply without the chat frames around the solution, except for frames that `like` (the positive) has too.
 
-    The frames are a leading reasoning block, an opening line ("Sure, here is …:") and a code fence around everything
-    that is left. A frame that the positive has is the policy's style, so it stays. The result is normalised.
+    The frames are an opening line ("Sure, here is …:") and a code fence around everything
+    that is left. A frame that the positive has is the policy's style, so it stays. The result is normalised,
+    which leaves out thoughts.
     """
     reply = normalise(reply)
-    for frame in (_REASONING, _OPENER, _FENCE):
+    for frame in (_OPENER, _FENCE):
         if not frame.match(like):
             reply = frame.sub(r"\1" if frame.groups else "", reply)
     return normalise(reply)

@@ -32,8 +32,8 @@ class OnPolicyConfig(Config):
     unread: tuple[Unread, ...] = ("several_answers", "cut_off")
     """Why a completion is wrong that the rule does not judge, because it cannot read it or is silent on its problem. It
     gives more answers than the reference has (`several_answers`), was cut at the length limit (`cut_off`), is accepted
-    under the reference of another problem of the step too (`keeps_score`), or scores higher than the data set's
-    solution (`above_solution`)."""
+    under the reference of another problem of the step too, where that is a different answer (`keeps_score`), or scores
+    higher than the data set's solution (`above_solution`)."""
     agree_with: tuple[str, ...] = ()
     """Names of further reward models (`reward_models`), such as a frozen copy of the start. A completion that all of
     them and the learning model score above 1/2 is not a negative, since the rule has probably missed a right answer.

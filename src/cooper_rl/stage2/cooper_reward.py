@@ -122,9 +122,9 @@ class CooperReward:
         `step` defaults to the step under way or, if there is none, the next one. The groups of all calls in a step add
         up; their order does not matter. A group is identified by its id, and a repeated group gets its stored scores.
         With `train=False` nothing is stored and the groups never become pairs. State across steps, such as the running
-        mean of `hybrid`, changes only in `update`, but the groups of one call are weighted together. Raises InputError
-        as `check` does, if the step's update is done, if another step is under way, or if an id comes back with other
-        content.
+        mean of `hybrid`, changes only in `update`, but the groups of one call are weighted together, by `earned` with
+        those of the step's earlier calls. Raises InputError as `check` does, if the step's update is done, if another
+        step is under way, or if an id comes back with other content.
         """
         self.check(groups)
         with self._lock:
@@ -136,6 +136,7 @@ class CooperReward:
             clock = Clock()
             if new := opened.unseen(groups):
                 context = self._context(new)
+                context.others_of_step = [call.context for call in opened.calls]
                 with clock.measure("verify"):
                     _ = context.verdicts
                 with clock.measure("reward"):
@@ -223,7 +224,10 @@ class CooperReward:
         with self._lock:
             opened = self._opened(step)
             metrics, pairs = self._train(opened, None)
-            paid = replace(opened, calls=[self._pay(call.context.afresh(), step) for call in opened.calls])
+            fresh = [call.context.afresh() for call in opened.calls]
+            for context in fresh:
+                context.others_of_step = [other for other in fresh if other is not context]
+            paid = replace(opened, calls=[self._pay(context, step) for context in fresh])
             updated = self._finished(paid, metrics, pairs)
             found = paid.scored(paid.answered if groups is None else groups)
         of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}

@@ -12,6 +12,7 @@ from cooper_rl.data.text import has_content, normalise
 from cooper_rl.data.transcript import split_reply
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.extraction import gives_several
+from cooper_rl.rules.other_answers import are_different
 from cooper_rl.rules.plain_text import plain_text
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import RewriteRequest
@@ -139,7 +140,7 @@ def choose_on_policy_negatives(
             several = "several_answers" in config.unread and gives_several(answer.text, judged.group.problem.answer)
             cut_off = "cut_off" in config.unread and not answer.stopped
             trusted = config.trust_unparsed and verdict == "unparsed"
-            return several or cut_off or trusted or suspect or not has_content(answer.transcript)
+            return several or cut_off or trusted or suspect or not has_content(normalise(answer.transcript))
         return verdict == "wrong"
 
     none = [False] * len(judged.texts)
@@ -166,8 +167,9 @@ def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> l
     reward model reads a reference too, and a model that reads the text alone cannot tell these pairs apart.
     The negative is the positive under another reference: a number close to the true one where that is a whole number,
     else the reference of another of these problems. A reference is used only if the rule says that the positive is
-    `wrong` under it, so it is never another form of the true answer. Where the rule is silent, any is used that does
-    not share a word with the true one. A problem without a reference has no such pairs.
+    `wrong` under it, so it is never another form of the true answer. Where the rule is silent, any is used that shares
+    no word with the true one and is a different answer (`are_different`). A problem without a reference has no such
+    pairs.
     """
     work = [one for one in work if one.problem.answer]
     answers = list(dict.fromkeys(one.problem.answer for one in work))
@@ -190,7 +192,12 @@ def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> l
         if wrong := [
             answer
             for answer, verdict in said
-            if verdict == "wrong" or (verdict == "silent" and not words & set(plain_text(answer).split()))
+            if verdict == "wrong"
+            or (
+                verdict == "silent"
+                and not words & set(plain_text(answer).split())
+                and are_different(one.problem.answer, answer)
+            )
         ]:
             pair = one.pair(positive, positive, "swapped_reference")
             pairs.append(replace(pair, negative_answer=wrong[0], negative_logit_before=None))

@@ -5,6 +5,7 @@ Importing this module does not import torch, because the reward's clients use it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Scores, reward_metrics
+from cooper_rl.rewards.base import Scores, metrics_of_calls, reward_metrics
 from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.stage2.pairs import Pair
@@ -223,9 +224,10 @@ class OpenStep:
                 return one
         picks = [(self.calls[call], p) for call, p in places]
         context = type(picks[0][0].context).joined([(one.context, p) for one, p in picks])
-        metrics: Metrics = {}
-        for call in dict.fromkeys(call for call, _ in places):
-            metrics |= self.calls[call].scores.metrics
+        answers = Counter[int]()
+        for call, p in places:
+            answers[call] += self.calls[call].context.sizes[p]
+        metrics = metrics_of_calls([(self.calls[call].scores, count) for call, count in answers.items()])
 
         def joined(name: str | None) -> Ragged:
             columns = [one.scores.rewards if name is None else one.scores.parts[name] for one, _ in picks]

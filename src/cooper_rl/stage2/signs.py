@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rules.extraction import extract_answer
+from cooper_rl.rules.other_answers import are_different
 from cooper_rl.rules.plain_text import plain_text
 
 if TYPE_CHECKING:
+    from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts import AnswerGroup
     from cooper_rl.stage2.config import Unread
@@ -28,6 +32,7 @@ def signs_without_verdict(context: StepContext) -> Metrics:
       reference of another problem too. A reward model that compares rejects them.
     """
     silent = [set(row) == {"silent"} for row in context.verdicts]
+    heard = [bool(row) and not is_silent for row, is_silent in zip(context.verdicts, silent, strict=True)]
     if not any(silent):
         return {}
     metrics: Metrics = {}
@@ -36,11 +41,11 @@ def signs_without_verdict(context: StepContext) -> Metrics:
         logits = context.logits(context.model_names[0]).rows()
         accepted = [[place for place, logit in enumerate(own) if logit > 0] for own in logits]
         kept = _kept(context, "probed", [places[:PROBED] for places in accepted])
-    for where, chosen in (("heard", False), ("silent", True)):
-        groups = [group for group, own in zip(context.groups, silent, strict=True) if own == chosen]
+    for where, chosen in (("heard", heard), ("silent", silent)):  # an empty group is neither
+        groups = list(compress(context.groups, chosen))
         if groups:
             metrics[f"rollout/agreement_{where}"] = sum(map(agreement, groups)) / len(groups)
-        probed = [one for row, own in zip(kept, silent, strict=True) if own == chosen for one in row]
+        probed = [is_kept for row in compress(kept, chosen) for is_kept in row]
         if probed:
             metrics[f"reward_model/kept_when_swapped_{where}"] = sum(probed) / len(probed)
     return metrics
@@ -90,13 +95,17 @@ def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> S
     """
     name = context.model_names[0]
     references = [group.problem.answer for group in context.groups]
-    plain = list(map(plain_text, references))
     texts, swapped = [], []
-    for place, (group, picked) in enumerate(zip(context.groups, chosen, strict=True)):
-        others = (references[(place + step) % len(plain)] for step in range(1, len(plain)))
-        other = next((one for one in others if plain_text(one) != plain[place]), None)
+    for group, picked in zip(context.groups, chosen, strict=True):
+        other = _other_reference(group.problem, references) if picked else None
         texts.append([] if other is None else [group.answers[index].transcript for index in picked])
-        swapped.append(references[place] if other is None else other)
+        swapped.append(group.problem.answer if other is None else other)
     if not any(texts):
         return texts
     return [[logit > 0 for logit in row] for row in context.logits_of(name, f"swapped {what}", texts, swapped).rows()]
+
+
+def _other_reference(problem: Problem, references: Sequence[str]) -> str | None:
+    """A different answer among these; None if there is none for sure. It does not depend on their order."""
+    mixed = sorted(set(references), key=lambda other: (crc32(f"{problem.id} {other}".encode()), other))
+    return next((other for other in mixed if are_different(problem.answer, other)), None)

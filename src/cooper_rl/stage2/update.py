@@ -40,13 +40,15 @@ def update_reward_model(
     """Run `config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
     With equal weighting, every pair of an update, new or past, has the same weight in the pairwise loss: 1 / (number of
-    pairs). `unpaired` are wrong completions without a right one: each has the weight of a pair's negative in the loss's
-    anchor. Ties have a mean of their own. Returns metrics and the pairs with their logits before and after; a logit
-    before the update is computed only if the pair does not have it yet. Loss and optimizer metrics are those of the
-    last update, and its loss metrics are those of all its rows, whether or not `config.skip_gradient_share` left some
-    out of the backward pass. Past rows are there so that an update undoes nothing: where all new ones are settled
-    (`config.settled_below`), none are drawn, and the weights stay as they are. With `config.pairs_scored_after`, the
-    other pairs have no logits after the update.
+    pairs). `unpaired` are wrong completions without a right one. Each has the weight (anchor / 2) / (number of pairs,
+    ties and unpaired completions) in a binary cross-entropy of their own: less than a pair's negative has in the loss's
+    anchor, since the weight of a pair does not depend on the unpaired completions. Ties have a mean of their own.
+
+    Returns metrics and the pairs with their logits before and after; a logit before the update is computed only if the
+    pair does not have it yet. Loss and optimizer metrics are those of the last update, and its loss metrics are those
+    of all its rows, whether or not `config.skip_gradient_share` left some out of the backward pass. Past rows are there
+    so that an update undoes nothing: where all new ones are settled (`config.settled_below`), none are drawn, and the
+    weights stay as they are. With `config.pairs_scored_after`, the other pairs have no logits after the update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
     computed = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]

@@ -58,8 +58,12 @@ def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"
 
 
 def unsettled(part: Part, pull: Float[Tensor, " R"], below: float) -> Bool[Tensor, " R"]:
-    """The rows whose own loss, without their weight, pulls at least that much; and those whose pull is no number."""
-    return ~(pull < below * pull.new_tensor(part.batch.weights))
+    """The rows whose own loss, without their weight, pulls at least that much; and those whose pull is no number.
+
+    A row of weight 0 moves nothing, so it is settled, whatever its logits are.
+    """
+    weights = pull.new_tensor(part.batch.weights)
+    return (weights != 0) & ~(pull < below * weights)
 
 
 def without_negligible(

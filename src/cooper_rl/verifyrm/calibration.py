@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines.local.models import load_reward_model
+from cooper_rl.engines.local.models import disk_errors, load_reward_model
 from cooper_rl.engines.model_folder import YES_NO, recorded
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.reward_model import expected_calibration_error
+from cooper_rl.persist.durable import write_text
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Bounds of the temperature."""
@@ -92,9 +93,7 @@ def scale_logits(model: PreTrainedModel, factor: float) -> None:
     head = next((getattr(model, name) for name in ("score", "classifier") if hasattr(model, name)), None)
     linear = [module for module in head.modules() if isinstance(module, nn.Linear)] if head is not None else []
     if not linear or linear[-1].out_features != 1:
-        raise InputError(
-            f"{type(model).__name__}: the head does not end in a linear layer; train with calibrate=false"
-        )
+        raise InputError(f"{type(model).__name__}: the head does not end in a linear layer; train with calibrate=false")
     for parameter in linear[-1].parameters():
         parameter.mul_(factor)
 
@@ -105,8 +104,9 @@ def calibrate_folder(folder: Path, temperature: float) -> None:
         file = folder / "config.json"
         scaled = asked.model_copy(update={"temperature": asked.temperature * temperature})
         values = parse_json(file.read_text(encoding="utf-8")) | {YES_NO: scaled.model_dump()}
-        file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        write_text(file, json.dumps(values, indent=2) + "\n")
         return
     model = load_reward_model(str(folder))
     scale_logits(model, 1 / temperature)
-    model.save_pretrained(folder)
+    with disk_errors(folder):
+        model.save_pretrained(folder)

@@ -179,7 +179,8 @@ class VerifyRMConfig(ScorerConfig):
     """Kinds of robustness rows, added in equal parts. All are labelled wrong except half of the bare answers."""
     calibrate: bool = True
     """Scale the logits by a temperature fitted on the held-out rows, so that sigmoid(logit) is a probability. The
-    temperature is applied only if it lowers the calibration error, both on those rows and across their two halves."""
+    temperature is applied only if it lowers the calibration error, both on those rows and across their two halves, and
+    only fitted on 100 held-out rows or more."""
     seed: int = Field(default=0, ge=0)
     """Seed for the choice of rows, the split and the order of training."""
     threads: int | None = Field(default=None, ge=1)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from cooper_rl.clients.chat import ChatReply, Message
 from cooper_rl.data.text import fenced
+from cooper_rl.data.thoughts import without_thoughts
 
 JudgeVerdict = Literal["yes", "no", "unreadable"]
 
@@ -34,27 +35,33 @@ Does the solution end in one final answer that is equal to the reference answer?
 as equal (0.5 and 1/2, 12 and 12 apples). A solution without a final answer, with several different final answers, or \
 cut off before its answer does not count. Reply with one word, yes or no."""
 
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_FIRST_WORD = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
-_STATED = re.compile(r"\b(?:verdict|judg(?:e)?ment|answer|conclusion)\W{1,6}(yes|no)\b", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"[*_#>\s]{0,20}(yes|no)\b(?![\"'\u201d\u2019])", re.IGNORECASE)
+_LAST_SENTENCE = re.compile(
+    r"(?:\A|\n|[.!?;\u2026]\**\s)[*_#>\s]{0,20}(?:(?:(?:my|the)\s)?(?:final\s)?(?:verdict|judge?ment|conclusion)[*_]{0,3}"
+    r"\s?(?:[:=]|is\b)\s?|(?:so|thus|hence|therefore|overall),?\s)?[*_\s]{0,6}(yes|no)[.!*_\s]{0,20}\Z",
+    re.IGNORECASE,
+)
+_LONGEST_SENTENCE = 120
 
 
 def judge_chat(question: str, answer: str, completion: str, max_completion_chars: int | None = None) -> list[Message]:
-    """The chat that asks for yes or no. A completion that is too long loses its middle, never its end."""
+    """The chat that asks for yes or no. The judge reads the completion's reply, without thoughts. A reply that is too
+    long loses its middle, never its end."""
     task = TASK.format(question=question, answer=answer, completion=fenced(completion, max_completion_chars))
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task}]
 
 
 def parse_reply(text: str) -> JudgeVerdict:
-    """`yes` or `no` if the reply begins or ends with it, or states it ("Verdict: no"). Otherwise `unreadable`.
+    """`yes` or `no` if the reply begins or ends with that word ("Yes, …", "… Verdict: no"). Otherwise `unreadable`.
 
-    A `<think>` block is skipped. If it never ends, the reply is unreadable.
+    The judge is told to reply with one word, so its verdict stands at the beginning or, after its reasons, at the end.
+    A word between them, in quotation marks or after "answer:" may be quoted from the completion and does not count.
+    Both places must agree. Thoughts are left out; a reply that never leaves its thought is unreadable.
     """
-    reply = _THOUGHT.sub("", text).strip()
-    lines = reply.splitlines()
-    ends = [match for line in lines[:1] + lines[-1:] if (match := _FIRST_WORD.match(line))]
-    found = {match.group(1).lower() for match in [*_STATED.finditer(reply)] or ends}
-    return "unreadable" if len(found) != 1 else "yes" if found == {"yes"} else "no"
+    reply = without_thoughts(text).strip()
+    places = (_FIRST_WORD.match(reply), _LAST_SENTENCE.search(reply, max(0, len(reply) - _LONGEST_SENTENCE)))
+    verdicts = {match.group(1).lower() for match in places if match}
+    return "unreadable" if len(verdicts) != 1 else "yes" if verdicts == {"yes"} else "no"
 
 
 @dataclass(frozen=True)

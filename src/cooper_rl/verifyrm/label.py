@@ -140,6 +140,8 @@ CHUNK = 64
 """Number of completions after which labels are written down. An interruption loses at most this many."""
 
 NOT_ASKED = Judgement("unreadable", failed=True)
+NO_OPINION = ("silent", "timeout")
+"""Verdicts with which the rule says neither yes nor no."""
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,8 @@ class Labelled:
 
 
 def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
-    """The label on which rule and judge agree, or None. `unparsed` is a no of the rule; a timeout is no opinion."""
-    if rule == "timeout" or judge == "unreadable":
+    """The label on which rule and judge agree, or None. `unparsed` is a no of the rule."""
+    if rule in NO_OPINION or judge == "unreadable":
         return None
     said_yes = rule == "correct"
     return int(said_yes) if said_yes == (judge == "yes") else None
@@ -248,7 +250,7 @@ def read_collected(path: Path) -> list[CollectedRow]:
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
     """Numbers of rows kept as right and as wrong, and dropped; `judge not heard`: the judge's server failed on them."""
-    silent = [item for item in labelled if item.rule == "timeout" or item.judgement.verdict == "unreadable"]
+    silent = [item for item in labelled if item.rule in NO_OPINION or item.judgement.verdict == "unreadable"]
     right, wrong = (sum(item.label == value for item in labelled) for value in (1, 0))
     disagree = len(labelled) - right - wrong - len(silent)
     counts = {"right": right, "wrong": wrong, "disagree": disagree, "no opinion": len(silent)}

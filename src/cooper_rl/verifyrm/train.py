@@ -18,11 +18,13 @@ from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.local.models import disk_errors
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.reward_model import classification_metrics
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
+from cooper_rl.persist.durable import write_text
 from cooper_rl.persist.folder_lock import check_writable
 from cooper_rl.persist.model_cards import write_model_card
 from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
@@ -98,10 +100,11 @@ def train_verifyrm(
     if config.max_rows is not None and config.max_rows < len(rows):
         chosen = random.Random(config.seed).sample(chosen, config.max_rows)
     train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
-    if config.calibrate and len(held_out_rows) < FEWEST_ROWS:
+    calibrated = config.calibrate and len(held_out_rows) >= FEWEST_ROWS
+    if config.calibrate and not calibrated:
         logger.warning(
-            "only %d rows are held out, but at least %d are needed to calibrate probabilities; "
-            "give more rows, raise held_out, or set calibrate=false",
+            "the model will not be calibrated: %d rows are held out, and at least %d are needed; give more rows or "
+            "raise held_out, if sigmoid(logit) must be a probability",
             *(len(held_out_rows), FEWEST_ROWS),
         )
     count = round(config.robustness * len(train_rows))
@@ -114,6 +117,7 @@ def train_verifyrm(
         *(updates, config.batch_size, config.evaluate_every),
     )
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
+    _bound_memory(learner)
     encoder = RewardModelInput.of(config, learner.tokenizer)
     honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
     class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
@@ -123,7 +127,7 @@ def train_verifyrm(
     keeper = _BestWeights(learner, aside, config.patience)
     stream = batches(train, weights, config.batch_size, config.seed)
     for update, batch in zip(range(1, updates + 1), stream, strict=False):
-        with part(f"update {update}"):
+        with part(f"update {update} of {updates}"):
             metrics = learner.forward_backward(batch, BinaryCrossEntropyLoss())
             metrics |= learner.optim_step()
         if update % config.evaluate_every == 0 or update == updates:
@@ -136,7 +140,7 @@ def train_verifyrm(
     if keeper.logits is None:
         raise InputError(f"the held-out loss was never finite; lower learning_rate: {config.learning_rate}")
     measured, calibration = keeper.best, {}
-    if config.calibrate:
+    if calibrated:
         measured, calibration = _calibrate(keeper.logits, held_out, aside, config.seed)
     result = {
         "config": config.model_dump(mode="json"),
@@ -147,10 +151,34 @@ def train_verifyrm(
         "history": keeper.history,
         "seconds": time.perf_counter() - start,
     }
-    (aside / METRICS_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
+    write_text(aside / METRICS_FILE, json.dumps(result, indent=2))
     write_model_card(aside, output_dir.name, result, FEWEST_ROWS)
     aside.replace(output_dir)
     return result
+
+
+LAYER_TENSORS = 26
+"""Hidden-sized tensors that a layer keeps for its backward pass, as in `cooper plan`."""
+ACTIVATION_BYTES = 1e9
+"""What a micro-batch may keep on a CPU, whose memory the machine's other programs need too."""
+
+
+def _bound_memory(learner: TorchRewardModelLearner) -> None:
+    """On a CPU, lower the default of `tokens_per_microbatch` to what keeps `ACTIVATION_BYTES`; rows stay whole."""
+    shape, config = learner.model.config.get_text_config(), learner.config
+    chosen = config.gradient_checkpointing or "tokens_per_microbatch" in config.model_fields_set
+    if chosen or learner.device.type != "cpu":
+        return
+    sizes = [getattr(shape, name, None) for name in ("num_hidden_layers", "hidden_size")]
+    if None in sizes:  # an architecture with other names
+        return
+    tokens = int(ACTIVATION_BYTES / (math.prod(sizes) * LAYER_TENSORS * 4))
+    if tokens < config.tokens_per_microbatch:
+        logger.info(
+            "tokens_per_microbatch: %d instead of %d, for about 1 GB of activations; more would not be faster on a CPU",
+            *(tokens, config.tokens_per_microbatch),
+        )
+        learner.config = config.model_copy(update={"tokens_per_microbatch": max(1, tokens)})
 
 
 FEW_UPDATES = 30
@@ -213,9 +241,10 @@ class _BestWeights:
             # `learner.save` would add the optimizer, three times the size, which nobody continues from.
             model, tokenizer = self._learner.model, self._learner.tokenizer
             weights = dict(plain_weights(model)) if adapted_layers(model) else None
-            model.save_pretrained(self._folder, state_dict=weights)
-            if tokenizer is not None:
-                tokenizer.save_pretrained(self._folder)
+            with disk_errors(self._folder):
+                model.save_pretrained(self._folder, state_dict=weights)
+                if tokenizer is not None:
+                    tokenizer.save_pretrained(self._folder)
         else:
             self._since_best += 1
         return measured

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, MistralForCausalLM
 
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampler import NativeSampler
@@ -53,3 +53,21 @@ def test_a_row_at_the_end_of_the_context_may_wait_for_the_others(tokenizer):
     params = SamplingParams(max_tokens=20, min_tokens=20)
     groups = draw(NativeSampler(tokenizer, model), [long] + [[4 + i, 5] for i in range(7)], 1, params, seed=0)
     assert [len(group[0].token_ids) for group in groups] == [2] + [20] * 7
+
+
+class TakesCache(MistralForCausalLM):
+    """The signature of transformers from 5.24 on, where `past_key_values` is deprecated."""
+
+    def forward(self, input_ids, cache=None, attention_mask=None, position_ids=None, use_cache=None):
+        return super().forward(input_ids, attention_mask, position_ids, cache, use_cache=use_cache)
+
+
+def test_the_cache_goes_by_the_name_that_the_model_has_for_it(tokenizer):
+    config = AutoConfig.for_model("mistral", **CONFIGS["mistral"])
+    torch.manual_seed(0)
+    plain = AutoModelForCausalLM.from_config(config).eval()
+    renamed = TakesCache(config).eval()
+    renamed.load_state_dict(plain.state_dict())
+    params = SamplingParams(max_tokens=8)
+    expected, drawn = (draw(NativeSampler(tokenizer, m), [[5, 6, 7]], 2, params, seed=0) for m in (plain, renamed))
+    assert [one.token_ids for one in drawn[0]] == [one.token_ids for one in expected[0]]

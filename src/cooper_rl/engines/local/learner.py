@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -31,7 +31,7 @@ from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.attention import Kernel, choose_kernel, enable_packing, packed_hidden_states
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
-from cooper_rl.engines.local.models import load_to_train
+from cooper_rl.engines.local.models import disk_errors, load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS, YES_NO, recorded
@@ -183,7 +183,7 @@ class TorchLearner:
         sharded model all processes take part, each with its rows of the moments, and the first has the whole `weights`.
         """
         counters = {name: getattr(self, name) for name in ("steps", "skipped_updates", "total_steps")}
-        with _disk_errors(directory):
+        with disk_errors(directory):
             if self.base_fingerprint is not None:
                 adapter.save_adapter(directory, self.model, self.base_fingerprint, writes=rank == 0)
             elif rank == 0:
@@ -594,17 +594,6 @@ def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedul
         return 1.0
     progress = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))
     return 1.0 - progress if schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))
-
-
-@contextmanager
-def _disk_errors(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        # A full disk is a SafetensorError in safetensors, and a bare Exception in tokenizers.
-        if isinstance(error, SafetensorError) or type(error) is Exception:
-            raise OSError(f"{directory}: {error}") from error
-        raise
 
 
 def _offload_moments(optimizer: Optimizer) -> None:

@@ -1,5 +1,6 @@
 """Loads models and tokenizers. Every fault that a user can repair is reported before weights are read."""
 
+import errno
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -227,6 +229,19 @@ def merge_folder(source: str, target: Path) -> None:
     tokenizer = load_tokenizer(source)
     asked = recorded(source)
     model = load_reward_model(source, yes_no=asked) if asked or task == "SEQ_CLS" else load_policy(source)
-    model.save_pretrained(target)
-    tokenizer.save_pretrained(target)
+    with disk_errors(target):
+        model.save_pretrained(target)
+        tokenizer.save_pretrained(target)
     logger.info("%s: merged into its base, in %s", source, target)
+
+
+@contextmanager
+def disk_errors(directory: Path) -> Iterator[None]:
+    """Makes an OSError that names the folder of what libraries raise where the disk is full."""
+    try:
+        yield
+    except Exception as error:
+        # It is a SafetensorError in safetensors, and a bare Exception in tokenizers.
+        if isinstance(error, SafetensorError) or type(error) is Exception:
+            raise OSError(errno.ENOSPC, str(error), str(directory)) from error
+        raise

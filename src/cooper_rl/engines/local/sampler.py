@@ -65,10 +65,11 @@ class Drafts:
         note = f"{len(self) - is_open.sum()}/{len(self)} completions"
         tell(int(self._lengths.sum()), int(most), "tokens", note, ceiling=True)
 
-    def samples(self, rule: StopRule) -> Samples:
+    def samples(self, rule: StopRule, prompts: Prompts) -> Samples:
         drawn = np.arange(self._token_ids.shape[1]) < self._lengths[:, None]
         token_ids = Column(self._token_ids[drawn], offsets_of(self._lengths))
-        return Samples(token_ids, self._logprobs[drawn], self._stopped, rule.texts(list(token_ids)))
+        texts = rule.texts(list(token_ids), [prompts[prompt] for prompt in self.prompt])
+        return Samples(token_ids, self._logprobs[drawn], self._stopped, texts)
 
 
 WORTH_SHARING = 64
@@ -88,7 +89,8 @@ class DecodingBatch:
         accepted = inspect.signature(model.forward).parameters
         takes_anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
         self._pass_positions = "position_ids" in accepted or takes_anything
-        self._cache_name = "cache_params" if "cache_params" in accepted else "past_key_values"
+        names = ("cache", "cache_params", "past_key_values")  # the first since transformers 5.24, the others before
+        self._cache_name = next((name for name in names if name in accepted), names[-1])
         self._keep_logits = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
         self._grouped: GroupedCache | None = None
         self._positions = torch.empty(0, 1, dtype=torch.long)
@@ -330,7 +332,7 @@ class NativeSampler:
             job = DecodingJob(model, compact, large and compact is not None, prompts, drafts, params, rule, seed)
             for queue in self._queues(drafts.prompt, prompts):
                 complete(queue, job, self._max_rows)
-        return drafts.samples(rule)
+        return drafts.samples(rule, prompts)
 
     def next_token_logits(self, prompts: Prompts) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises errors like `sample`."""

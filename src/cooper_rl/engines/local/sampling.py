@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
+from cooper_rl.data.thoughts import Decoder
 from cooper_rl.engines.config import SamplingParams
 
 Logits = Float[Tensor, "rows vocab"]
@@ -166,7 +167,7 @@ class StopRule:
         self.token_ids = {*end_of_sequence, *params.stop_token_ids, *stops}
         self._stop_ids = np.array(sorted(self.token_ids), dtype=np.int64)
         self.strings = [text for text in params.stop if text and text not in special]
-        self._tokenizer = tokenizer
+        self._tokenizer, self._decoder = tokenizer, Decoder(tokenizer, params.thought)
         self._last_characters = {text[-1] for text in self.strings}
         self._longest = max(map(len, self.strings), default=0)
         self._can_complete: dict[int, bool] = {}
@@ -195,9 +196,19 @@ class StopRule:
             tail = self._decode(token_ids[-window:])
         return any(text in tail for text in self.strings)
 
-    def texts(self, completions: Sequence[Sequence[int] | Int[np.ndarray, " T"]]) -> list[str]:
-        """Each completion decoded without special tokens and cut before its first stop string."""
-        texts = [self._decode(token_ids) for token_ids in completions]
+    def texts(
+        self,
+        completions: Sequence[Sequence[int] | Int[np.ndarray, " T"]],
+        prompts: Sequence[Sequence[int]] | None = None,
+    ) -> list[str]:
+        """Each completion without special tokens, cut before its first stop string.
+
+        `prompts` holds the prompt of each completion. A thought that begins in the prompt begins in the text too.
+        """
+        texts = [self._decoder.text(_listed(token_ids)) for token_ids in completions]
+        if prompts is not None:
+            opened = {id(prompt): self._decoder.opened(prompt) for prompt in {id(one): one for one in prompts}.values()}
+            texts = [opened[id(prompt)] + text for prompt, text in zip(prompts, texts, strict=True)]
         starts = ([at for stop in self.strings if (at := text.find(stop)) >= 0] for text in texts)
         return [text[: min(its, default=None)] for text, its in zip(texts, starts, strict=True)]
 
@@ -210,7 +221,12 @@ class StopRule:
         return self._can_complete[token_id]
 
     def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
-        ids = token_ids.tolist() if isinstance(token_ids, np.ndarray) else list(token_ids)
-        decoded = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        decoded = self._tokenizer.decode(
+            _listed(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
         assert isinstance(decoded, str)
         return decoded
+
+
+def _listed(token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> list[int]:
+    return token_ids.tolist() if isinstance(token_ids, np.ndarray) else list(token_ids)

@@ -24,7 +24,7 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
-from cooper_rl.engines.base import EngineLost, Lengths, Metrics, PerToken, PolicyLearner, Prompts
+from cooper_rl.engines.base import Lengths, Metrics, PerToken, PolicyLearner, Prompts
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
@@ -33,7 +33,7 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler, to_sample
 from cooper_rl.engines.ray.config import Resources
-from cooper_rl.errors import InputError
+from cooper_rl.errors import EngineLost, InputError
 from cooper_rl.rollouts import Column, Samples
 
 

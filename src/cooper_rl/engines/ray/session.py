@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 import torch
+from ray.exceptions import RayError
 
 from cooper_rl.engines.local.device import available_cores
 from cooper_rl.engines.ray.config import Resources
 from cooper_rl.engines.ray.ranks import RankGroup
 from cooper_rl.engines.ray.vllm_engines import RayEngines
-from cooper_rl.errors import InputError
+from cooper_rl.errors import EngineLost, InputError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.ray import ClusterEngine
@@ -50,6 +51,9 @@ class Session:
                 self.engines = RayEngines(engines, of_engine, logs, *timeouts)
             for group in self.groups:
                 group.join()
+        except RayError as error:  # a process of Ray itself has died while all others start
+            self.close()
+            raise EngineLost(f"Ray is lost while it starts: {_first_line(error)}") from error
         except BaseException:
             self.close()
             raise
@@ -111,10 +115,16 @@ def _start(address: str | None) -> None:
         where = {"address": "local", "include_dashboard": False, **devices}
     try:
         ray.init(**where, log_to_driver=False, logging_level=logging.WARNING)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    # No narrower type will do: Ray raises plain Exception where one of its processes dies while it starts.
+    except Exception as error:
+        ray.shutdown()
         if address is None:
-            raise
+            raise EngineLost(f"Ray does not start on this machine: {_first_line(error)}") from error
         raise InputError(
             f"engine.address: no Ray cluster at {address!r} ({error}); start one (`ray start --head`), or leave "
             "it out to start Ray on this machine"
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -17,12 +17,11 @@ import httpx
 import torch
 
 from cooper_rl.config.user_functions import EventLoop
-from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32
 from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.engines.vllm import OLDEST, VllmConfig, version_numbers
-from cooper_rl.errors import InputError
+from cooper_rl.errors import EngineLost, InputError
 
 HEALTH_POLL_S = 1.0
 

@@ -11,7 +11,7 @@ import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import completion_limits, prompt_room
-from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
+from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
@@ -24,6 +24,7 @@ from cooper_rl.engines.vllm.engines import (
     RemoteEngine,
 )
 from cooper_rl.engines.vllm.weight_sync import WeightPushError, open_sender
+from cooper_rl.errors import EngineLost
 from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ class VllmSampler:
                 f"an engine drew with weights of version {', '.join(sorted(others))} and not {self.version}: it was "
                 "restarted, or somebody else has changed its weights"
             )
-        return _samples(drawn, params, rule)
+        return _samples(drawn, params, rule, [prompt for prompt in prompts for _ in range(n)])
 
     def keep_first_weights(self) -> None:
         """Draw with the weights that the engine started with; no learner has sent others."""
@@ -221,7 +222,9 @@ def _seed(seed: int, prompt: int, sample: int) -> int:
     return int(state[0] >> np.uint64(1))
 
 
-def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: StopRule) -> Samples:
+def _samples(
+    drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: StopRule, prompts: Sequence[Sequence[int]]
+) -> Samples:
     """Raises FloatingPointError for log-probabilities that are not finite, RuntimeError for a completion given up."""
     given_up = next((one for one in drawn if one.finish_reason not in ("stop", "length")), None)
     if given_up is not None:
@@ -236,7 +239,7 @@ def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: Sto
         token_ids=token_ids,
         logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,  # vLLM's are of what may be drawn
         stopped=np.array([stopped for _, stopped in cut], bool),
-        texts=rule.texts([ids for ids, _ in cut]),
+        texts=rule.texts([ids for ids, _ in cut], prompts),
     )
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from cooper_rl.config.base import Config, Kinds
-from cooper_rl.errors import MissingExtraError
-from cooper_rl.persist.durable import sync_tree
+from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.persist.durable import sync_tree, writing
 
 logger = logging.getLogger(__name__)
 
@@ -164,12 +164,18 @@ class TensorBoardSink(Sink):
         self._writer = SummaryWriter(str(directory), purge_step=purge_step)
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        for name, value in metrics.items():
-            self._writer.add_scalar(name, value, step)
+        with writing(self._directory):
+            for name, value in metrics.items():
+                self._writer.add_scalar(name, value, step)
 
     def flush(self) -> None:
-        self._writer.flush()
-        sync_tree(self._directory)
+        with writing(self._directory):
+            self._writer.flush()
+            sync_tree(self._directory)
 
     def close(self) -> None:
-        self._writer.close()
+        try:
+            with writing(self._directory):
+                self._writer.close()
+        except InputError as error:  # the run's own record is complete, or says what it lacks
+            logger.error("%s", error)

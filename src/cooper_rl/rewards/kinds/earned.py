@@ -19,7 +19,8 @@ class EarnedConfig(RewardConfig):
 
     With J = the share of rule-correct completions that the model accepts minus the share of rule-wrong ones (Youden's
     J: 1 for full agreement, 0 for guessing), w = max(0, J) ^ `power`. Where the rule is silent, w * reward model pays:
-    trust is earned where the rule speaks. If it has never spoken, w is 1.
+    trust is earned where the rule speaks. If it has never spoken, w is 1. An answer without a finite score is paid by
+    the rule alone, unless the rule is silent on it and w is above 0.
     """
 
     kind: Literal["earned"] = "earned"
@@ -43,27 +44,41 @@ class EarnedReward:
         self._config = config
         self._counts = [0.0] * 4
         """Decayed counts over finished steps: rule-correct, accepted of these, rule-wrong, accepted of these."""
+        self._has_spoken = False
+        """Whether the rule was not silent on some answer of a finished step."""
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1], with the parts `rule`, `reward_model` and `logit`; the metric `earned/weight` is w."""
-        counts = self._with([context])
-        unheard = not any(counts) and {verdict for row in context.verdicts for verdict in row} == {"silent"}
-        weight = 1.0 if unheard else earned_weight(counts, self._config.power)
+        """Rewards in [0, 1], with the parts `rule`, `reward_model` and `logit`; the metric `earned/weight` is w.
+
+        The evidence is that of finished steps, of these answers and of the others of their step that were scored.
+        """
+        weight, rule = self._weight([context, *context.others_of_step]), context.correct
         scores = context.probabilities(self._config.model).flat
-        rewards = weight * scores + (1 - weight) * context.correct.flat.to(scores.dtype)
-        parts = {"rule": context.correct, **context.model_parts(self._config.model)}
-        return Scores(context.ragged(rewards), parts, {"earned/weight": weight})
+        mixed = weight * scores + (1 - weight) * rule.flat.to(scores.dtype)
+        silent = context.ragged([verdict == "silent" for row in context.verdicts for verdict in row]).flat
+        by_rule_alone = ~scores.isfinite() & (~silent | (weight == 0))  # also at w = 0, where 0 * NaN would be NaN
+        rewards = context.ragged(rule.flat.to(scores.dtype).where(by_rule_alone, mixed))
+        return Scores(rewards, {"rule": rule, **context.model_parts(self._config.model)}, {"earned/weight": weight})
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Add a finished step to the counts, however many calls scored it."""
         if contexts:
             self._counts = self._with(contexts)
+            self._has_spoken |= _speaks(contexts)
 
     def state(self) -> list[float]:
-        return list(self._counts)
+        """The four counts, and 1 if the rule has spoken."""
+        return [*self._counts, float(self._has_spoken)]
 
     def restore(self, state: list[float]) -> None:
-        self._counts = list(state)
+        """Restore what `state` returned; an earlier version wrote the counts alone."""
+        self._counts, spoken = list(state[:4]), state[4:]
+        self._has_spoken = bool(spoken[0]) if spoken else any(state)
+
+    def _weight(self, contexts: Sequence[StepContext]) -> float:
+        if self._has_spoken or _speaks(contexts):
+            return earned_weight(self._with(contexts), self._config.power)
+        return 1.0
 
     def _with(self, contexts: Sequence[StepContext]) -> list[float]:
         """The counts after a step with these groups. A score that is not finite is no acceptance."""
@@ -77,6 +92,11 @@ class EarnedReward:
                     now[place] += 1
                     now[place + 1] += accepted
         return [self._config.decay * before + new for before, new in zip(self._counts, now, strict=True)]
+
+
+def _speaks(contexts: Sequence[StepContext]) -> bool:
+    """Whether the rule has a verdict on any of these answers, be it only that it cannot read one."""
+    return any(verdict != "silent" for context in contexts for row in context.verdicts for verdict in row)
 
 
 def earned_weight(counts: Sequence[float], power: float) -> float:

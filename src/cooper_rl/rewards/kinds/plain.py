@@ -91,7 +91,8 @@ class WeightedSum:
         scored = [reward.score(context) for reward in self._rewards]
         total = scored[0].rewards.flat.new_zeros(len(scored[0].rewards.flat))
         for weight, scores in zip(self._weights, scored, strict=True):
-            total = total + weight * scores.rewards.flat
+            if weight:  # 0 times a score that is no number would be no number
+                total = total + weight * scores.rewards.flat
         parts, metrics = {}, {}
         for place, (reward, scores) in enumerate(zip(self._rewards, scored, strict=True), 1):
             named = named_parts(reward, scores.parts, context.computed)

@@ -36,8 +36,8 @@ _NEGATION = re.compile(
     r"(?i)\b(?:not|no|neither|nor|wrong|incorrect|false|eliminate|exclude|except|reject|unlike|cannot|rule out)\b|n't\b"
 )
 _REJECTED = re.compile(  # "B, not C" chooses B
-    r"(?<=[\w)\]])\s*[,;(\u2014-]?\s*(?:and\s+|but\s+)?(?:not|rather than|instead of)\s+[(\[]?[A-J][)\]]?"
-    r"(?:(?:\s*,\s*|\s*,?\s+(?:or|nor)\s+)[(\[]?[A-J][)\]]?)*[)\s.]*\Z"
+    r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?(?:not|rather than|instead of)\s++[(\[]?[A-J][)\]]?"
+    r"(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*+[)\s.]*+\Z"
 )
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
 _MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)

@@ -8,7 +8,7 @@ from cooper_rl.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, r
 from cooper_rl.rules.plain_text import case_matters, plain_text, without_accents
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
-_REASON = re.compile(r",?\s+(?:because|since)\b|,\s+(?:as|which|who|where|so)\b", re.IGNORECASE)
+_REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
 _SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|but)\b|/", re.IGNORECASE)
 _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
@@ -17,6 +17,7 @@ _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
 }
+_IN_WORD = re.compile(r"\w")
 _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
 
 
@@ -101,8 +102,17 @@ def _difference(reference: str, text: str) -> Verdict:
     expected, found = plain_text(reference), plain_text(text)
     if _words(expected) == _words(found) != []:
         return "unparsed"
-    is_inside = bool(expected) and re.search(rf"(?<!\w){re.escape(expected)}(?!\w)", found) is not None
+    is_inside = bool(expected) and _holds(found, expected)
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
+
+
+def _holds(text: str, words: str) -> bool:
+    """Whether the words occur in the text, not as a part of longer words."""
+    start = -1
+    while (start := text.find(words, start + 1)) >= 0:
+        if not _IN_WORD.search(text[max(0, start - 1) : start] + text[start + len(words) :][:1]):
+            return True
+    return False
 
 
 def _words(text: str) -> list[str]:

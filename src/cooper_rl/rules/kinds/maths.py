@@ -15,6 +15,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
+from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.fast_path import TextPolicy, fast_verdict, reference_kind
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, copies_question, unverified
@@ -68,6 +69,7 @@ class RuleVerifier(Rule):
 
     def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
         """Verdicts on (answer, completion) pairs, in order; all workers take part."""
+        pairs = [(answer, without_thoughts(completion)) for answer, completion in pairs]
         verdicts: list[Verdict | None] = [fast_verdict(*pair, self._expressions) for pair in pairs]
         slow = dict.fromkeys(pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict is None)
         decided = [verdict for verdict in verdicts if verdict is not None]
@@ -82,6 +84,7 @@ class RuleVerifier(Rule):
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """Verdicts against the problems' reference answers, in order. The question again is `wrong`."""
+        asked = [(problem, without_thoughts(text)) for problem, text in asked]
         verdicts = self.verify_many([(problem.answer, text) for problem, text in asked])
         if self._expressions:
             return verdicts

@@ -14,7 +14,7 @@ from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 from cooper_rl.rules.units import measures, same_unit, without_unit
 
-_PERCENT = re.compile(r"\s*\\?%\s*\Z")
+_PERCENT = re.compile(r"(?:(?<!\s)\s++)?\\?%\s*+\Z")
 _APPROXIMATELY = re.compile(
     r"(?:[A-Za-z]\s*)?(?:\\approx|\\simeq|\u2248|\u2245|~|about|approximately|roughly)\s*", re.IGNORECASE
 )

@@ -19,7 +19,7 @@ function criterion() {
   const low = value("low") === "" ? -Infinity : Number(value("low")), high = value("high") === "" ? Infinity : Number(value("high"));
   const bounded = low > -Infinity || high < Infinity;
   const empty = !words.length && !value("verdict") && !bounded;
-  const verdicts = { right: (one) => !isWrong(one), wrong: isWrong, disputed: (one) => typeof one.gold === "boolean" && one.gold !== (one.verdict === "correct"), unread: (one) => !["correct", "wrong"].includes(one.verdict) };
+  const verdicts = { right: (one) => isRight(one) === true, wrong: (one) => isRight(one) === false, disputed: (one) => (one.gold === true && isRejected(one)) || (one.gold === false && one.verdict === "correct"), unread: (one) => !["correct", "wrong"].includes(one.verdict) };
   const verdict = verdicts[value("verdict")] || (() => true);
   return empty ? null : (group, one) => {
     if (bounded && !(numberOf(one[name]) >= low && numberOf(one[name]) <= high)) return false;

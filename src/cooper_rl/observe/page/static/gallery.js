@@ -5,7 +5,7 @@ const PAGE = 24;
 const gallery = { step: null, shown: PAGE };
 
 function galleryItem(run, item) {
-  const tone = !isWrong(item) ? "healthy" : isAccepted(item) ? "hacked" : "unknown";
+  const tone = isRight(item) ? "healthy" : isRight(item) === false && isAccepted(item) ? "hacked" : "unknown";
   const prompt = item.prompt && item.prompt.trim() !== (item.question || "").trim() ? el("details", { class: "prompt" }, el("summary", {}, "prompt as the policy read it"), el("pre", { class: "box" }, item.prompt)) : null;
   return el("article", { class: "card item " + tone, "data-step": item.step },
     el("header", {}, el("span", { class: "score" }, number(item.score)), el("span", {}, `step ${item.step}`), verdictChips(item), linkTo(run, item)),
@@ -42,7 +42,7 @@ function scoreWords(one) {
 
 function correction(run, item) {
   const pair = item.pair;
-  if (!pair) return run.learns && isWrong(item) ? el("p", { class: "fix" }, item.verdict === "correct" ? "The rule accepts it, so no pair could correct it." : "No pair of this run holds this text as its negative.") : null;
+  if (!pair) return run.learns && isRight(item) === false ? el("p", { class: "fix" }, item.verdict === "correct" ? "The rule accepts it, so no pair could correct it." : "No pair of this run holds this text as its negative.") : null;
   const logit = (before, after) => `${number(before)} → ${number(after)}`;
   return el("div", { class: "fix" },
     `Corrected by a pair of step ${pair.step} (${pair.negative_origin}). Logit of this text before and after: `, el("b", {}, logit(pair.negative_logit_before, pair.negative_logit_after)),
@@ -53,7 +53,8 @@ function correction(run, item) {
 function showGallery(run, keep) {
   if (!keep) Object.assign(gallery, { step: null, shown: PAGE });
   const rule = run.gallery.some((item) => typeof item.gold === "boolean") ? "gold calls wrong" : "the rule does not accept";
-  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are above 0.5.`;
+  const silent = run.judged < 1 ? ` ${Math.round(100 * run.judged)} % of the completions are judged; the others are neither right nor wrong.` : "";
+  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are above 0.5.${silent}`;
   fill("fooled", run.fooled.length ? fooledBars(run) : null);
   showBarOn(gallery.step);
   listGallery(run);
@@ -74,21 +75,21 @@ function listGallery(run) {
   fill("gallery-items", found.length ? found.slice(0, gallery.shown).map((item) => galleryItem(run, item)) : el("p", { class: "empty" }, run.gallery.length ? "Nothing matches." : run.recorded_steps ? "No completion on record is called wrong." : "No rollouts are on disk."), rest > 0 ? el("button", { onclick: () => { gallery.shown += PAGE; listGallery(run); } }, `show ${Math.min(PAGE, rest)} more`) : null);
 }
 
-// A bar for every step: the share of its completions that are wrong and accepted. A click shows that step's.
+// A bar for every step: the share of its judged completions that are wrong and accepted. A click shows that step's.
 function fooledBars(run) {
   const rows = run.fooled, width = 1000, height = 90, wide = width / rows.length;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", height, class: "bars" });
   const kept = new Set(run.gallery.map((item) => item.step));
   for (const [step, part, accepted, wrong] of rows) {
     const i = rows.findIndex((row) => row[0] === step);
-    const tall = part > 0 ? Math.max(1.5, part * height) : 0; // the whole height is all of a step's completions
+    const tall = part > 0 ? Math.max(1.5, part * height) : 0; // the whole height is all of a step's judged completions
     picture.append(svg("rect", { x: i * wide + wide * 0.08, width: wide * 0.84, y: height - tall, height: tall, "data-step": step }));
     const hit = svg("rect", { class: "hit", x: i * wide, width: wide, y: 0, height });
-    hit.append(svg("title", {}, `step ${step}: ${accepted} accepted of ${wrong} wrong completions (${Math.round(100 * part)} % of the step)`));
+    hit.append(svg("title", {}, `step ${step}: ${accepted} accepted of ${wrong} wrong completions (${Math.round(100 * part)} % of those judged)`));
     if (kept.has(step)) hit.addEventListener("click", () => { gallery.step = step; gallery.shown = PAGE; showBarOn(step); listGallery(run); });
     picture.append(hit);
   }
-  return el("figure", { class: "card chart", style: "margin:0" }, el("h3", {}, "Wrong and yet accepted", el("span", { class: "note" }, `share of a step's completions with a score above 0.5, at most ${Math.round(100 * Math.max(...rows.map((row) => row[1])))} %; the frame is 100 %; click a step`)), picture);
+  return el("figure", { class: "card chart", style: "margin:0" }, el("h3", {}, "Wrong and yet accepted", el("span", { class: "note" }, `share of a step's ${run.judged < 1 ? "judged " : ""}completions with a score above 0.5, at most ${Math.round(100 * Math.max(...rows.map((row) => row[1])))} %; the frame is 100 %; click a step`)), picture);
 }
 
 function showBarOn(step) {

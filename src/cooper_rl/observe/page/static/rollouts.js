@@ -57,12 +57,19 @@ function listGroup(run) {
   const shown = group.of > completions.length ? `the first ${completions.length} of ${group.of} completions` : `${completions.length} completions`;
   fill("rollout-group",
     el("div", { class: "card item whole" }, el("div", { class: "texts" }, el("div", {}, el("p", { class: "label" }, group.prompt ? "prompt as the policy read it" : "question"), el("pre", { class: "box" }, group.prompt || group.question || "")), el("div", {}, el("p", { class: "label" }, "reference"), el("pre", { class: "box" }, group.answer || "none"), el("p", { class: "scores" }, `${group.problem || ""} · ${shown}`)))),
-    completions.map((one) => [one, group.completions.indexOf(one)]).map(([one, index]) => el("article", { class: "card item " + (isWrong(one) ? "hacked" : "healthy"), "data-completion": index },
+    completions.map((one) => [one, group.completions.indexOf(one)]).map(([one, index]) => el("article", { class: "card item " + { true: "healthy", false: "hacked", null: "unknown" }[isRight(one)], "data-completion": index },
       el("header", {}, el("span", { class: "score" }, number(one.reward)), meter(numberOf(one.reward), low, high), one.advantage === undefined ? null : el("span", {}, `advantage ${number(one.advantage)}`), verdictChips(one), el("a", { href: address(run, step, group, index) }, "link")),
       el("pre", { class: "box said" }, completionText(one, shading.checked && hasLogprobs)), el("p", { class: "scores" }, scoreWords(one)))));
 }
 
-function isWrong(one) { return typeof one.gold === "boolean" ? !one.gold : one.verdict !== "correct"; }
+// Whether gold or else the rule calls a completion right; null where neither has judged it.
+function isRight(one) {
+  if (typeof one.gold === "boolean") return one.gold;
+  return [undefined, null, "silent", "timeout"].includes(one.verdict) ? null : one.verdict === "correct";
+}
+
+// Whether the rule has judged a completion and does not accept it.
+function isRejected(one) { return ["wrong", "unparsed"].includes(one.verdict); }
 
 function numberOf(value) { return typeof value === "number" ? value : -Infinity; }
 

@@ -46,9 +46,9 @@ function showExample(run) {
   const most = Math.max(...candidates.map((item) => fooledAt(run, item.step)));
   const usual = (item) => (item.logprobs ? mean(item.logprobs.map(numberOf)) : item.score); // the likeliest
   const inWorst = candidates.filter((item) => fooledAt(run, item.step) >= 0.95 * most);
-  const plain = inWorst.filter((item) => item.verdict !== "correct"); // rule and gold agree that it is wrong
+  const plain = inWorst.filter(isRejected); // rule and gold agree that it is wrong
   const worst = (plain.length ? plain : inWorst).reduce((best, item) => (usual(item) > usual(best) ? item : best));
-  fill("example", el("p", { class: "label" }, `What the hack looks like in ${run.label}: ${Math.round(100 * fooledAt(run, worst.step))} % of the completions of step ${worst.step} are wrong and accepted, such as this one`), galleryItem(run, worst));
+  fill("example", el("p", { class: "label" }, `What the hack looks like in ${run.label}: ${Math.round(100 * fooledAt(run, worst.step))} % of the ${run.judged < 1 ? "judged " : ""}completions of step ${worst.step} are wrong and accepted, such as this one`), galleryItem(run, worst));
 }
 
 function showFirst(run) {

@@ -1,0 +1,57 @@
+"""What `make` and `pip` install: the build of torch that fits the machine, and the versions that were tested."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+VERSIONS = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+HAS_GPU = any(Path(device).exists() for device in ("/dev/nvidia0", "/dev/dxg", "/dev/kfd"))
+
+
+def _steps(tmp_path: Path, *arguments: str, programs: Path | None = None) -> list[str]:
+    """The commands that `make` would run in a fresh clone. `programs` is searched for programs first."""
+    path = os.environ["PATH"] if programs is None else f"{programs}:{os.environ['PATH']}"
+    make = ["make", "-n", "-B", f"VENV={tmp_path}/venv", *arguments]
+    return subprocess.run(
+        make, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+
+@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
+@pytest.mark.parametrize("target", ["demo", "test", "test-vllm", "test-trackers"])
+def test_without_a_gpu_the_build_for_cpus_comes_before_everything_that_needs_torch(target, tmp_path):
+    steps = [line for line in _steps(tmp_path, target) if " pip install" in line and "--upgrade pip" not in line]
+    assert CPU_INDEX in steps[0]
+    assert f"torch=={VERSIONS['torch']}" in steps[0]
+
+
+@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
+def test_with_a_gpu_or_without_an_index_the_usual_build_is_installed(tmp_path):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert not any(CPU_INDEX in line for line in _steps(tmp_path, "demo", programs=tmp_path))
+    assert not any(CPU_INDEX in line for line in _steps(tmp_path, "demo", "TORCH_INDEX="))
+
+
+def test_an_index_that_does_not_answer_is_reported_and_the_installation_goes_on(tmp_path):
+    install = next(line for line in _steps(tmp_path, "demo", f"TORCH_INDEX={CPU_INDEX}") if CPU_INDEX in line)
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/python").symlink_to("/bin/false")
+    done = subprocess.run(install, shell=True, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert f"{CPU_INDEX} does not offer torch=={VERSIONS['torch']} now" in done.stdout
+
+
+def test_transformers_is_bounded_by_the_minor_version_that_was_tested():
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    bound = next(re.search(r"<(\d+)\.(\d+)", need) for need in needs if need.startswith("transformers"))
+    major, minor = VERSIONS["transformers"].split(".")[:2]
+    assert bound is not None
+    assert bound.groups() == (major, str(int(minor) + 1))
