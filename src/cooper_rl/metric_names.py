@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from cooper_rl.errors import did_you_mean
 
 _MODEL = "mean std rule_agreement false_accept_rate true_accept_rate"
-_HELD_OUT = "rule_avg gold_avg gold_avg_heard gold_avg_silent cut_off_rate"
+_HELD_OUT = "heard rule_avg gold_avg gold_avg_heard gold_avg_silent cut_off_rate"
 _NAMES = {
     "reward": "mean std group_spread non_finite shaped_mean shaped_std shaped_group_spread shaped_non_finite "
     "after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
@@ -34,7 +34,7 @@ _NAMES = {
     "process": "steps step_reward lowest_step usable_groups",
     "rollout": "tokens mean_length cut_off_rate entropy_estimate lag resampled resample_draws flat_groups "
     "unfilled_groups non_finite_logits agreement_heard agreement_silent",
-    "environment": "turns reward calls failed_calls timeouts cut_results lost unanswered",
+    "environment": "turns reward calls failed_calls timeouts cut_results lost unanswered fault_rate",
     "time": "step verify_cpu <part>",
     "memory": "peak <part>",
     "gpu_memory": "<part>",
