@@ -80,11 +80,11 @@ def _sum(words: Sequence[str]) -> Fraction | None:
                 return None
             group += value
         elif single in _PARTS:
-            group = (group or 1) / _PARTS[single]
+            group = (group or Fraction(1)) / _PARTS[single]
         elif single not in _TIMES:
             return None
         elif _TIMES[single] > 100:
-            total, group = total + (group or 1) * _TIMES[single], Fraction(0)
+            total, group = total + (group or Fraction(1)) * _TIMES[single], Fraction(0)
         else:
-            group = (group or 1) * _TIMES[single]
+            group = (group or Fraction(1)) * _TIMES[single]
     return total + group if words else None
