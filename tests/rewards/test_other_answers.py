@@ -11,12 +11,15 @@ SAME = [
     *[("three quarters", "0.75"), (r"\frac{3}{4}", "0.75"), (r"\sqrt{4}", "2"), (r"2\sqrt{3}", r"\sqrt{12}")],
     *[("5 km", "5000 m"), ("12 apples", "twelve"), ("9 pm", "21:00"), ("5 June 2024", "2024-06-05"), ("½", "0.5")],
     *[("x^2+1", "1+x^2"), ("(1,2)", "(2,1)"), ("(1/2, 3)", "(0.5, 3)"), (r"\{1,2\}", r"\{2,1\}")],
+    *[("one hundred and five", "105"), ("two and a half", "2.5"), ("forty-two", "42"), ("fifteen hundred", "1500")],
+    *[("half a dozen", "6"), ("105,000", "one hundred and five thousand"), ("two five", "25"), ("12 hats", "a dozen")],
     *[("Curie, Marie", "Marie Curie"), ("Nile", "the river Nile"), ("5", r"\boxed{5}")],
 ]
 DIFFERENT = [
     *[("12", "13"), ("twelve", "thirteen"), ("7.5", "8"), ("3/4", "2/3"), ("-3", "3"), ("25,000", "12")],
     *[(r"\frac{1}{3}", "2"), (r"\frac{1}{3}", r"\frac{1}{4}"), (r"2\pi", r"3\pi"), ("x^2+1", "x^2+2"), ("x=2", "x=3")],
     *[("5 km", "7 km"), ("9 pm", "10 pm"), ("2024-01-05", "2024-01-06"), ("(1,2)", "(3,4)"), ("1, 2, 3", "1, 2, 4")],
+    *[("twenty-four", "thirty-four"), ("twenty-eight", "28.5"), ("nineteen", "minus nineteen"), ("one half", "2")],
     *[(r"\{1,2\}", r"\{1,3\}"), ("[1, 2]", "[1, 3]"), ("Paris", "London"), ("A", "B"), ("yes", "no")],
 ]
 

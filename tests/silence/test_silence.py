@@ -288,7 +288,8 @@ def test_a_silent_problem_has_no_pair_with_the_same_number_in_other_words():
     ]
     with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
         pairs = swapped_pairs(work, silent, 1)
-    assert {(pair.answer, pair.negative_answer) for pair in pairs} <= {("1/2", "a dozen"), ("0.5", "a dozen")}
+    assert len(pairs) > 1
+    assert all((pair.answer == "a dozen") != (pair.negative_answer == "a dozen") for pair in pairs)
 
 
 def test_an_empty_group_is_neither_silent_nor_heard():

@@ -1,20 +1,23 @@
 """Whether two answers are different: what may serve as a wrong answer where no rule judges."""
 
 import re
+from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 
 from cooper_rl.data.text import boxed
 from cooper_rl.rules.extraction import reference_text
 from cooper_rl.rules.fast_path import fast_verdict
-from cooper_rl.rules.number import plain_number, with_divisions
-from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.number import number_value, plain_number, with_divisions
 
-_SPELLED = re.compile(
-    r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{3,5}teen"
-    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|[mbtr]+illion|dozen|score|half|halves|third|quarter"
-    r"|fifth|tenth)s?\b",
-    re.IGNORECASE,
-)
+_ONES = {"a": 1, "an": 1, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
+_ONES |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15}
+_ONES |= {"sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40}
+_ONES |= {"fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_TIMES = {"dozen": 12, "score": 20, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
+_PARTS |= {"tenth": 10}
+_SPELLED = re.compile(rf"\b(?:{'|'.join([*list(_ONES)[2:], *_TIMES, *_PARTS])})s?\b", re.IGNORECASE)
 _ITEMS = re.compile(r"[,;](?!\d{3}(?!\d))|\band\b|\bor\b")
 _NO_SYMBOL = re.compile(r"\\(?:[dt]?frac|sqrt|text|mathrm|left|right|times|cdot|div|displaystyle)(?![A-Za-z])")
 
@@ -23,14 +26,16 @@ _NO_SYMBOL = re.compile(r"\\(?:[dt]?frac|sqrt|text|mathrm|left|right|times|cdot|
 def are_different(one: str, other: str) -> bool:
     """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not.
 
-    Each is the reference of a verdict on the other, without a process, and both must be `wrong`. Numbers in words are
-    read up to twenty, others may be any number. Lists differ if an item of either is in no form in the other. Formulas
-    that only Math-Verify can compare differ if they have variables and not the same symbols.
+    Numbers are compared by value, in words too. Else each answer is the reference of a verdict on the other, without a
+    process, and both must be `wrong`. A number in words that is not understood may be any number. Lists differ if an
+    item of either is in no form in the other. Formulas that only Math-Verify can compare differ if they have variables
+    and not the same symbols.
     """
     texts = [with_divisions(reference_text(text)) for text in (one, other)]
-    forms = list(map(plain_text, texts))
-    are_numbers = all(_SPELLED.search(form) or re.search(r"\d", form) for form in forms)
-    if are_numbers and any(map(_SPELLED.search, texts)) and None in map(plain_number, forms):
+    values = [_value(text) for text in texts]
+    if None not in values:
+        return values[0] != values[1]
+    if all(_SPELLED.search(text) or re.search(r"\d", text) for text in texts) and any(map(_SPELLED.search, texts)):
         return False
     verdicts = {fast_verdict(a, boxed(b)) for a, b in (texts, texts[::-1])}
     if None not in verdicts:
@@ -43,3 +48,43 @@ def are_different(one: str, other: str) -> bool:
     symbols = [sorted(re.findall(r"\w|[+*/^=<>|-]", _NO_SYMBOL.sub("", text))) for text in texts]
     has_variables = all(any(map(str.isalpha, found)) for found in symbols)
     return "correct" not in verdicts and has_variables and symbols[0] != symbols[1]
+
+
+def _value(text: str) -> Fraction | None:
+    """The value of a number, in figures or in English words: `0.5`, "twenty-four", "minus two dozen"."""
+    if (number := plain_number(text)) is not None and "e" not in number:
+        return number_value(number)
+    spelled = re.sub(r"-(?=[a-z])|,", " ", text.casefold())
+    sign = -1 if re.match(r"\s*(?:minus|negative)\s", spelled) else 1
+    whole, _, digits = re.sub(r"^\s*(?:minus|negative)\s", "", spelled).partition(" point ")
+    head, _, tail = whole.rpartition(" and ")
+    if not head or not any(word.removesuffix("s") in _PARTS for word in tail.split()):
+        head, tail = whole.replace(" and ", " "), "zero"
+    places = [_ONES.get(word, 10) for word in digits.split()]
+    total, rest = _sum(head.split()), _sum(tail.split())
+    if total is None or rest is None or any(digit > 9 for digit in places):
+        return None
+    return sign * (total + rest + Fraction("0." + "".join(map(str, places or [0]))))
+
+
+def _sum(words: Sequence[str]) -> Fraction | None:
+    """The value of words for a whole number, or for so many parts of one; None for other words, or in another order."""
+    total = group = Fraction(0)
+    for word in words:
+        single = word.removesuffix("s")
+        if word.isdecimal() or word in _ONES:
+            value, open_tens = int(word) if word.isdecimal() else _ONES[word], group % 100
+            if word in ("a", "an") and group:  # half a dozen
+                continue
+            if open_tens and not (open_tens >= 20 and open_tens % 10 == 0 and 1 <= value <= 9):
+                return None
+            group += value
+        elif single in _PARTS:
+            group = (group or Fraction(1)) / _PARTS[single]
+        elif single not in _TIMES:
+            return None
+        elif _TIMES[single] > 100:
+            total, group = total + (group or Fraction(1)) * _TIMES[single], Fraction(0)
+        else:
+            group = (group or Fraction(1)) * _TIMES[single]
+    return total + group if words else None

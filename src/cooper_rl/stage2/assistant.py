@@ -24,6 +24,7 @@ from cooper_rl.data.transcript import escaped, split_reply
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import extract_answer
 from cooper_rl.rules.other_answers import are_different
+from cooper_rl.rules.plain_text import plain_text
 from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -140,9 +141,14 @@ class Attempts:
 
 
 def other_answer(right: str, text: str) -> bool:
-    """Whether a text states an answer, and for sure another than each that a right completion states."""
-    stated, others = extract_answer(right).texts, extract_answer(text).texts
-    return bool(others) and all(are_different(answer, other) for answer in stated for other in others)
+    """Whether a text states an answer, and another than a right completion does: not the same in other words.
+
+    Texts that state none explicitly are compared as they are.
+    """
+    stated, others = extract_answer(right), extract_answer(text)
+    if "free" in (stated.kind, others.kind):
+        return bool(others.texts) and not set(map(plain_text, stated.texts)) & set(map(plain_text, others.texts))
+    return bool(others.texts) and all(are_different(one, two) for one in stated.texts for two in others.texts)
 
 
 def _overlong(text: str, given: str) -> bool:
