@@ -118,6 +118,10 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 8)}]\n"
     for before, name in zip("abcdefghi", "bcdefghij", strict=True)
 )
+MERGES = "a: &a {x: 1}\n" + "".join(
+    f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 8)}]}}\n"
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
 LINES = [None, 7, [], "text", {}, {"step": None}, {"step": "3"}, {"step": -1}, {"step": 10**30}, {"step": True}]
 DEEP = "[" * 400 + "]" * 400
 FILES = (
@@ -157,9 +161,7 @@ NAMED: dict[str, Damage] = {
     **{f"{name} is a device": device(name) for name in FILES if "/" not in name},
     **{f"{name} is a folder": directory(name) for name in FILES if "/" not in name},
     "an alias bomb": write("config.yaml", BOMB),
-    "a merge bomb": write(
-        "config.yaml", BOMB.replace("[", "{<<: [").replace("]", "]}").replace("[1, 1, 1, 1, 1, 1, 1, 1]", "[{x: 1}]")
-    ),
+    "a merge bomb": write("config.yaml", MERGES),
     "a long text under many aliases": write("config.yaml", f"a: &a {'x' * 10**5}\nb: [{', '.join(['*a'] * 5000)}]\n"),
     "deep settings": write("config.yaml", "- " * 10**5 + "a"),
     "no YAML": write("config.yaml", "a: [1\n"),
@@ -234,40 +236,11 @@ def test_runs_are_found_at_any_depth_but_not_in_a_runs_own_folders(folder):
     assert found == ["damaged", "damaged/deeper/still", "sound"]
 
 
+NAMES = ["step", "metric", "action", "message", "back_to", "time/step", "reward/mean", "completions", "reward", "text"]
+NAMES += ["verdict", "problem", "question", "started", "command", "test_problems", "gold", "negative", "problem_id"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "step",
-                    "metric",
-                    "action",
-                    "message",
-                    "back_to",
-                    "time/step",
-                    "reward/mean",
-                    "completions",
-                    "reward",
-                    "text",
-                ]
-                + [
-                    "verdict",
-                    "problem",
-                    "question",
-                    "started",
-                    "command",
-                    "test_problems",
-                    "gold",
-                    "negative",
-                    "problem_id",
-                ]
-            ),
-            inner,
-            max_size=5,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
     max_leaves=12,
 )
 
@@ -353,6 +326,7 @@ def test_files_of_others_among_the_checkpoints_stay_and_disturb_nobody(tmp_path)
     "text",
     [
         BOMB,
+        MERGES,
         "x: !!int " + ":".join(["1"] * 10**5),
         "x: " + ":".join(["1"] * 400) + ".5",
         "- " * 50_000,

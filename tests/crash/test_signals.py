@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from random import Random
 
 import pytest
 import yaml
@@ -67,3 +70,31 @@ def test_the_second_ends_the_run_at_once(settings, tmp_path, number, exit_code):
     process.join()
     assert process.exitcode == exit_code
     assert [row["step"] for row in read_metrics(tmp_path / "run")] == [0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", [False, True], ids=["while it starts", "within a run that always saves"])
+@pytest.mark.parametrize("numbers", [SIGNALS, SIGNALS[:1]], ids=["both", "interrupts"])
+def test_a_storm_of_them_ends_the_command_without_frames_and_the_run_goes_on(settings, tmp_path, begun, numbers):
+    settings |= {"kind": "rule", "steps": 300, "checkpoint": {"every": 1}, "evaluation": {"every": 0}}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    command = [sys.executable, "-c", "from cooper_rl.cli import start; start()", "train", str(tmp_path / "run.yaml")]
+    random = Random(0)
+    for trial in range(4):
+        resume = ["--resume"] if (tmp_path / "run" / "metrics.jsonl").exists() else []
+        with (tmp_path / "log").open("w") as log:
+            process = subprocess.Popen([*command, *resume], stdout=log, stderr=log, start_new_session=True)
+        steps = len(read_metrics(tmp_path / "run"))
+        while begun and process.poll() is None and len(read_metrics(tmp_path / "run")) <= steps:
+            time.sleep(0.01)
+        time.sleep(random.uniform(0, 1 if begun else 4))
+        while process.poll() is None:
+            process.send_signal(random.choice(numbers))
+            time.sleep(random.choice([0, 0.001, 0.01]))
+        said = (tmp_path / "log").read_text()
+        assert "Traceback" not in said, f"trial {trial}: {said}"
+    settings |= {"steps": max(1, len(read_metrics(tmp_path / "run"))) + 1}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    resume = ["--resume"] if (tmp_path / "run").exists() else []
+    subprocess.run([*command, *resume], check=True, capture_output=True)
+    assert [row["step"] for row in read_metrics(tmp_path / "run")] == list(range(1, settings["steps"] + 1))

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.data.config import PromptConfig
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.text import one_line
 from cooper_rl.data.thoughts import Decoder
 from cooper_rl.errors import InputError
 
@@ -145,8 +146,9 @@ def render_chat(
         chat, begun = list(messages), messages[-1]["role"] == "assistant"
         how = {"continue_final_message": begun, "add_generation_prompt": not begun, **(arguments or {})}
         return str(tokenizer.apply_chat_template(chat, tokenize=False, **how))
-    except (TemplateError, ValueError) as error:  # ValueError: the template changes the text that the reply begins with
+    # ValueError: the template changes the text that the reply begins with. The others: a program can fail in any way.
+    except (TemplateError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
         raise InputError(
-            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({error}); "
+            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({one_line(str(error))}); "
             "if it does not support the system role, leave prompt.system empty"
         ) from error

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from cooper_rl.data.hub import why_silent
 from cooper_rl.data.strict_json import decode_json, parse_json
+from cooper_rl.data.text import one_line
 from cooper_rl.errors import InputError, MissingExtraError
 
 
@@ -240,18 +241,18 @@ def read_hub(name: str, subset: str | None, split: str, section: str = "problems
     """
     try:
         from datasets import load_dataset  # noqa: PLC0415
-        from datasets.exceptions import DatasetsError  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
     silent = None if Path(name).is_dir() else why_silent(name, "README.md", "dataset")
     try:
         with nullcontext() if silent is None else _offline():
             dataset = load_dataset(name, subset, split=split)
-    # OSError: no such data set (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.
-    except (OSError, ValueError, DatasetsError) as error:
+    # No narrower type will do: no such data set or no hub is an OSError, no such subset or split a ValueError, a script
+    # in it a RuntimeError, and what its card may hold anything else.
+    except Exception as error:
         raise InputError(
             f"{section}.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
-            f"a loadable Hugging Face data set: {error}"
+            f"a loadable Hugging Face data set: {one_line(str(error))}"
             f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
         ) from error
     for number, fields in enumerate(dataset, start=1):

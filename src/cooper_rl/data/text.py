@@ -50,6 +50,12 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
 
 
+def one_line(text: str, most: int = 300) -> str:
+    """The beginning of a text from a file or a library, on one line and safe to print, as a part of a message."""
+    first = text.strip()[: most + 1].replace("\n", " ")
+    return printable(first if len(first) <= most else f"{first[:most]}…")
+
+
 def has_content(text: str) -> bool:
     """Whether the text has any letter or digit. Without one, it cannot hold an answer."""
     return any(character.isalnum() for character in text)

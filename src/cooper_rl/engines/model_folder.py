@@ -13,6 +13,7 @@ from huggingface_hub.utils import validate_repo_id
 from cooper_rl.data.hub import ask_the_hub
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.config import YesNo
+from cooper_rl.engines.model_limits import check_sizes, check_templates
 from cooper_rl.errors import InputError
 
 
@@ -173,14 +174,17 @@ def adapter_base(path: str) -> str | None:
 
 
 def check_tokenizer(path: str) -> None:
+    """Raises InputError for a folder without a tokenizer, or with a chat template that costs too much."""
     folder = local_folder(path)
     if folder and not any((folder / name).is_file() for name in _TOKENIZERS):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
+    if folder:
+        check_templates(folder)
 
 
 def check_weights(path: str) -> None:
-    """Raises InputError for a folder without config.json, or without weights that are not pickled. Of a folder with an
-    adapter, the adapter's weights and the base are checked.
+    """Raises InputError for a folder without config.json, without weights that are not pickled, or with a config that
+    does not fit them. Of a folder with an adapter, the adapter's weights and the base are checked.
     """
     folder = local_folder(path)
     if folder and (base := adapter_base(path)) is not None:
@@ -197,3 +201,5 @@ def check_weights(path: str) -> None:
                 "them, load the model elsewhere and convert it to safetensors with save_pretrained"
             )
         raise InputError(f"{path}: no weights in this folder (*.safetensors)")
+    if folder:
+        check_sizes(folder)

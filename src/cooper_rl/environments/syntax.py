@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.data.prompts import PromptEncoder
+from cooper_rl.data.text import one_line
 from cooper_rl.errors import InputError
 
 
@@ -61,7 +62,7 @@ class ChatSyntax:
             before = self._render(asked, add_generation_prompt=False)
             after = self._render([*asked, *messages], add_generation_prompt=True)
         except TemplateError as error:
-            raise InputError(f"{self._tokenizer.name_or_path}: {_NO_TOOLS} ({error})") from error
+            raise InputError(f"{self._tokenizer.name_or_path}: {_NO_TOOLS} ({one_line(str(error))})") from error
         end = str(self._tokenizer.eos_token)
         kept = before[: before.rindex(end)] if end in before else before  # some templates write a line break after it
         if not after.startswith(kept):

@@ -29,6 +29,8 @@ UNWRITABLE = (
     "{folder}: cannot be written ({why}); choose another output_dir or name, or make room or get the right there"
 )
 
+STOPPING = "stopping as soon as nothing is lost by it; interrupt again to stop at once"
+
 _HERE: set[Path] = set()
 """The lock files that this process holds. Opening and closing one of them would drop its lock, as POSIX has it."""
 
@@ -139,7 +141,8 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
     def on_signal(number: int, frame: Any) -> None:
         restore_handlers()  # before the warning, because a second signal may come while it is written
         request_stop()
-        logger.warning("stopping as soon as nothing is lost by it; interrupt again to stop at once")
+        # In a thread of its own, because this one may be in the middle of a line of the same log.
+        threading.Thread(target=logger.warning, args=(STOPPING,), daemon=True).start()
 
     for number in previous:
         signal.signal(number, on_signal)

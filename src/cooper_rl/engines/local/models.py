@@ -22,6 +22,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.data.text import one_line
 from cooper_rl.engines.config import LearnerConfig, LoraConfig, ScorerConfig, YesNo
 from cooper_rl.engines.local.adapter import HEADS, four_bit, target_names
 from cooper_rl.engines.model_folder import (
@@ -207,7 +208,7 @@ def _readable(path: str, what: str) -> Iterator[None]:
         yield
     # No narrower type will do: tokenizers raises plain Exception, and wrong types in a config raise anything.
     except Exception as error:
-        first_line = str(error).strip().partition("\n")[0]
+        first_line = one_line(str(error).strip().partition("\n")[0])
         from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
         fault = f"cannot be loaded{from_hub}: {first_line}"
         if "trust_remote_code" in str(error):
