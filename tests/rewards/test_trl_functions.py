@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from trl.rewards import get_soft_overlong_punishment, think_format_reward
+from trl.rewards.format_rewards import think_format_reward
+from trl.rewards.other_rewards import get_soft_overlong_punishment
 
 from cooper_rl import CooperTrainer, InputError, build_config, read_metrics
 from cooper_rl.data.problem import Problem
