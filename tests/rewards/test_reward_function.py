@@ -62,7 +62,7 @@ def lengths(problems, completions):
 async def slow_lengths(problems, completions):
     return lengths(problems, completions)
 
-def of_lists(prompts, completions):
+def of_lists(problems, completions):
     return [1.0]
 
 def one_too_few(problems, completions):

@@ -74,11 +74,15 @@ def load_object(path: str, noun: str = "object") -> Any:
     return getattr(module, name)
 
 
-def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
-    """Import the function at `package.module:function`. Raises InputError if it does not take these `parameters`."""
+def load_function(path: str, parameters: Sequence[str] | None) -> Callable[..., Any]:
+    """Import the function at `package.module:function`. Raises InputError if it does not take these `parameters`; with
+    None it may take any.
+    """
     function = load_object(path, "function")
     if not callable(function):
         raise InputError(f"{path}: is not callable")
+    if parameters is None:
+        return function
     try:
         inspect.signature(function).bind(*parameters)
     except TypeError as error:
@@ -91,7 +95,7 @@ def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
 class UserFunction:
     """The function at `package.module:function`, plain or `async def`. Raises InputError like `load_function`."""
 
-    def __init__(self, path: str, parameters: Sequence[str]) -> None:
+    def __init__(self, path: str, parameters: Sequence[str] | None) -> None:
         self._call = load_function(path, parameters)
         either = self._call, getattr(self._call, "__call__", None)  # noqa: B004 - of an object that is callable
         self._loop = EventLoop() if any(map(inspect.iscoroutinefunction, either)) else None
@@ -105,6 +109,10 @@ class UserFunction:
             return await asyncio.gather(*(self._call(*arguments) for arguments in calls))
 
         return self._loop.run(gathered)
+
+    def result_of(self, **arguments: Any) -> Any:
+        """What it returns for these arguments."""
+        return self._call(**arguments) if self._loop is None else self._loop.run(lambda: self._call(**arguments))
 
 
 class EventLoop:

@@ -169,10 +169,10 @@ def _bound_memory(learner: TorchRewardModelLearner) -> None:
     chosen = config.gradient_checkpointing or "tokens_per_microbatch" in config.model_fields_set
     if chosen or learner.device.type != "cpu":
         return
-    sizes = [getattr(shape, name, None) for name in ("num_hidden_layers", "hidden_size")]
-    if None in sizes:  # an architecture with other names
+    layers, hidden = getattr(shape, "num_hidden_layers", None), getattr(shape, "hidden_size", None)
+    if layers is None or hidden is None:  # an architecture with other names
         return
-    tokens = int(ACTIVATION_BYTES / (math.prod(sizes) * LAYER_TENSORS * 4))
+    tokens = int(ACTIVATION_BYTES / (layers * hidden * LAYER_TENSORS * 4))
     if tokens < config.tokens_per_microbatch:
         logger.info(
             "tokens_per_microbatch: %d instead of %d, for about 1 GB of activations; more would not be faster on a CPU",

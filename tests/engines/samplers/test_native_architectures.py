@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, MistralForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, MistralConfig, MistralForCausalLM
 
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampler import NativeSampler
@@ -63,7 +63,7 @@ class TakesCache(MistralForCausalLM):
 
 
 def test_the_cache_goes_by_the_name_that_the_model_has_for_it(tokenizer):
-    config = AutoConfig.for_model("mistral", **CONFIGS["mistral"])
+    config = MistralConfig(**CONFIGS["mistral"])
     torch.manual_seed(0)
     plain = AutoModelForCausalLM.from_config(config).eval()
     renamed = TakesCache(config).eval()

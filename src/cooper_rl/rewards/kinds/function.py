@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import reprlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cooper_rl.config.user_functions import UserFunction
+from cooper_rl.config.user_functions import UserFunction, load_function
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
 
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rollouts import Answer
 
 
 @REWARDS.register
@@ -29,21 +32,40 @@ class FunctionRewardConfig(RewardConfig):
     batched: bool = False
     """Call the function once per step, as `function(problems, completions) -> list[float]`. Both lists have one entry
     per completion; the function returns one number per completion, in the same order."""
+    chats: bool | None = None
+    """Of a function in TRL's style (it takes `completions` by name): whether prompts and completions are lists of
+    messages instead of texts; null makes them so where the problems have `messages`."""
 
     def build(self) -> FunctionReward:
-        return FunctionReward(self.function, self.batched)
+        return FunctionReward(self.function, self.batched, self.chats)
+
+    def check_problems(self, problems: Sequence[Problem]) -> None:
+        """Raises InputError if a function in TRL's style asks for a column that a problem does not have."""
+        columns = None if self.batched else _columns_in_trls_style(self.function)
+        for problem in problems if columns else ():
+            own = _columns_of(problem)
+            if missing := [name for name, needed in (columns or {}).items() if needed and name not in own]:
+                raise InputError(
+                    f"{self.function}: takes {missing[0]!r}, but problem {problem.id} has no such field; it has "
+                    f"{', '.join(own)}, and the fields that `problems` reads go by question, answer and solution"
+                )
 
 
 class FunctionReward:
     """The function at `package.module:function`, plain or `async def`; see `FunctionRewardConfig`.
 
-    A completion is an `Answer`. Raises InputError if the function cannot be found or takes other arguments.
+    A completion is an `Answer`. A function that takes `completions` by name, and is not `batched`, is one in TRL's
+    style: it is called once a step, with `prompts`, `completions` and the problems' fields as lists, by name; None
+    among its values counts as 0. Raises InputError if the function cannot be found or takes other arguments.
     """
 
-    def __init__(self, path: str, batched: bool = False) -> None:
+    def __init__(self, path: str, batched: bool = False, chats: bool | None = None) -> None:
         self._path = path
-        self._batched = batched
-        self._function = UserFunction(path, ("problems", "completions") if batched else ("problem", "completion"))
+        self._chats = chats
+        self._columns = None if batched else _columns_in_trls_style(path)
+        self._batched = batched or self._columns is not None
+        parameters = ("problems", "completions") if batched else ("problem", "completion")
+        self._function = UserFunction(path, parameters if self._columns is None else None)
 
     def score(self, context: StepContext) -> Scores:
         """The function's values. The part and the metric are called `function/` and the function's name.
@@ -57,11 +79,28 @@ class FunctionReward:
 
     def _values(self, context: StepContext) -> list[float]:
         asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
+        if self._columns is not None:
+            returned = self._one_for_each(self._function.result_of(**self._arguments(asked)), len(asked))
+            returned = [0.0 if value is None else value for value in returned]
+            return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
         calls = [([problem for problem, _ in asked], [answer for _, answer in asked])] if self._batched else asked
         returned = self._function.results(calls)
         if self._batched:
             returned = self._one_for_each(returned[0], len(asked))
         return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
+
+    def _arguments(self, asked: Sequence[tuple[Problem, Answer]]) -> dict[str, list[Any]]:
+        """The arguments of a function in TRL's style: those it names, or all if it takes any."""
+        assert self._columns is not None
+        chats = [problem.messages is not None if self._chats is None else self._chats for problem, _ in asked]
+        rows = [_columns_of(problem) for problem, _ in asked]
+        names = dict.fromkeys(name for row in rows for name in row)
+        lists: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
+        lists["prompts"] = [_prompt(problem, chat) for (problem, _), chat in zip(asked, chats, strict=True)]
+        lists["completions"] = [_completion(one, chat) for (_, one), chat in zip(asked, chats, strict=True)]
+        if "" in self._columns:  # **kwargs
+            return lists
+        return {name: column for name, column in lists.items() if name in self._columns}
 
     def _one_for_each(self, returned: Any, count: int) -> list[Any]:
         wanted = f"a batched function must return a list with one number for each of the {count} completions, in order"
@@ -85,3 +124,37 @@ class FunctionReward:
                 f"{self._path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number{remedy}"
             )
         return number
+
+
+def _columns_in_trls_style(path: str) -> dict[str, bool] | None:
+    """The columns that a function in TRL's style takes, each with whether it must have it, and "" for any further one;
+    None for any other function."""
+    try:
+        parameters = inspect.signature(load_function(path, None)).parameters.values()
+    except ValueError:  # built-in functions have no signature to look at
+        return None
+    names = {one.name for one in parameters}
+    if not names & {"completions", "completion_ids"} or names & {"problem", "problems", "completion"}:
+        return None
+    further = [one for one in parameters if one.kind is one.VAR_KEYWORD]
+    own = {one.name: one.default is one.empty for one in parameters if one not in further}
+    own |= dict.fromkeys({"prompts", "completions"} & own.keys(), False)
+    return own | ({"": False} if further else {})
+
+
+def _columns_of(problem: Problem) -> dict[str, Any]:
+    """The fields of a problem's row, as a function in TRL's style names them."""
+    own = {"id": problem.id, "question": problem.question, "answer": problem.answer, "solution": problem.solution}
+    return {**problem.metadata, **{name: value for name, value in own.items() if value is not None}}
+
+
+def _prompt(problem: Problem, chat: bool) -> Any:
+    if chat:
+        return problem.messages or [{"role": "user", "content": problem.question}]
+    return problem.question
+
+
+def _completion(answer: Answer, chat: bool) -> Any:
+    if chat:
+        return answer.messages or [{"role": "assistant", "content": answer.text}]
+    return answer.transcript
