@@ -29,6 +29,7 @@ by_simplify = grader.sympy_symbolic_eq
 """Whether Math-Verify sees that two formulas are equal. If they are not, it transforms their difference to the end."""
 _by_rounding = grader.sympy_numeric_eq
 _by_elements = grader.sympy_deep_compare_set_and_tuple
+_by_solutions = grader.sympy_solve_and_compare
 
 
 def same_numbers(gold: Any, found: Any, places: int, precision: int) -> bool:
@@ -69,9 +70,17 @@ def same_elements(gold: Any, found: Any, places: int, precision: int) -> bool:
     return _by_elements(gold, found, places, precision)
 
 
+def same_solutions(gold: Any, found: Any, places: int, precision: int) -> bool:
+    """In place of Math-Verify's comparison of relations by solutions: two that have none are not the same."""
+    if not _by_solutions(gold, found, places, precision):
+        return False
+    return not isinstance(gold, sympy.Eq) or bool(sympy.solve(gold, gold.free_symbols))
+
+
 grader.sympy_numeric_eq = same_numbers
 grader.sympy_symbolic_eq = same_formulas
 grader.sympy_deep_compare_set_and_tuple = same_elements
+grader.sympy_solve_and_compare = same_solutions
 
 
 def _leading_zeros(value: Any) -> int:

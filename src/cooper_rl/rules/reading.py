@@ -7,7 +7,7 @@ number and letter must reach the value. A formula that fails any of these is not
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -103,7 +103,7 @@ def read_formula(text: str) -> Value | None:
 
 def _both(value: FiniteSet) -> Value:
     """Inequalities that hold together, which Math-Verify reads as a list."""
-    relations = value._unsorted_args
+    relations: Sequence[Any] = getattr(value, "_unsorted_args", value.args)
     is_condition = all(isinstance(one, Relational) and not isinstance(one, sympy.Eq) for one in relations)
     return And(*relations) if is_condition else value
 
@@ -147,7 +147,8 @@ class _Reader(latex2sympy2._Latex2Sympy):
                 raise UnreadError(token.text)
         if _THOUSANDS.match(latex):
             return
-        if any(not set(one.variables) <= one.expr.free_symbols for one in value.atoms(sympy.Derivative)):
+        derivatives: Iterable[Any] = value.atoms(sympy.Derivative)
+        if any(not set(one.variables) <= one.expr.free_symbols for one in derivatives):
             raise UnreadError("dy/dx")  # which is zero to sympy
         names = _names(value)
         read = Counter(self._numbers) + Counter(re.findall(r"\d+", " ".join(names)))
