@@ -20,6 +20,7 @@ DIFFERENT = [
     (r"\sqrt{10^{100}+1}", "10^{50}"),
     ("e^{-100}", "e^{-101}"),
     ("x", "x+10^{-20}"),
+    (r"x\sqrt{3+2\sqrt{2}}", r"x+\sqrt{2}x+10^{-200}"),
     (r"\frac{x}{2^{98}}", r"\frac{x}{2^{100}}"),
     (r"\frac{x}{30!}", r"\frac{x}{31!}"),
     (r"(1, \sqrt{2}\cdot 10^{-20})", r"(1, \sqrt{3}\cdot 10^{-20})"),
@@ -51,10 +52,10 @@ EQUAL = [
 Term = tuple[str, sympy.Expr]
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_values_that_differ_are_different_in_both_directions(one: str, other: str):
-    assert maths_verdict(one, rf"\boxed{{{other}}}") == "wrong"
-    assert maths_verdict(other, rf"\boxed{{{one}}}") == "wrong"
+@pytest.mark.parametrize(("first", "second"), DIFFERENT)
+def test_values_that_differ_are_different_in_both_directions(first: str, second: str):
+    assert maths_verdict(first, rf"\boxed{{{second}}}") == "wrong"
+    assert maths_verdict(second, rf"\boxed{{{first}}}") == "wrong"
 
 
 @pytest.mark.parametrize(("reference", "answer"), EQUAL)
@@ -77,23 +78,22 @@ def _term(draw: random.Random) -> Term:
 
 
 def _product(draw: random.Random) -> Term:
-    (one, first), (other, second) = _term(draw), _term(draw)
-    return draw.choice(
-        [(rf"{one}\cdot {other}", first * second), (rf"\frac{{{one}}}{{{other}}}", first / second), (one, first)]
-    )
+    (first, value), (second, factor) = _term(draw), _term(draw)
+    product = rf"{first}\cdot {second}", value * factor
+    return draw.choice([product, (rf"\frac{{{first}}}{{{second}}}", value / factor), (first, value)])
 
 
 def _pair(draw: random.Random) -> tuple[str, str, sympy.Expr]:
     """Two formulas, and the difference of their values."""
-    (one, value), (other, another), (term, size) = _product(draw), _product(draw), _term(draw)
+    (first, value), (second, another), (term, size) = _product(draw), _product(draw), _term(draw)
     return draw.choice(
         [
-            (one, other, value - another),
-            (one, f"{one}+{term}", -size),
-            (f"{one}+{term}", f"{one}-{term}", 2 * size),
-            (one, rf"{term}+{one}-{term}", sympy.S.Zero),
-            (one, rf"\frac{{7\left({one}\right)}}{{7}}", sympy.S.Zero),
-            (f"{one}+{other}", f"{other}+{one}", sympy.S.Zero),
+            (first, second, value - another),
+            (first, f"{first}+{term}", -size),
+            (f"{first}+{term}", f"{first}-{term}", 2 * size),
+            (first, rf"{term}+{first}-{term}", sympy.S.Zero),
+            (first, rf"\frac{{7\left({first}\right)}}{{7}}", sympy.S.Zero),
+            (f"{first}+{second}", f"{second}+{first}", sympy.S.Zero),
         ]
     )
 
@@ -101,7 +101,7 @@ def _pair(draw: random.Random) -> tuple[str, str, sympy.Expr]:
 def test_generated_values_are_correct_exactly_if_they_are_equal():
     draw = random.Random(40)
     pairs = [_pair(draw) for _ in range(200)]
-    verdicts = [maths_verdict(one, rf"\boxed{{{other}}}") for one, other, _ in pairs]
+    verdicts = [maths_verdict(first, rf"\boxed{{{second}}}") for first, second, _ in pairs]
     equal = [sympy.simplify(difference) == 0 for *_, difference in pairs]
     assert 60 < sum(equal) < 140
     wrong = [pair for pair, verdict, same in zip(pairs, verdicts, equal, strict=True) if (verdict == "correct") != same]
