@@ -84,11 +84,11 @@ def boxed(text: str) -> str:
     return rf"\boxed{{{text}}}"
 
 
-@pytest.mark.parametrize(("formula", "other"), UNREADABLE)
-def test_a_formula_that_cannot_be_read_is_compared_as_text(formula: str, other: str):
+@pytest.mark.parametrize(("formula", "second"), UNREADABLE)
+def test_a_formula_that_cannot_be_read_is_compared_as_text(formula: str, second: str):
     assert read_formula(formula) is None
     assert maths_verdict(formula, boxed(formula)) == "correct"
-    assert maths_verdict(formula, boxed(other)) == "unparsed"
+    assert maths_verdict(formula, boxed(second)) == "unparsed"
 
 
 @pytest.mark.parametrize("formula", [formula for pair in UNREADABLE for formula in pair])
@@ -99,10 +99,10 @@ def test_no_number_inside_an_unreadable_formula_counts(formula: str):
         assert maths_verdict(number, f"So it is ${formula}$.") != "correct"
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_no_symbol_is_dropped(one: str, other: str):
-    assert maths_verdict(one, boxed(other)) != "correct"
-    assert maths_verdict(other, boxed(one)) != "correct"
+@pytest.mark.parametrize(("first", "second"), DIFFERENT)
+def test_no_symbol_is_dropped(first: str, second: str):
+    assert maths_verdict(first, boxed(second)) != "correct"
+    assert maths_verdict(second, boxed(first)) != "correct"
 
 
 @pytest.mark.parametrize("answer", ["2, 1", "(2, 1)", r"y=1 \text{ and } x=2"])
@@ -132,7 +132,7 @@ def test_spellings_that_mean_the_same():
 
 
 def changed(formula: str) -> list[str]:
-    """The formula with one figure, letter or sign changed, each in turn."""
+    """The formula with a figure, a letter or a sign changed, each in turn."""
     variants = []
     for symbol in re.finditer(r"\\[A-Za-z]+|[0-9A-Za-z+<>-]", formula):
         new = {"+": "-", "-": "+", "<": ">", ">": "<"}.get(symbol.group())
@@ -163,7 +163,7 @@ def changed(formula: str) -> list[str]:
 )
 def test_every_symbol_counts(formula: str):
     assert maths_verdict(formula, boxed(formula)) == "correct"
-    assert [other for other in changed(formula) if maths_verdict(formula, boxed(other)) == "correct"] == []
+    assert [second for second in changed(formula) if maths_verdict(formula, boxed(second)) == "correct"] == []
 
 
 @pytest.mark.slow
@@ -172,10 +172,10 @@ def test_nearly_all_references_of_the_math_data_set_are_read_and_no_figure_of_th
     if not path.exists():
         pytest.skip(f"the problems are not on this machine ({path})")
     answers = {reference_text(str(row["answer"] or "")) for row in json.loads(path.read_text("utf-8"))}
-    formulas = sorted(one for one in answers if one and reference_kind(one) == "maths" and "\\" in one)
+    formulas = sorted(first for first in answers if first and reference_kind(first) == "maths" and "\\" in first)
     assert len(formulas) > 1000
-    assert sum(read_formula(one) is None for one in formulas) < 10
-    for one in formulas[::5]:
-        for other in changed(one):
-            if spelling(other) != spelling(one) and not re.search(r"text|mbox|mathrm|circ|%|^[A-Za-z] *=", one):
-                assert maths_verdict(one, boxed(other)) != "correct", (one, other)
+    assert sum(read_formula(first) is None for first in formulas) < 10
+    for first in formulas[::5]:
+        for second in changed(first):
+            if spelling(second) != spelling(first) and not re.search(r"text|mbox|mathrm|circ|%|^[A-Za-z] *=", first):
+                assert maths_verdict(first, boxed(second)) != "correct", (first, second)

@@ -2,12 +2,14 @@
 
 Math-Verify takes a difference for zero if it is tiny, and in a sum or a product of huge and tiny numbers it takes the
 tiny ones for zero: `2^{-98}` is `2^{-100}` to it. Here a difference of constants is computed to a relative precision,
-and it is zero only if a hundred digits cannot tell it from zero and sympy does not know better. For worker processes.
+and it is zero if a hundred digits cannot tell it from zero; where one may be beyond those, sympy has to prove it.
+
+For worker processes.
 """
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
@@ -29,49 +31,60 @@ by_simplify = grader.sympy_symbolic_eq
 """Whether Math-Verify sees that two formulas are equal. If they are not, it transforms their difference to the end."""
 _by_rounding = grader.sympy_numeric_eq
 _by_elements = grader.sympy_deep_compare_set_and_tuple
+_by_solutions = grader.sympy_solve_and_compare
 
 
-def same_numbers(gold: Any, found: Any, places: int, precision: int) -> bool:
+def same_numbers(gold: Any, answer: Any, places: int, precision: int) -> bool:
     """In place of Math-Verify's comparison of numbers, which rounds to decimal places or to nothing."""
-    either = (gold, found)
+    either = (gold, answer)
     if any(isinstance(value, sympy.MatrixBase | sympy.MatrixExpr) for value in either):
-        return _by_rounding(gold, found, places, precision)
+        return _by_rounding(gold, answer, places, precision)
     if any(grader.is_atomic_or_pct_atomic(value, sympy.Float) for value in either):
-        return _by_rounding(gold, found, places + max(map(_leading_zeros, either)), precision)
+        return _by_rounding(gold, answer, places + max(map(_leading_zeros, either)), precision)
     if any(grader.is_atomic_or_pct_atomic(value, sympy.Number) for value in either) and _by_rounding(
-        gold, found, places, precision
+        gold, answer, places, precision
     ):
         return True
     if not all(isinstance(value, sympy.Expr) for value in either):
         return False
     has_decimals = any(value.has(sympy.Float) for value in either)
-    if not gold.free_symbols | found.free_symbols:
-        return bool(_same_decimals(gold, found)) if has_decimals else _same_constants(gold, found)
-    return has_decimals and _agree(gold, found, _same_decimals)
+    if not gold.free_symbols | answer.free_symbols:
+        return bool(_same_decimals(gold, answer)) if has_decimals else _same_constants(gold, answer)
+    return has_decimals and _agree(gold, answer, _same_decimals)
 
 
-def same_formulas(gold: Any, found: Any) -> bool:
-    """In place of Math-Verify's comparison of formulas: by a proof that they differ, by transformation, or by value."""
-    if are_different(gold, found):
+def same_formulas(gold: Any, answer: Any) -> bool:
+    """In place of Math-Verify's comparison of formulas: by a proof that they differ, by transformation, by value."""
+    if are_different(gold, answer):
         return False
-    return by_simplify(gold, found) or (_is_analytic(gold) and _is_analytic(found) and _agree(gold, found, _vanishes))
+    if by_simplify(gold, answer):
+        return True
+    return _is_analytic(gold) and _is_analytic(answer) and _agree(gold, answer, _vanishes)
 
 
-def same_elements(gold: Any, found: Any, places: int, precision: int) -> bool:
+def same_elements(gold: Any, answer: Any, places: int, precision: int) -> bool:
     """In place of Math-Verify's comparison of lists: values without names belong to names in the order of both."""
-    if isinstance(gold, FiniteSet) and not any(map(grader.is_assignment_relation, found.args)):
+    if isinstance(gold, FiniteSet) and not any(map(grader.is_assignment_relation, answer.args)):
         written: Sequence[Any] = getattr(gold, "_unsorted_args", gold.args)
-        named = [one for one in written if isinstance(one, sympy.Eq) and grader.is_assignment_relation(one)]
-        if len(named) == len(gold.args) == len(found.args) and len({str(one.lhs)[0] for one in named}) > 1:
-            values = getattr(found, "_unsorted_args", found.args)
+        named = [part for part in written if isinstance(part, sympy.Eq) and grader.is_assignment_relation(part)]
+        if len(named) == len(gold.args) == len(answer.args) and len({str(equation.lhs)[0] for equation in named}) > 1:
+            values = getattr(answer, "_unsorted_args", answer.args)
             pairs = zip(named, values, strict=True)
-            return all(grader.sympy_expr_eq(one.rhs, value, places, precision) for one, value in pairs)
-    return _by_elements(gold, found, places, precision)
+            return all(grader.sympy_expr_eq(equation.rhs, value, places, precision) for equation, value in pairs)
+    return _by_elements(gold, answer, places, precision)
+
+
+def same_solutions(gold: Any, answer: Any, places: int, precision: int) -> bool:
+    """In place of Math-Verify's comparison of relations by solutions: two that have none are not the same."""
+    if not _by_solutions(gold, answer, places, precision):
+        return False
+    return not isinstance(gold, sympy.Eq) or bool(sympy.solve(gold, gold.free_symbols))
 
 
 grader.sympy_numeric_eq = same_numbers
 grader.sympy_symbolic_eq = same_formulas
 grader.sympy_deep_compare_set_and_tuple = same_elements
+grader.sympy_solve_and_compare = same_solutions
 
 
 def _leading_zeros(value: Any) -> int:
@@ -89,42 +102,46 @@ def _parts(value: Any) -> Sequence[Any]:
     return parts if all(part.is_Number and part.is_finite for part in parts) else ()
 
 
-def _vanishes(gold: Any, found: Any) -> bool | None:
+def _vanishes(gold: Any, answer: Any) -> bool | None:
     """Whether a hundred digits cannot tell two constants apart; None if they cannot be computed."""
-    parts = _parts((gold - found).evalf(15))
+    parts = _parts((gold - answer).evalf(15))
     return all(part == 0 or getattr(part, "_prec", 53) == 1 for part in parts) if parts else None
 
 
-def _same_constants(gold: Any, found: Any) -> bool:
-    if not _vanishes(gold, found):
+def _same_constants(gold: Any, answer: Any) -> bool:
+    if not _vanishes(gold, answer):
         return False
-    return not (_is_extreme(gold) or _is_extreme(found)) or sympy.simplify(gold - found).is_zero is not False
+    return not (_is_extreme(gold) or _is_extreme(answer)) or bool(sympy.simplify(gold - answer).is_zero)
 
 
 def _is_extreme(value: Any) -> bool:
-    """Whether a part of a constant is so huge or so tiny that a hundred digits may hide it."""
-    sizes = (abs(sympy.N(part, 2)) for part in sympy.preorder_traversal(value) if isinstance(part, sympy.Expr))
+    """Whether a constant in a formula is so huge or so tiny that a hundred digits may hide it."""
+    parts = (part for part in sympy.preorder_traversal(value) if isinstance(part, sympy.Expr) and not part.free_symbols)
+    sizes = (abs(sympy.N(part, 2)) for part in parts)
     return any(size != 0 and not _TINY < size < 1 / _TINY for size in sizes)
 
 
-def _same_decimals(gold: Any, found: Any) -> bool | None:
-    parts, sizes = _parts((gold - found).evalf(15)), [*_parts(gold.evalf(15)), *_parts(found.evalf(15))]
+def _same_decimals(gold: Any, answer: Any) -> bool | None:
+    parts, sizes = _parts((gold - answer).evalf(15)), [*_parts(gold.evalf(15)), *_parts(answer.evalf(15))]
     return max(map(abs, parts)) <= _DECIMAL_TOLERANCE * max(map(abs, sizes)) if parts and sizes else None
 
 
 def _is_analytic(value: Any) -> bool:
-    return isinstance(value, sympy.Expr) and all(
-        isinstance(part, _ANALYTIC) and not isinstance(part, sympy.Float) for part in sympy.preorder_traversal(value)
+    return (
+        isinstance(value, sympy.Expr)
+        and all(isinstance(part, _ANALYTIC) for part in sympy.preorder_traversal(value))
+        and not value.has(sympy.Float)
+        and not _is_extreme(value)
     )
 
 
-def _agree(gold: Any, found: Any, same: Any) -> bool:
+def _agree(gold: Any, answer: Any, same: Callable[[Any, Any], bool | None]) -> bool:
     """Whether two formulas agree at two points at least, and at all where both have a value."""
-    variables = gold.free_symbols | found.free_symbols
+    variables = gold.free_symbols | answer.free_symbols
     if not variables:
         return False
     verdicts = []
     for start, width in _POINTS:
-        at = {one: start + width * sympy.Rational(zlib.crc32(one.name.encode()), 2**32) for one in variables}
-        verdicts.append(same(gold.subs(at), found.subs(at)))
+        at = {name: start + width * sympy.Rational(zlib.crc32(name.name.encode()), 2**32) for name in variables}
+        verdicts.append(same(gold.subs(at), answer.subs(at)))
     return False not in verdicts and verdicts.count(True) > 1

@@ -56,7 +56,7 @@ latex2sympy2.PSParser = TwoStageParser
 
 _NORMAL = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="all")
 _NO_MEANING = re.compile(
-    r"\\(?:left|right|middle)\s*\.|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|noindent|enspace|space)(?![A-Za-z])"
+    r"\\(?:left|right|middle)\s*+\.|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|noindent|enspace|space)(?![A-Za-z])"
     r"|\\[bB]igg?[lrm]?(?![A-Za-z])|~"
 )
 _SYMBOL_OVER_SYMBOL = re.compile(r"\\[dtc]?frac\s*+(\\(?!frac|sqrt)[A-Za-z]++)\s*+(\w)")
@@ -103,8 +103,8 @@ def read_formula(text: str) -> Value | None:
 
 def _both(value: FiniteSet) -> Value:
     """Inequalities that hold together, which Math-Verify reads as a list."""
-    relations = value._unsorted_args
-    is_condition = all(isinstance(one, Relational) and not isinstance(one, sympy.Eq) for one in relations)
+    relations: Sequence[Any] = getattr(value, "_unsorted_args", value.args)
+    is_condition = all(isinstance(part, Relational) and not isinstance(part, sympy.Eq) for part in relations)
     return And(*relations) if is_condition else value
 
 
@@ -147,7 +147,8 @@ class _Reader(latex2sympy2._Latex2Sympy):
                 raise UnreadError(token.text)
         if _THOUSANDS.match(latex):
             return
-        if any(not set(one.variables) <= one.expr.free_symbols for one in value.atoms(sympy.Derivative)):
+        derivatives: Any = value.atoms(sympy.Derivative)
+        if any(not set(derivative.variables) <= derivative.expr.free_symbols for derivative in derivatives):
             raise UnreadError("dy/dx")  # which is zero to sympy
         names = _names(value)
         read = Counter(self._numbers) + Counter(re.findall(r"\d+", " ".join(names)))
@@ -244,8 +245,8 @@ def read_text(text: str) -> Value | None:
     patterns = [(priority, pattern) for patterns, _ in _REGEXES for pattern, priority in patterns]
     unread: list[tuple[int, int]] = []
     for priority in sorted({priority for priority, _ in patterns}):
-        found = [match for of, pattern in patterns if of == priority for match in pattern.finditer(text)]
-        for match in sorted(found, key=lambda match: (-match.end(), match.start())):
+        matches = [match for level, pattern in patterns if level == priority for match in pattern.finditer(text)]
+        for match in sorted(matches, key=lambda match: (-match.end(), match.start())):
             formulas = [match.span(name) for name in _formulas(match)]
             if any(start < last and first < end for start, end in formulas or [match.span()] for first, last in unread):
                 continue
@@ -276,7 +277,8 @@ def _value_of(match: re.Match[str]) -> Value | None:
         values.append(latex2sympy2.convert_to_pct(value) if groups.get(f"{name.split('_')[0]}_percent") else value)  # pyright: ignore[reportArgumentType]
     if len(values) == 1:
         return values[0]
-    return FiniteSet(*(one for value in values for one in (value.args if isinstance(value, FiniteSet) else [value])))
+    lists = [value.args if isinstance(value, FiniteSet) else [value] for value in values]
+    return FiniteSet(*(element for elements in lists for element in elements))
 
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\S", re.DOTALL)
@@ -290,22 +292,8 @@ _SAME_TOKEN = {
     **{r"\implies": r"\Rightarrow", r"\iff": r"\Leftrightarrow", r"\varnothing": r"\emptyset", r"\colon": ":"},
     **{r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\dbinom": r"\binom", r"\tbinom": r"\binom"},
 }
-_SPACE = {
-    r"\left",
-    r"\right",
-    r"\,",
-    r"\;",
-    r"\:",
-    r"\!",
-    r"\ ",
-    r"\quad",
-    r"\qquad",
-    r"\displaystyle",
-    "~",
-    "$",
-    r"\(",
-}
-_SPACE |= {r"\)", r"\[", r"\]", r"\limits", r"\enspace", r"\textstyle"}
+_SPACE = {"~", "$", r"\ ", r"\,", r"\;", r"\:", r"\!", r"\(", r"\)", r"\[", r"\]"}
+_SPACE |= {rf"\{name}" for name in ("quad", "qquad", "left", "right", "displaystyle", "textstyle", "limits", "enspace")}
 
 
 @lru_cache(maxsize=1024)

@@ -42,17 +42,17 @@ def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:
     if gold is None:
         return "unparsed"
     if form == "list":
-        found = read_formula(text)
+        value = read_formula(text)
     elif form == "free":
-        found = read_text(text)
+        value = read_text(text)
     else:
         wanted = formula(text, numeric=plain_number(reference) is not None)
-        found = None if wanted is None else _read(wanted)
-    if found is None:
+        value = None if wanted is None else _read(wanted)
+    if value is None:
         return "wrong" if form == "list" else "unparsed"
     # Gold first: Math-Verify's comparison is not symmetric. An interval may be written as an inequality.
-    readings: list[Any] = [found]
-    if form == "free" and (percentage := grader.get_pct_val(found)) is not None:
+    readings: list[Any] = [value]
+    if form == "free" and (percentage := grader.get_pct_val(value)) is not None:
         readings.append(percentage)  # of `40%`, which answers 0.4 and 40
     same = verify(gold, readings, timeout_seconds=None, allow_set_relation_comp=True)
     return "correct" if same else "wrong"
