@@ -1,4 +1,4 @@
-r"""Finds the final answer in a completion by text alone: nothing is evaluated, and only the standard library is used.
+r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
 Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
@@ -21,11 +21,14 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
+
+from cooper_rl.rules.text_cache import text_cache
 
 TAIL_CHARS = 8000
 """Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
+_SOLUTION_CHARS = 32_000
+"""As many of a reference solution."""
 FREE_CHARS = 1000
 _STATED_CHARS = 400
 _FINAL_CHARS = 8
@@ -101,9 +104,17 @@ def gives_several(completion: str, reference: str) -> bool:
 _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def reference_text(answer: str) -> str:
-    """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one."""
+    """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one.
+
+    Empty if that is longer than what is read of a completion: none could give it.
+    """
+    text = _reference_in(answer[-_SOLUTION_CHARS:])
+    return text if len(text) <= TAIL_CHARS else ""
+
+
+def _reference_in(answer: str) -> str:
     if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
     if "\n" in answer.strip() or _last_statement(answer):
