@@ -93,14 +93,13 @@ def _called(tree: ast.Module, module: ModuleType) -> Iterator[Found]:
         node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
     for node in dict.fromkeys(inner for function in functions for inner in ast.walk(function)):
-        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if not is_call or not isinstance(node.func.value, ast.Name) or node.func.value.id != "re" or not node.args:
+        if not isinstance(node, ast.Call) or not node.args or not isinstance(called := node.func, ast.Attribute):
             continue
-        if node.func.attr not in METHODS | {"compile"}:
+        if ast.unparse(called.value) != "re" or called.attr not in METHODS | {"compile"}:
             continue
         pattern = _text(node.args[0], module)
         if pattern is not None:
-            methods = METHODS if node.func.attr == "compile" else {node.func.attr}
+            methods = METHODS if called.attr == "compile" else {called.attr}
             yield _found(f"{module.__name__}:{node.lineno}", pattern, _flags(node, module), methods)
 
 
@@ -116,14 +115,13 @@ def _flags(call: ast.Call, module: ModuleType) -> int:
 def _text(node: ast.expr, module: ModuleType) -> str | None:
     """The text of an expression; None for one that only the running program knows."""
     if isinstance(node, ast.JoinedStr):
-        parts = [_text(part, module) if isinstance(part, ast.Constant) else _part(part, module) for part in node.values]
-        return "".join(part for part in parts if part is not None)
+        return "".join(_part(part, module) for part in node.values)
     value = _value(node, module)
     return value if isinstance(value, str) else None
 
 
 def _part(node: ast.expr, module: ModuleType) -> str:
-    value = _value(node.value, module) if isinstance(node, ast.FormattedValue) else None
+    value = _value(node.value if isinstance(node, ast.FormattedValue) else node, module)
     return "a" if value is None else str(value)
 
 

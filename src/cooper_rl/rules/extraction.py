@@ -1,4 +1,4 @@
-r"""Finds the final answer in a completion by text alone: nothing is evaluated, and only the standard library is used.
+r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
 Only what follows the last thought (`<think>…</think>` and its kin) is read; an unfinished thought has no answer. Both
 the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
@@ -22,13 +22,15 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from cooper_rl.data.thoughts import without_thoughts
+from cooper_rl.rules.text_cache import text_cache
 
 TAIL_CHARS = 8000
 """Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
+_SOLUTION_CHARS = 32_000
+"""As many of a reference solution."""
 FREE_CHARS = 1000
 _STATED_CHARS = 400
 _FINAL_CHARS = 8
@@ -54,7 +56,7 @@ _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = r"(?: ?\{, ?\}|,\\! ?|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
-_LISTED = r"\$?-?\d[\d,./]*"
+_LISTED = r"\$?-?\d[\d,./]*+"
 _BARE_LIST = re.compile(rf"{_LISTED}(?:(?: *[/;,] +| +(?:(?:or|and) +)?){_LISTED})+")
 _WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
 
@@ -104,10 +106,17 @@ def gives_several(completion: str, reference: str) -> bool:
 _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def reference_text(answer: str) -> str:
-    """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one."""
-    answer = without_thoughts(answer)
+    """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one.
+
+    Empty if that is longer than what is read of a completion: none could give it.
+    """
+    text = _reference_in(without_thoughts(answer)[-_SOLUTION_CHARS:])
+    return text if len(text) <= TAIL_CHARS else ""
+
+
+def _reference_in(answer: str) -> str:
     if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
     if "\n" in answer.strip() or _last_statement(answer):

@@ -6,10 +6,9 @@ only if it is all numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Literal, NoReturn
 
-from cooper_rl.rules.extraction import extract_answer, is_retracted, reference_text
+from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_rl.rules.kinds.exact import exact_verdict
 from cooper_rl.rules.number import (
@@ -23,6 +22,7 @@ from cooper_rl.rules.number import (
 )
 from cooper_rl.rules.plain_text import MONTH, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.text_cache import text_cache
 from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of
 
 TextPolicy = Literal["exact", "refuse"]
@@ -66,7 +66,7 @@ _LETTER_AND_FIGURE = re.compile(r"[A-Za-z]\d")
 _FACTORS = re.compile(r"(?<=\d)[A-Za-z]++(?!\w)")
 
 
-@lru_cache(maxsize=16384)
+@text_cache(16384)
 def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
@@ -175,7 +175,12 @@ _NO_NUMBER = re.compile(r"\d\s*+(?:\^\s*+)?\{?(?:\\(?:text|mathrm)\s*+\{)?\s*+(?
 
 
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
-    """The verdict on a completion, or None if only Math-Verify can tell. For `expressions`, see `MathsRule`."""
+    """The verdict on a completion, or None if only Math-Verify can tell. For `expressions`, see `MathsRule`.
+
+    Also None for a reference that is longer than what is read of a completion: a process that can be killed reads it.
+    """
+    if len(answer) > TAIL_CHARS:
+        return None
     try:
         return verdict_by(_undecided, answer, completion, expressions)
     except _UndecidedError:
@@ -275,7 +280,7 @@ def _measure_verdict(text: str, reference: str) -> Verdict:
     return "unparsed" if same is None else "correct" if same else "wrong"
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def _normal(text: str) -> str:
     text = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", _TEXT_COMMAND.sub(r"\1", text))
     if re.fullmatch(r"\([A-Za-z]\)", text):

@@ -9,6 +9,7 @@ from itertools import pairwise
 from cooper_rl.rules.extraction import SENTENCE_END, FinalAnswer
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.text_cache import text_cache
 from cooper_rl.rules.units import are_measures
 
 _NUMBER = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
@@ -40,7 +41,7 @@ _PLAINLY_DIFFERENT = Fraction(1, 10_000)
 _SHARE_DIFFERENT = Fraction(1, 1000)
 
 
-@lru_cache(maxsize=16384)
+@text_cache(16384)
 def plain_number(text: str) -> str | None:
     r"""The number in "1,234", "$12", "x = 3/4" or "12 apples", as `1234` or `3/4`; None for everything else.
 
@@ -90,9 +91,13 @@ def is_division(number: str, reduced: bool = False) -> bool:
     return value.denominator == 1 or (reduced and value.denominator != int(bottom))
 
 
-@lru_cache(maxsize=16384)
 def same_number(one: str, other: str) -> bool | None:
     """Whether two plain numbers are equal; None if only Math-Verify's rounding can tell."""
+    return _same_value(one, other) if len(one) + len(other) <= 3 * _MAX_DIGITS else None
+
+
+@lru_cache(maxsize=16384)
+def _same_value(one: str, other: str) -> bool | None:
     a, b = number_value(one), number_value(other)
     if a is None or b is None:
         return None

@@ -2,10 +2,10 @@
 
 import re
 import unicodedata
-from functools import lru_cache
 
 from cooper_rl.data.text import without_end
 from cooper_rl.rules.extraction import EMOJI
+from cooper_rl.rules.text_cache import text_cache
 
 _TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)?|[mh]box|emph|underline|operatorname\*?)"
@@ -32,7 +32,7 @@ def without_accents(text: str) -> str:
     return "".join(one for one in unicodedata.normalize("NFD", text) if not unicodedata.combining(one))
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def bare_text(text: str) -> str:
     r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
     text = _EMOJI_AT_START.sub("", without_end(_EMOJI, unicodedata.normalize("NFC", text)))
@@ -44,7 +44,7 @@ def bare_text(text: str) -> str:
     return re.sub(r"\s+", " ", _ESCAPED.sub(r"\1", text)).strip()
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def plain_text(text: str, fold_case: bool = True) -> str:
     """The form in which answers in words are compared. Equal forms mean equal answers.
 

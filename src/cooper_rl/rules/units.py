@@ -2,10 +2,10 @@
 
 import re
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 from cooper_rl.rules.plain_text import bare_text
+from cooper_rl.rules.text_cache import text_cache
 
 _MEASURES = """
 length: metre=1 m meter meters metres | kilometre=1000 km kms kilometer kilometers kilometres | inch=0.0254 inches
@@ -104,7 +104,7 @@ def same_unit(reference: str, text: str) -> bool:
     return one & _KNOWN == other & _KNOWN and (one <= other or other <= one)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def unit_of(text: str) -> frozenset[str]:
     """The words after a value, measures under their full names (`{"kilometre", "hour"}`); empty if there are none."""
     if len(text) > _LONGEST:

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 from cooper_rl.config.base import Config
@@ -12,6 +11,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
 from cooper_rl.rules.plain_text import bare_text, plain_text
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
+from cooper_rl.rules.text_cache import text_cache
 
 Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
@@ -67,7 +67,8 @@ def _verdict(problem: Problem, text: str) -> Verdict:
 def _reference(problem: Problem) -> "Choice | None":
     """The reference, which is a choice or the text of an option; None if it names no option."""
     reference = reference_text(problem.answer)
-    named = (Choice((letter,)) for letter, text in options_of(problem).items() if text == plain_text(reference))
+    plain = plain_text(reference)
+    named = (Choice((letter,)) for letter, text in options_of(problem).items() if text == plain)
     return reference_choice(reference) or next(named, None)
 
 
@@ -79,7 +80,7 @@ class Choice:
     text: str = ""
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def reference_choice(reference: str) -> Choice | None:
     """The choice that a reference names: `B`, `(b)`, `B) apple`, `A, C`, whose order counts; None for everything else.
 
@@ -127,11 +128,11 @@ def _free_verdict(expected: Choice, text: str, options: Options) -> Verdict:
 
 def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
     bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
-    given = _read(bare, is_boxed)
-    if expected.text and plain_text(text) == expected.text:
+    given, plain = _read(bare, is_boxed), plain_text(text)
+    if expected.text and plain == expected.text:
         return "correct"
     for letter, option in options.items():
-        if option == plain_text(text):
+        if option == plain:
             return "correct" if expected.letters == (letter,) else "wrong"
     if given is None:
         return "wrong" if _ANY.search(bare) and _NEGATION.search(bare) else "unparsed"
@@ -172,6 +173,8 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
 _FIELDS = ("options", "choices")
 """Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
 _LETTERS = "ABCDEFGHIJ"
+_QUESTION_CHARS = 32_000
+"""Only this many characters at the end of a question are read: options are its last part."""
 _MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A-J])\)(?=\S))")
 
 
@@ -181,10 +184,10 @@ def options_of(problem: Problem) -> Options:
     return _distinct(found) if found else _in_question(problem.question)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _in_question(question: str) -> Options:
     """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
-    text = "\n".join(bare_text(line) for line in question.splitlines())
+    text = "\n".join(bare_text(line) for line in question[-_QUESTION_CHARS:].splitlines())
     run: list[re.Match[str]] = []
     for mark in _MARK.finditer(text):
         letter = next(filter(None, mark.groups()))
