@@ -166,10 +166,10 @@ class Journal:
             made_with = parse_json(header)[_HEADER]
         except (ValueError, LookupError, TypeError):
             made_with = None
-        if seal_of(header) is not None and not is_intact(header):
-            raise InputError(f"{self.path}:1: damaged; restore it from a copy, or delete the file to start over")
         if not isinstance(made_with, dict):
             raise InputError(f"{self.path}: not a journal of this command; choose another output")
+        if not is_intact(header) and set(parse_json(header)) != {_HEADER}:
+            raise InputError(f"{self.path}:1: damaged; restore it from a copy, or delete the file to start over")
         if made_with != wanted:
             changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
             raise InputError(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
@@ -197,7 +198,7 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _damage(path: Path, number: int, line: str) -> str:
-    if seal_of(line) is None and number == 1 and line.endswith("}"):
+    if number == 1 and not re.search(r'"sum":|[0-9a-f]{16}"\}$', line):
         return (
             f"{path}: written by an earlier version of Cooper, without checksums; start the server with that version "
             "and stop it cleanly at the end of a step, which leaves nothing in the journal, or use another serve.folder"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -90,9 +91,13 @@ RETRY_S = (0.5, 2.0)
 """Pauses before an update is tried again that failed for want of something: descriptors, memory, room on the disk."""
 WITHOUT_EFFECT: dict[str, Any] = {"serve": set(ServerConfig.model_fields) - {"planned_steps"}}
 """Settings that change nothing of what is learned."""
-ONLY_LISTED = ("cooptimization.assistant", "threads", "CPU threads", "torch version", "cooper version")
-"""Conditions that may differ in a replay: the assistant's replies are in the journal, and the others change last bits.
-"""
+ONLY_LISTED = re.compile(
+    r"(cooper|torch) version|(CPU )?threads|cooptimization\.assistant(\..+)?|rules?(\..+)?\.workers|reward_models\..+\."
+    r"(attention|cpu_kernels|device|fused_logprobs|gradient_checkpointing|optimizer_offload|packing"
+    r"|tokens_per_microbatch)"
+)
+"""Conditions that may differ in a replay: the assistant's replies are in the journal, and the others change the last
+bits, if anything."""
 
 
 def serve_conditions(config: ServeConfig) -> dict[str, Any]:
@@ -102,7 +107,10 @@ def serve_conditions(config: ServeConfig) -> dict[str, Any]:
 
 def _rewrites_past(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Changes with which steps that were learned under `before` would come out otherwise."""
-    return [change for change in changes(before, now) if not change.startswith(ONLY_LISTED)]
+    then, now = (
+        {key: conditions[key] for key in conditions if not ONLY_LISTED.fullmatch(key)} for conditions in (before, now)
+    )
+    return changes(then, now)
 
 
 class Training:
