@@ -93,7 +93,7 @@ def test_after_a_checkpoint_other_settings_hold_from_the_next_step_on(settings, 
         opened.step(3)
         assert opened.logits() == learned  # the new rate, from the next step on
         with pytest.raises(
-            Refusal, match="step 1: .* were learned under other settings .*learning_rate.* restore step 0"
+            Refusal, match=r"step 1: .* were learned under other settings .*learning_rate.* restore step 0"
         ):
             opened.training.restore(1)
         assert opened.training.reward.last_step == 3
@@ -167,7 +167,7 @@ def test_a_cut_that_was_decided_is_made_after_a_restart(tmp_path, monkeypatch):
             history.finish_cut()
         if left[0] > 0:
             break
-    assert calls > 4
+    assert left[0] > 0, "it is never done"
     assert (history.records(0), history.checkpoints()) == (before[:2], [0])
     history.append([{"kind": "scored", "step": 2}], True)
     assert len(history.records(0)) == 3

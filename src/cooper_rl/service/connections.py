@@ -1,8 +1,7 @@
 """Connections that keep the server waiting are closed, so that they leave room, and descriptors, for the others."""
 
 import asyncio
-import logging
-import os
+from math import inf
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -12,28 +11,19 @@ try:
 except ImportError:  # Windows, which has no such limit
     resource = None
 
-logger = logging.getLogger(__name__)
-
 WAIT_S = 30.0
 """Seconds for a client to send a request's head, or to read a reply."""
 RESERVE = 100
-"""Descriptors that no connection takes: for journals, checkpoints, processes of the rule and the assistant."""
-FEWEST = 8
-"""Connections that are allowed however few descriptors there are."""
+"""Descriptors that no connection takes: for journals, checkpoints, processes of the rule and the assistant. At most
+half of those that the process may open."""
 
 
-def most_connections(wanted: int) -> int:
-    """`wanted`, or fewer if this process may not open as many descriptors."""
+def highest_descriptor() -> float:
+    """The last descriptor that a connection may have."""
     if resource is None:
-        return wanted
+        return inf
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return wanted
-    used = len(os.listdir("/dev/fd")) if os.path.isdir("/dev/fd") else 0
-    most = max(FEWEST, min(wanted, limit - used - RESERVE))
-    if most < wanted:
-        logger.warning("%d connections at once, because the process may open %d files (ulimit -n)", most, limit)
-    return most
+    return inf if limit == resource.RLIM_INFINITY else limit - min(RESERVE, limit // 2)
 
 
 class Connection(H11Protocol):
@@ -47,7 +37,8 @@ class Connection(H11Protocol):
         self._since = self.loop.time()
         self._unread_since: float | None = None
         self._timer = self.loop.call_later(self.wait_s, self._close_if_late)
-        if len(self.connections) > self.most:
+        # A new descriptor is the lowest that is free, so it tells how many are in use.
+        if len(self.connections) > self.most or transport.get_extra_info("socket").fileno() > highest_descriptor():
             self._make_room()
 
     def data_received(self, data: bytes) -> None:

@@ -11,7 +11,7 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.persist.folder_lock import stop_on_signal
 from cooper_rl.service.app import Service, build_app
 from cooper_rl.service.config import ServeConfig
-from cooper_rl.service.connections import limited, most_connections
+from cooper_rl.service.connections import limited
 from cooper_rl.service.gate import RequestGate
 from cooper_rl.service.history import History, RememberingAssistant
 from cooper_rl.service.training import Training
@@ -40,7 +40,7 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
     gate = RequestGate(build_app(service), config.serve, token, meters)
     settings = uvicorn.Config(
         gate,
-        http=limited(most_connections(CONNECTIONS_PER_SLOT * config.serve.max_pending)),
+        http=limited(CONNECTIONS_PER_SLOT * config.serve.max_pending),
         ws="none",
         log_config=None,
         access_log=False,
