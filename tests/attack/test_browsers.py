@@ -38,7 +38,7 @@ def checkpoints(server: Served) -> list[int]:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "169.254.169.254",
-                                  "10.0.0.1:{port}", "localhost.evil.example", "[2001:db8::1]", "[", "a" * 3000])  # fmt: skip
+                                  "10.0.0.1:{port}", "localhost.evil.example", "[2001:db8::1]", "["])  # fmt: skip
 def test_another_name_is_refused(server, host):
     """DNS rebinding: the page's own name resolves to 127.0.0.1."""
     port = server.url.rsplit(":", 1)[1]

@@ -6,7 +6,7 @@ import resource
 import socket
 import threading
 import time
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 
 import httpx
 import psutil
@@ -142,7 +142,6 @@ def test_late_clients_are_closed():
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, http=limited(20, 0.3), ws="none", log_config=None, lifespan="off")
     served = uvicorn.Server(config)
-    served.capture_signals = lambda: nullcontext()
     thread = threading.Thread(target=lambda: asyncio.run(served.serve([listener])))
     thread.start()
     try:
