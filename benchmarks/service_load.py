@@ -4,8 +4,9 @@
     python benchmarks/service_load.py --against ../other/src    # two versions in turn, and their ratios
 
 Every request has one answer of the embedded world and asks for its reward under the embedded reward model, as trainers
-that reward answer by answer do. The last row of each batching is a step as TRL takes it: one request with 64 answers, a
-commit and the wait for the update, in milliseconds a step. Server and clients share the machine: one process each.
+that reward answer by answer do. `a reply` asks for the server's state, without any model, over a connection that stays
+open. `a step` is a step as TRL takes it: one request with 64 answers, a commit and the wait for the update, in
+milliseconds a step. Server and clients share the machine: one process each.
 """
 
 import argparse
@@ -18,7 +19,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,7 +33,7 @@ from cooper_rl.data.strict_json import parse_json
 
 SOURCE = Path(__file__).parents[1] / "src"
 CLIENTS = (1, 16, 256)
-STEP_ANSWERS = 64
+REPLY, STEP, STEP_ANSWERS = "a reply", "a step", 64
 START = "from cooper_rl.cli.main import app; app()"
 
 
@@ -104,6 +106,16 @@ def steps(url: str, seconds: float, groups: list[AnswerGroup]) -> dict[str, floa
     return {"requests/s": 3 * len(times) / sum(times), **percentiles(times)}
 
 
+def replies(url: str, seconds: float) -> dict[str, float]:
+    times: list[float] = []
+    with RewardClient(url) as client:
+        begin = time.perf_counter()
+        while (start := time.perf_counter()) < begin + seconds:
+            client.info()
+            times.append(time.perf_counter() - start)
+    return {"requests/s": len(times) / sum(times), **percentiles(times)}
+
+
 def percentiles(times: list[float]) -> dict[str, float]:
     times = sorted(times)
     last = len(times) - 1
@@ -121,13 +133,16 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     print("| version | batching | clients | requests/s | p50 ms | p99 ms |\n|---|---|---|---|---|---|")
     for batch_rows in (512, 0):
-        for clients in (*CLIENTS, "a step"):
-            for version, source in {**versions, "now": SOURCE}.items():
-                with served(source, batch_rows) as url:
-                    if isinstance(clients, int):
-                        row = asyncio.run(load(url, clients, options.seconds, groups, options.size))
-                    else:
-                        row = steps(url, options.seconds, groups)
+        with ExitStack() as servers:
+            sources = {**versions, "now": SOURCE}
+            urls = {version: servers.enter_context(served(source, batch_rows)) for version, source in sources.items()}
+            for clients, version in product((REPLY, *CLIENTS, STEP), urls):
+                if clients == REPLY:
+                    row = replies(urls[version], options.seconds)
+                elif clients == STEP:
+                    row = steps(urls[version], options.seconds, groups)
+                else:
+                    row = asyncio.run(load(urls[version], int(clients), options.seconds, groups, options.size))
                 results.append({"version": version, "batch_rows": batch_rows, "clients": clients, **row})
                 numbers = " | ".join(f"{value:.1f}" for value in row.values())
                 print(f"| {version} | {'on' if batch_rows else 'off'} | {clients} | {numbers} |", flush=True)
