@@ -25,6 +25,17 @@ CONNECTIONS_PER_SLOT = 4
 """Connections for each request that may be under way: clients keep theirs open between requests."""
 GRACE_S = 30
 """Seconds for requests under way after a signal."""
+ACCEPTED_AT_ONCE, WAITING = 16, 1024
+"""Connections that are accepted before any of them is looked at, and those that wait in the system until then."""
+
+
+class Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept few connections at once: asyncio accepts as many as its `backlog`, and these would take all
+        descriptors before the first is closed. The queue of the system may be longer."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(WAITING)
 
 
 def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener: socket.socket) -> None:
@@ -46,15 +57,15 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=GRACE_S,
-        backlog=1024,
+        backlog=ACCEPTED_AT_ONCE,
     )
-    server = uvicorn.Server(settings)
+    server = Server(settings)
 
     def stop() -> None:
         service.stopping = server.should_exit = True
 
     server.capture_signals = lambda: stop_on_signal(stop)  # uvicorn's own handlers raise the signal again at the end
-    listener.listen(settings.backlog)  # so that whoever reads the next line can connect
+    listener.listen(WAITING)  # so that whoever reads the next line can connect
     host, port = listener.getsockname()[:2]
     logger.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
     try:
