@@ -12,8 +12,8 @@ MISSING = "no Chromium (or Chrome) with its chromedriver on this machine"
 
 
 @contextmanager
-def browser(profile: Path) -> Iterator[Any]:
-    """A driver of its own, closed at the end. `profile` is an empty folder."""
+def browser(profile: Path, *more: str) -> Iterator[Any]:
+    """A driver of its own, closed at the end. `profile` is an empty folder, `more` are further arguments."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -28,6 +28,7 @@ def browser(profile: Path) -> Iterator[Any]:
         "--disable-component-update",
         "--disable-sync",
         f"--user-data-dir={profile}",
+        *more,
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -28,7 +28,7 @@ def server(module_server):
 
 @pytest.fixture
 def post(server):
-    headers = {"Authorization": "Bearer secret"}
+    headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
 
     def post(path: str, **content: Any) -> tuple[int, str]:
         answer = httpx.post(server.url + path, headers=headers, timeout=60, **content)
@@ -124,7 +124,7 @@ def test_too_much_at_once_is_refused(post):
 def test_a_huge_body_is_refused_before_it_is_read(server):
     """200 MB are announced and never sent: the answer comes all the same."""
     host, port = server.url.removeprefix("http://").split(":")
-    head = "POST /v1/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n"
+    head = "POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer secret\r\n"
     for rest in ("Content-Length: 200000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n200000\r\n" + "x" * 2**21):
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall((head + rest).encode())

@@ -64,6 +64,8 @@ class FollowedReport:
 class _Page(BaseHTTPRequestHandler):
     """`/`: the page; `/data?VERSION`: what is new since; `/rollouts/RUN/STEP`: all groups of a step."""
 
+    disable_nagle_algorithm = True  # or a reply's second packet waits for the browser's acknowledgement of the first
+
     def __init__(self, report: FollowedReport, *connection: Any):
         self._report = report
         super().__init__(*connection)

@@ -1,7 +1,9 @@
 """Durable writes, which leave either the old or the new contents of a file, what may be read of a folder that others
 write into too, and a journal of finished work."""
 
+import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +14,8 @@ from typing import Any, Self
 
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError, MissingExtraError
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -126,6 +130,35 @@ def _line(values: dict[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
+_SEAL = ',"sum":"'
+_DIGITS = 16
+
+
+def sealed(record: Mapping[str, Any], before: str = "") -> str:
+    """The record as a JSON line (without its end) with a checksum as its last key.
+
+    `before` is the checksum of the line before, for a file in which no line may be missing or out of order.
+    """
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))[:-1]
+    return f'{text}{_SEAL}{_checksum(text, before)}"}}'
+
+
+def seal_of(line: str) -> str | None:
+    """The checksum that `sealed` has written into the line; None for a line without a checksum."""
+    seal = line[-_DIGITS - 2 : -2]
+    return seal if line == f'{line[: -len(_SEAL) - _DIGITS - 2]}{_SEAL}{seal}"}}' else None
+
+
+def is_intact(line: str, before: str = "") -> bool:
+    """Whether the line is as `sealed` wrote it."""
+    seal = seal_of(line)
+    return seal is not None and seal == _checksum(line[: -len(_SEAL) - _DIGITS - 2], before)
+
+
+def _checksum(text: str, before: str) -> str:
+    return hashlib.sha256(f"{before}{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
 _HEADER = "made with"
 
 
@@ -135,7 +168,11 @@ def journal_path(output: Path) -> Path:
 
 
 class Journal:
-    """Finished units of work by key, one flushed line each. Raises InputError for a file made with other `settings`."""
+    """Finished units of work by key, one flushed line each, with a checksum.
+
+    Raises InputError for a file made with other `settings` and for a damaged line. A file of an earlier version, which
+    has no checksums, is read with a warning and gets them.
+    """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
@@ -148,8 +185,12 @@ class Journal:
         wanted = json.loads(json.dumps(settings))
         if lines:
             self._check(lines[0], wanted)
-            self._done = dict(self._entry(number, line) for number, line in enumerate(lines[1:], start=2))
-        write_text(path, "".join(f"{line}\n" for line in lines or [_line({_HEADER: wanted})]))
+            checked = seal_of(lines[0]) is not None
+            if not checked:
+                logger.warning("%s: written by an earlier version without checksums; damage would not be noticed", path)
+            self._done = dict(self._entry(number, line, checked) for number, line in enumerate(lines[1:], start=2))
+        entries = [{"key": key, "value": value} for key, value in self._done.items()]
+        write_text(path, "".join(f"{sealed(one)}\n" for one in [{_HEADER: wanted}, *entries]))
         self._file = path.open("a", encoding="utf-8")
 
     def get(self, key: str) -> Any:
@@ -159,7 +200,7 @@ class Journal:
     def put(self, key: str, value: Any) -> None:
         """Record a finished unit. It survives a crash of the process (not a power cut) once this returns."""
         with naming(self.path):
-            self._file.write(_line({"key": key, "value": value}) + "\n")
+            self._file.write(sealed({"key": key, "value": value}) + "\n")
             self._file.flush()
         self._done[key] = value
 
@@ -172,9 +213,9 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _entry(self, number: int, line: str) -> tuple[str, Any]:
+    def _entry(self, number: int, line: str, checked: bool) -> tuple[str, Any]:
         try:
-            entry = parse_json(line)
+            entry = parse_json(line) if is_intact(line) or not checked else None
         except ValueError:
             entry = None
         if not isinstance(entry, dict) or not isinstance(entry.get("key"), str) or "value" not in entry:
@@ -190,6 +231,8 @@ class Journal:
             made_with = None
         if not isinstance(made_with, dict):
             raise InputError(f"{self.path}: not a journal of this command; choose another output")
+        if not is_intact(header) and set(parse_json(header)) != {_HEADER}:
+            raise InputError(f"{self.path}:1: damaged; restore it from a copy, or delete the file to start over")
         if made_with != wanted:
             changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
             raise InputError(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from cooper_rl.run_config import RunConfig
+    from cooper_rl.config.base import Config
 
 
 def seed_random_state(seed: int) -> None:
@@ -55,9 +55,10 @@ WITHOUT_EFFECT = {"name", "output_dir", "checkpoint", "sinks"}
 """Settings that change no result."""
 
 
-def conditions(config: "RunConfig") -> dict[str, Any]:
-    """The settings by dotted key, the version of torch and the number of threads, as JSON values."""
-    settings = config.model_dump(mode="json", exclude=WITHOUT_EFFECT)
+def conditions(config: "Config", without: "set[str] | dict[str, Any]" = WITHOUT_EFFECT) -> dict[str, Any]:
+    """The settings but those in `without`, by dotted key, the version of torch and the number of threads, as JSON
+    values."""
+    settings = config.model_dump(mode="json", exclude=without)
     return dict(_flat(settings, "")) | {"torch version": torch.__version__, "CPU threads": torch.get_num_threads()}
 
 

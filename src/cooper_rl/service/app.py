@@ -5,7 +5,8 @@ import time
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
 from prometheus_client import generate_latest
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
@@ -22,6 +23,8 @@ from cooper_rl.service.worker import Meters, Worker
 from cooper_rl.stage2.scored import Scored, Updated
 
 LONGEST_WAIT_S = 60.0
+StepNumber = Annotated[int, Path(ge=0, lt=wire.LARGEST)]
+Seconds = Annotated[float, Query(ge=0, allow_inf_nan=False)]
 
 
 @dataclass
@@ -101,7 +104,9 @@ def build_app(service: Service) -> FastAPI:
         version=__version__,
         description="A reward model that learns.",
         redoc_url=None,
-        exception_handlers=dict.fromkeys((Refusal, InputError, HTTPException, Exception), _failed),
+        exception_handlers=dict.fromkeys(
+            (Refusal, InputError, RequestValidationError, HTTPException, Exception), _failed
+        ),
     )
     add_training_routes(app, service)
     add_state_routes(app, service)
@@ -126,7 +131,7 @@ def add_training_routes(app: FastAPI, service: Service) -> None:
         return reply(wire.scores(found, groups))
 
     @app.post("/v1/steps/{step}/commit", status_code=202)
-    async def commit(request: Request, step: int) -> Response:
+    async def commit(request: Request, step: StepNumber) -> Response:
         """Train on a step's answers. After the reply it will happen even if the server is killed."""
         body = await read_body(request, wire.CommitBody)
         begun = worker.commit(step, body.keep, body.expected, body.run)
@@ -148,7 +153,7 @@ def add_training_routes(app: FastAPI, service: Service) -> None:
 
 def add_state_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/steps/{step}")
-    async def step(step: int, wait_s: Annotated[float, Query(ge=0)] = 0.0, pairs: bool = False) -> Response:
+    async def step(step: StepNumber, wait_s: Seconds = 0.0, pairs: bool = False) -> Response:
         """The state of a step; with `wait_s` the reply waits for the end of an update."""
         return reply(wire.step_view(await service.settled(step, wait_s), pairs))
 
@@ -165,7 +170,7 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
     @app.get("/readyz")
     async def ready() -> Response:
         """Whether it can do its work."""
-        why = service.worker.broken or ("the server is stopping" if service.stopping else None)
+        why = service.worker.training.fault or ("the server is stopping" if service.stopping else None)
         return reply({"ready": why is None, "error": why}, 200 if why is None else 503)
 
     @app.get("/metrics")
@@ -244,6 +249,9 @@ async def _failed(request: Request, error: Exception) -> Response:
         return refused(error)
     if isinstance(error, InputError):
         return reply({"error": str(error)}, 422)
+    if isinstance(error, RequestValidationError):
+        issues = [f"{issue['loc'][-1]}: {issue['msg']}" for issue in error.errors()]
+        return reply({"error": f"{request.method} {request.url.path[:200]}: {'; '.join(issues)}"}, 422)
     if isinstance(error, HTTPException):
         return reply({"error": f"{request.method} {request.url.path}: {error.detail}; see /docs"}, error.status_code)
     return reply({"error": f"{type(error).__name__}: {error}"}, 500)  # a fault of the server or of a user's function

@@ -4,15 +4,17 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
 from cooper_rl.persist.checkpoint import CheckpointStore
-from cooper_rl.persist.durable import by_step, sync, write_text
+from cooper_rl.persist.durable import by_step, is_intact, seal_of, sealed, sync, write_text
 from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.run_config import CheckpointConfig
 from cooper_rl.stage2.assistant import Assistant, RewriteRequest, Rewrites
@@ -26,16 +28,20 @@ class History:
     """`<root>/checkpoints/000010/` and `<root>/journals/000010.jsonl`, which continues the checkpoint.
 
     Journals are kept from the oldest checkpoint on, so the current state can be reached from every checkpoint. A
-    replay skips records of steps that are already done.
+    replay skips records of steps that are already done. Every line has a checksum of itself and all lines before it,
+    and the last record of a journal names the one that continues it, so that damage and missing files are noticed.
     """
 
     def __init__(self, root: Path, keep: int) -> None:
         self.root = root
         self.store = CheckpointStore(root / "checkpoints", CheckpointConfig(keep=keep))
         self._journals = root / "journals"
+        self._cut = root / "restore.json"
+        """The cut under way, if there is one; see `plan_cut`."""
         self._file: int | None = None
         """The newest journal, once something is appended."""
-        self._end = 0
+        self._end, self._seal = 0, ""
+        """Where its last whole line ends, and that line's checksum."""
         try:
             self._journals.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -50,67 +56,101 @@ class History:
         return json.loads((self.store.directory / f"{step:06d}" / "state.json").read_text(encoding="utf-8"))
 
     def records(self, since: int) -> list[Record]:
-        """What was recorded since the checkpoint of step `since`."""
-        return [record for path in self._paths(since) for _, record in read_records(path)]
+        """What was recorded since the checkpoint of step `since`. Raises InputError for damaged or lost journals."""
+        paths = self._paths(since)
+        records = [record for path in paths for _, record in read_records(path)]
+        needed = {record["step"] for record in records if record["kind"] == "next"} | {*self.checkpoints()}
+        if missing := sorted(step for step in needed if step >= since and self._path(step) not in paths):
+            raise InputError(
+                f"{self._path(missing[0])}: missing, with the steps that were recorded in it; restore the file from a "
+                f"copy, or go back: delete {self.store.directory / f'{missing[0]:06d}'}, every journal from "
+                f"{missing[0]:06d} on and the last line of the journal before, and let the trainer restore an earlier "
+                "step"
+            )
+        return [record for record in records if record["kind"] != "next"]
 
     def append(self, records: Sequence[Record], durable: bool) -> None:
         """Append all records or none; `durable` ones survive a power cut. Raises OSError if the disk is full."""
-        if self._file is None:
-            path = [self._path(0), *self._paths(0)][-1]
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT)
-            self._end = max((end for end, _ in read_records(path)), default=0)
-        data = _lines(records).encode()
-        os.ftruncate(self._file, self._end)  # what a crash or an earlier failure may have left
-        os.lseek(self._file, self._end, os.SEEK_SET)
+        file = self._opened()
+        text, seal = _lines(records, self._seal)
+        data = text.encode()
+        os.ftruncate(file, self._end)  # what a crash or an earlier failure may have left
+        os.lseek(file, self._end, os.SEEK_SET)
         try:
             written = 0
             while written < len(data):
-                written += os.write(self._file, data[written:])
+                written += os.write(file, data[written:])
             if durable:
-                os.fsync(self._file)
+                os.fsync(file)
         except OSError:
-            os.ftruncate(self._file, self._end)
+            os.ftruncate(file, self._end)
             raise
-        self._end += len(data)
+        self._end, self._seal = self._end + len(data), seal
 
     def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[Record]) -> None:
-        """Write a checkpoint and begin its journal with the records `carried`. Raises OSError with nothing changed."""
+        """Write a checkpoint and begin its journal with the records `carried`.
+
+        Raises OSError if the disk is full; nothing is lost then, and earlier checkpoints stay as they are.
+        """
         journal = self._path(step)
-        existed = journal.exists()
-        if not existed:
-            write_text(journal, _lines(carried))
-        try:
-            self.store.save(step, write)
-        except BaseException:
-            if not existed:
-                journal.unlink()
-            raise
-        self._close_journal()
-        for number in by_step(self._journals, ".jsonl"):
+        if not journal.exists():
+            if before := self._paths(0):
+                self._opened()
+            try:
+                write_text(journal, _lines(carried, journal.stem)[0])
+                if before:
+                    self.append([{"kind": "next", "step": step}], durable=True)
+            except BaseException:
+                journal.unlink(missing_ok=True)
+                raise
+            self._close_journal()  # from here on, the new journal goes on
+        self.store.save(step, write)
+        for number, path in by_step(self._journals, ".jsonl").items():
             if number < self.checkpoints()[0]:
-                self._path(number).unlink()
+                path.unlink()
 
-    def cut_behind(self, base: int, is_last: Callable[[Record], bool]) -> None:
-        """Delete everything after the last record since checkpoint `base` for which `is_last` is true.
+    def plan_cut(self, base: int, is_last: Callable[[Record], bool]) -> None:
+        """Decide to delete everything after the last record since checkpoint `base` for which `is_last` is true.
 
-        Without such a record, delete everything since the checkpoint. A crash leaves the state before or after.
+        Without such a record, that is everything since the checkpoint. `finish_cut` deletes it, after a restart too, so
+        a crash leaves the state before or after. Raises OSError with nothing changed if the disk is full.
         """
         last, end = self._path(base), 0
         for path in self._paths(base):
             last, end = max([(path, end) for end, record in read_records(path) if is_last(record)], default=(last, end))
+        write_text(self._cut, sealed({"base": base, "journal": int(last.stem), "end": end}))
+
+    def finish_cut(self) -> None:
+        """Delete what `plan_cut` has written down, if anything. Raises InputError if that is damaged."""
+        if not self._cut.exists():
+            return
+        line = self._cut.read_text(encoding="utf-8", errors="replace")
+        if not is_intact(line):
+            raise InputError(f"{self._cut}: damaged; delete it and let the trainer restore its step again")
+        plan = parse_json(line)
         self._close_journal()
-        for path in reversed(self._paths(base)):
-            if int(path.stem) > int(last.stem):
-                self.store.drop_after(int(path.stem) - 1)
-                path.unlink()
-        self.store.drop_after(base)
+        self.store.drop_after(plan["base"])
+        for path in reversed(self._paths(plan["journal"] + 1)):
+            path.unlink()
+        last = self._path(plan["journal"])
         if last.exists():
-            os.truncate(last, end)  # works on a full disk
+            os.truncate(last, plan["end"])
             sync(last)
+        sync(self._journals)
+        self._cut.unlink()
+        sync(self.root)
 
     def close(self) -> None:
         self._close_journal()
         self._lock.close()
+
+    def _opened(self) -> int:
+        """The descriptor of the newest journal. It stays open, so that a server out of descriptors can still write."""
+        if self._file is None:
+            path = [self._path(0), *self._paths(0)][-1]
+            self._end, self._seal = _last_seal(path) if path.exists() else (0, path.stem)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT)
+        return self._file
 
     def _close_journal(self) -> None:
         if self._file is not None:
@@ -125,21 +165,47 @@ class History:
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
-    """Every whole line with the offset of its end. Raises InputError for a damaged line."""
-    end = 0
+    """Every whole line with the offset of its end. Raises InputError for a damaged line, and for a line without a
+    checksum."""
+    for end, line, _ in _read_lines(path):
+        record = json.loads(line)  # not strict: a reward may be NaN
+        del record["sum"]
+        yield end, record
+
+
+def _last_seal(path: Path) -> tuple[int, str]:
+    """Where the last whole line of a journal ends, and its checksum. Raises InputError like `read_records`."""
+    last = (0, path.stem)
+    for end, _, seal in _read_lines(path):
+        last = end, seal
+    return last
+
+
+def _read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Every whole line: the offset of its end, its text and its checksum, which goes on from the line before."""
+    end, seal = 0, path.stem
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return
-            end += len(line)
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                raise InputError(
-                    f"{path}:{number}: damaged ({error}); restore the file from a copy, or delete this line and "
-                    "all after it and let the trainer restore an earlier step"
-                ) from error
-            yield end, record
+        for number, data in enumerate(file, start=1):
+            line = data.removesuffix(b"\n").decode("utf-8", "replace")
+            if not data.endswith(b"\n") and not is_intact(line[:-1], seal):
+                return  # a crash came while it was written
+            if not data.endswith(b"\n") or not is_intact(line, seal):
+                raise InputError(_damage(path, number, line))
+            seal = seal_of(line) or ""
+            end += len(data)
+            yield end, line, seal
+
+
+def _damage(path: Path, number: int, line: str) -> str:
+    if number == 1 and not re.search(r'"sum":|[0-9a-f]{16}"\}$', line):
+        return (
+            f"{path}: written by an earlier version of Cooper, without checksums; start the server with that version "
+            "and stop it cleanly at the end of a step, which leaves nothing in the journal, or use another serve.folder"
+        )
+    return (
+        f"{path}:{number}: damaged, its checksum does not fit; restore the file from a copy, or delete this line and "
+        "all after it and let the trainer restore an earlier step"
+    )
 
 
 def not_undone(records: Sequence[Record]) -> list[Record]:
@@ -156,8 +222,13 @@ def not_undone(records: Sequence[Record]) -> list[Record]:
     return kept[::-1]
 
 
-def _lines(records: Sequence[Record]) -> str:
-    return "".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in records)
+def _lines(records: Sequence[Record], seal: str) -> tuple[str, str]:
+    """The records as lines that go on from the checksum `seal`, and the checksum of the last."""
+    lines = []
+    for record in records:
+        lines.append(sealed(record, seal) + "\n")
+        seal = seal_of(lines[-1][:-1]) or ""
+    return "".join(lines), seal
 
 
 class RememberingAssistant:

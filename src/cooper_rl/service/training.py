@@ -3,16 +3,22 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from cooper_rl import __version__
 from cooper_rl.errors import InputError
 from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
+from cooper_rl.persist.exact_resume import changes, conditions
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rollouts import AnswerGroup
-from cooper_rl.service.config import CommitPolicy, ServerConfig
+from cooper_rl.service.config import CommitPolicy, ServeConfig, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.scored import OpenStep, OtherContentError, Scored, ScoredGroup, Updated
@@ -81,6 +87,30 @@ GONE_BACK = (
 )
 STEPS_REMEMBERED = 16
 """Steps whose results a client can still ask for."""
+RETRY_S = (0.5, 2.0)
+"""Pauses before an update is tried again that failed for want of something: descriptors, memory, room on the disk."""
+WITHOUT_EFFECT: dict[str, Any] = {"serve": set(ServerConfig.model_fields) - {"planned_steps"}}
+"""Settings that change nothing of what is learned."""
+ONLY_LISTED = re.compile(
+    r"(cooper|torch) version|(CPU )?threads|cooptimization\.assistant(\..+)?|rules?(\..+)?\.workers|reward_models\..+\."
+    r"(attention|cpu_kernels|device|fused_logprobs|gradient_checkpointing|optimizer_offload|packing"
+    r"|tokens_per_microbatch)"
+)
+"""Conditions that may differ in a replay: the assistant's replies are in the journal, and the others change the last
+bits, if anything."""
+
+
+def serve_conditions(config: ServeConfig) -> dict[str, Any]:
+    """What decides what is learned, by dotted key."""
+    return conditions(config, WITHOUT_EFFECT) | {"cooper version": __version__}
+
+
+def _rewrites_past(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Changes with which steps that were learned under `before` would come out otherwise."""
+    then, now = (
+        {key: conditions[key] for key in conditions if not ONLY_LISTED.fullmatch(key)} for conditions in (before, now)
+    )
+    return changes(then, now)
 
 
 class Training:
@@ -91,10 +121,16 @@ class Training:
     """
 
     def __init__(
-        self, reward: CooperReward, history: History, assistant: RememberingAssistant | None, max_step_rows: int
+        self, reward: CooperReward, history: History, assistant: RememberingAssistant | None, config: ServeConfig
     ) -> None:
+        """Raises InputError for a folder that is damaged, or whose journal would be replayed under other settings."""
         self.reward, self.history = reward, history
-        self._assistant, self._max_step_rows = assistant, max_step_rows
+        self._assistant, self._max_step_rows = assistant, config.serve.max_step_rows
+        self._conditions = serve_conditions(config)
+        self._stated: dict[str, Any] | None = None
+        """The conditions that the journal names last."""
+        self.fault: str | None = None
+        """Why the state in memory is that of no step, until `recover` succeeds."""
         self.steps: dict[int, Updated] = {}
         """The last steps that were committed, or whose commit failed."""
         self.arrived = 0
@@ -109,8 +145,11 @@ class Training:
         self._undone: list[Record] = []
         """Undo records of failed commits that are not in the journal yet."""
         self._open_records: list[Record] = []
+        history.finish_cut()
         if history.store.latest() is None:
             self._write_checkpoint()
+        for change in changes((history.store.newest_state() or {}).get("conditions") or {}, self._conditions):
+            logger.warning("%s: from the next step on, this is changed: %s", history.root, change)
         self.recover()
 
     def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
@@ -157,12 +196,9 @@ class Training:
         record = {"kind": "commit", **commit, "run": run, "digest": self._digest_after(step, commit["keep"])}
         self._append([*self._undone, record], durable=True)
         self._undone = []
-        tell(self._note(Updated(step, self.reward.version, state="updating")))
-        try:
-            self._update(record)
-        except Exception as error:  # the model may have been changed in part
-            logger.exception("step %d: the update failed", step)
-            self._take_back(record, error)
+        with self._changing():
+            tell(self._note(Updated(step, self.reward.version, state="updating")))
+            self._finish(record)
         return True
 
     def checkpoint(self, step: int | None = None, run: str | None = None) -> dict[str, Any]:
@@ -185,24 +221,49 @@ class Training:
         if step < kept[0]:
             raise Refusal(409, f"step {step}: the oldest checkpoint that is kept is of step {kept[0]}")
         base = max(one for one in kept if one <= step)
-        commits = {one["step"]: one for one in self.history.records(base) if one["kind"] == "commit"}
+        records = self.history.records(base)
+        commits = {one["step"]: one for one in records if one["kind"] == "commit"}
         if step > self.reward.last_step or (step != base and step not in commits):
             raise Refusal(409, f"step {step} was not committed here; the server is at step {self.reward.last_step}")
         then = self.history.state_of(base)["digest"] if step == base else commits[step]["digest"]
         if digest not in (None, then):
             raise Refusal(409, f"step {step}: this server reached that step with other answers; see its folder")
-        self.history.cut_behind(base, lambda record: record["step"] == step and record["kind"] != "scored")
-        self._undone = []
-        self.steps.clear()
-        self.recover()
+        if changed := self._changed_since(records, base, step):
+            why = f"the steps from {base + 1} to {step} were learned under other settings ({'; '.join(changed)})"
+            raise Refusal(409, f"step {step}: {why}; restore step {base}, or start the server with those settings")
+        try:
+            self.history.plan_cut(base, lambda one: one["step"] == step and one["kind"] not in ("scored", "next"))
+        except OSError as error:
+            raise full(error) from error
+        with self._changing():  # `recover` makes the cut, now or after a restart
+            self._undone = []
+            self.steps.clear()
+            self.recover()
         return {"step": self.reward.last_step, "version": self.reward.version, "history": self.digest}
 
-    def recover(self) -> None:
-        """Load the newest checkpoint and replay its journal."""
-        latest = self.history.store.latest()
-        if latest is None:
-            raise InputError(f"{self.history.root}: no checkpoint is left; delete the folder to begin anew")
-        folder, state = latest
+    def recover(self, without: Record | None = None) -> None:
+        """Load the newest checkpoint and replay its journal, but for the commit `without`.
+
+        An acknowledged commit whose update failed, or was cut short, is tried again. Raises InputError for a damaged
+        folder, and for one whose journal would be replayed under other settings.
+        """
+        with self._changing():
+            self.history.finish_cut()
+            latest = self.history.store.latest()
+            if latest is None:
+                raise InputError(f"{self.history.root}: no checkpoint is left; delete the folder to begin anew")
+            self._load(*latest)
+            written = [*self.history.records(latest[1]["step"]), *self._undone]
+            self._check_conditions(written, latest[1]["step"])
+            records = not_undone(written)
+            if self._assistant is not None:
+                self._assistant.start_over([record for record in records if record["kind"] == "rewrites"])
+            self._replay(records, without)
+            self._note_failures(written)
+        self.fault = None
+        logger.info("at step %d, version %d of the reward model", self.reward.last_step, self.reward.version)
+
+    def _load(self, folder: Path, state: dict[str, Any]) -> None:
         self.reward.load(folder)
         self.run, self.digest, self._committed = state["run"], state["digest"], state["committed"]
         self.alarm, self.signs = HackingAlarm(), state.get("signs", [])
@@ -211,24 +272,54 @@ class Training:
         self.arrived, self._open_records = 0, []
         if self._committed:
             self._note_update(self.reward.update(self.reward.last_step))  # what it found, from the checkpoint
-        records = not_undone([*self.history.records(state["step"]), *self._undone])
-        if self._assistant is not None:
-            self._assistant.start_over([record for record in records if record["kind"] == "rewrites"])
-        newest = max((record["step"] for record in records), default=0)
+
+    def _replay(self, records: Sequence[Record], without: Record | None) -> None:
+        newest = max((record["step"] for record in records if record["kind"] in ("scored", "commit")), default=0)
         for record in records:
             if record["step"] <= self.reward.last_step:
                 continue
             if record["kind"] == "scored":
                 self._apply(record)
-            elif record["kind"] == "commit":
-                try:
+            elif record["kind"] == "commit" and record != without:
+                if record["digest"] != self._digest_after(record["step"], record["keep"]):
+                    raise InputError(
+                        f"{self.history.root}: step {record['step']} was committed with other answers than the journal "
+                        "has before it; restore the folder from a copy, or let the trainer restore an earlier step"
+                    )
+                if record["step"] < newest:  # it has succeeded before
                     self._update(record)
-                except Exception as error:
-                    if record["step"] < newest:  # it has succeeded before
-                        raise
-                    logger.exception("step %d: the update failed", record["step"])
-                    self._take_back(record, error)
-        logger.info("at step %d, version %d of the reward model", self.reward.last_step, self.reward.version)
+                else:
+                    self._finish(record)
+
+    def _note_failures(self, written: Sequence[Record]) -> None:
+        """The step under way says that its commit failed, also after a restart."""
+        for record in written:
+            if record["kind"] == "undo" and record["step"] > self.reward.last_step:
+                why = record.get("error") or "its update failed"
+                self._note(Updated(record["step"], self.reward.version, state="failed", error=why))
+
+    def _check_conditions(self, records: Sequence[Record], base: int) -> None:
+        """Raises InputError if the replay would not give what was learned."""
+        stated = [record["values"] for record in records if record["kind"] == "conditions"]
+        self._stated = stated[-1] if stated else None
+        if changed := self._changed_since(records, base):
+            listed = "\n".join(f"  {change}" for change in changed)
+            raise InputError(
+                f"{self.history.root}: steps after {base}, the newest checkpoint, were learned under other settings, "
+                f"and these would rewrite them:\n{listed}\nundo the change, start the server and stop it with SIGTERM, "
+                "which writes a checkpoint, and then change the settings, which then hold from the next step on; or "
+                "use another serve.folder"
+            )
+
+    def _changed_since(self, records: Sequence[Record], base: int, last: float = inf) -> list[str]:
+        """Changes since the commits in the records of steps after `base`, up to `last`."""
+        then, found = self._conditions, dict[str, None]()
+        for record in records:
+            if record["kind"] == "conditions":
+                then = record["values"]
+            elif record["kind"] == "commit" and base < record["step"] <= last:
+                found |= dict.fromkeys(_rewrites_past(then, self._conditions))
+        return list(found)
 
     def close(self) -> None:
         try:
@@ -314,8 +405,9 @@ class Training:
             self._append(records, durable=False)
         except Refusal as refusal:
             return [refusal if i in entered else one for i, one in enumerate(replies)]
-        for record in records:
-            self._apply(record)
+        with self._changing():
+            for record in records:
+                self._apply(record)
         for i, reply in entered.items():
             assert self.reward.open_step is not None
             found = [self.reward.open_step.found(group) for group in asks[i].groups]
@@ -354,23 +446,57 @@ class Training:
         self.arrived, self._open_records = 0, []
         self._note_update(updated)
 
-    def _take_back(self, commit: Record, error: Exception) -> None:
-        self._undone = [{"kind": "undo", "step": commit["step"]}]
+    def _finish(self, commit: Record) -> None:
+        """Train on an acknowledged commit; if that fails, go back to the state before it, which says `failed`.
+
+        What failed for want of something is tried again. If even the state before cannot be reached, the commit stays
+        in the journal, and the next `recover` tries it again.
+        """
+        for pause_s in (*RETRY_S, None):
+            try:
+                self._update(commit)
+                break
+            except Exception as error:  # the model may have been changed in part
+                logger.exception("step %d: the update failed", commit["step"])
+                failure = error
+            self.recover(without=commit)
+            if pause_s is None or not isinstance(failure.__cause__ or failure, OSError | MemoryError):
+                self._undo(commit, failure)
+                break
+            time.sleep(pause_s)
+
+    def _undo(self, commit: Record, failure: Exception) -> None:
+        why = f"{type(failure).__name__}: {failure}"
+        self._undone = [{"kind": "undo", "step": commit["step"], "error": why}]
         try:
             self._append(self._undone, durable=True)
             self._undone = []
         except Refusal:  # a full disk; the next commit writes it down
             logger.error("step %d: that its commit failed is not on disk yet", commit["step"])
-        self.recover()
-        why = f"{type(error).__name__}: {error}"
         self._note(Updated(commit["step"], self.reward.version, state="failed", error=why))
 
-    def _append(self, records: Sequence[Record], durable: bool) -> None:
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While the state changes: what fails here leaves a state of no step, and `recover` has to come next."""
         try:
-            if records:
-                self.history.append(records, durable)
+            yield
+        except Exception as error:
+            self.fault = f"{type(error).__name__}: {error}"
+            raise
+
+    def _append(self, records: Sequence[Record], durable: bool) -> None:
+        """Journal these records, after the conditions under which they are made if those are not the last named."""
+        if not records:
+            return
+        named = [] if self._stated == self._conditions else [self._conditions_record()]
+        try:
+            self.history.append([*named, *records], durable)
         except OSError as error:
             raise full(error) from error
+        self._stated = self._conditions
+
+    def _conditions_record(self) -> Record:
+        return {"kind": "conditions", "step": self.reward.last_step, "values": self._conditions}
 
     def _note_update(self, updated: Updated) -> None:
         self._note(replace(updated, metrics=updated.metrics | {HACKING: float(len(self.signs))}))
@@ -384,10 +510,10 @@ class Training:
     def _write_checkpoint(self) -> None:
         def write(folder: Path) -> dict[str, Any]:
             self.reward.save(folder)
-            alarm = {"alarm": self.alarm.state(), "signs": self.signs}
+            alarm = {"alarm": self.alarm.state(), "signs": self.signs, "conditions": self._conditions}
             return {"run": self.run, "digest": self.digest, "committed": self._committed, **alarm}
 
-        self.history.checkpoint(self.reward.last_step, write, self._open_records)
+        self.history.checkpoint(self.reward.last_step, write, [self._conditions_record(), *self._open_records])
 
     def _digest_after(self, step: int, keep: Sequence[str] | None) -> str:
         records = [group.in_order().record() for _, group in sorted(self._groups.items())]

@@ -35,6 +35,11 @@ class Body(BaseModel):
 
 Checked = TypeVar("Checked", bound=Body)
 
+LARGEST = 2**53
+"""Whole numbers of a request are below this: every reader of JSON and every metric then has them exactly."""
+DEEPEST = 64
+"""Levels of lists and objects in a body: far more than any trainer sends, far fewer than Python's copiers bear."""
+
 
 class ProblemBody(Body):
     """The problem that the completions answer."""
@@ -64,7 +69,7 @@ class CompletionBody(Body):
     """False if it was cut off at the length limit."""
     id: str | None = None
     """Its name in the group; required in a partial group."""
-    tokens: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0, lt=LARGEST)
     """Its length in tokens, if a reward or shaping depends on it."""
 
     def answer(self) -> Answer:
@@ -97,7 +102,7 @@ class RunBody(Body):
 class ScoreBody(RunBody):
     """`POST /v1/score`."""
 
-    step: int | None = Field(default=None, ge=1, lt=2**53)
+    step: int | None = Field(default=None, ge=1, lt=LARGEST)
     """Null lets the server count the steps."""
     phase: Literal["train", "eval"] = "train"
     """Answers of an evaluation are never trained on."""
@@ -107,7 +112,7 @@ class ScoreBody(RunBody):
 class CommitBody(RunBody):
     """`POST /v1/steps/{step}/commit`."""
 
-    expected: int | None = Field(default=None, ge=0)
+    expected: int | None = Field(default=None, ge=0, lt=LARGEST)
     """Number of groups that must have been scored in the step; any other number is refused."""
     keep: list[str] | None = None
     """Ids of the groups to train on; null is all."""
@@ -116,14 +121,14 @@ class CommitBody(RunBody):
 class CheckpointBody(RunBody):
     """`POST /v1/checkpoints`."""
 
-    step: int | None = Field(default=None, ge=0, lt=2**53)
+    step: int | None = Field(default=None, ge=0, lt=LARGEST)
     """The last committed step; any other is refused."""
 
 
 class RestoreBody(RunBody):
     """`POST /v1/restore`."""
 
-    step: int = Field(ge=0, lt=2**53)
+    step: int = Field(ge=0, lt=LARGEST)
     """The step to go back to."""
     history: str | None = None
     """The `history` of the checkpoint; the server refuses a step that it reached with other answers."""
@@ -159,6 +164,8 @@ def parse_body(data: bytes, record: type[Checked]) -> Checked:
         raise Refusal(400, f"the body is not UTF-8: {error}") from error
     except ValueError as error:
         raise Refusal(400, f"the body is not JSON: {error}") from error
+    if _depth(values) > DEEPEST:
+        raise Refusal(422, f"the body: lists and objects are nested more than {DEEPEST} deep; send flatter metadata")
     try:
         return record.model_validate(values)
     except ValidationError as error:
@@ -167,6 +174,17 @@ def parse_body(data: bytes, record: type[Checked]) -> Checked:
             for issue in error.errors(include_url=False)[:5]
         ]
         raise Refusal(422, "\n".join(issues)) from error
+
+
+def _depth(value: Any) -> int:
+    """Levels of lists and objects, counted level by level, because deep values exhaust Python's stack."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        depth += 1
+        if depth > DEEPEST:
+            break
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    return depth
 
 
 def reply(content: Any, status: int = 200) -> Response:

@@ -20,6 +20,8 @@ from cooper_rl.stage2.scored import Scored, Updated
 logger = logging.getLogger(__name__)
 
 ROWS = (1, 4, 16, 64, 256, 1024, 4096)
+RECOVER_S = 5.0
+"""Seconds between attempts to recover the state after a failure."""
 
 
 class Meters:
@@ -71,13 +73,12 @@ class Worker:
 
     def __init__(self, training: Training, config: ServerConfig, meters: Meters) -> None:
         self.training = training
-        self.broken: str | None = None
-        """Why the server cannot continue."""
         self._config, self._meters = config, meters
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         self._stopping = False
         self._commit_at: float | None = None
+        self._recover_at = 0.0
         self._thread = threading.Thread(target=self._run, name="reward", daemon=True)
         self._thread.start()
 
@@ -97,7 +98,7 @@ class Worker:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
-        if self.broken is None:
+        if self.training.fault is None:
             self.training.close()
 
     def _submit(self, work: ScoreAsk | Callable[[Future[Any]], None]) -> Future[Any]:
@@ -109,21 +110,41 @@ class Worker:
 
     def _run(self) -> None:
         while (jobs := self._next()) is not None:
-            jobs = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-            try:
-                self._do(jobs)
-            except Exception as error:
-                if not isinstance(error, Refusal):
-                    logger.exception("the reward's state is unknown; restart the server")
-                    self.broken = f"{type(error).__name__}: {error}"
-                for job in jobs:
-                    if not job.future.done():
-                        job.future.set_exception(error)
+            self._do([job for job in jobs if job.future.set_running_or_notify_cancel()])
 
     def _do(self, jobs: Sequence[Job]) -> None:
-        if self.broken is not None:
-            self._commit_at = None
-            raise Refusal(503, f"the server has to be restarted: {self.broken}")
+        """Do the jobs of a batch. A failure is that of its request, unless it left a state of no step."""
+        try:
+            self._recover_if_needed()
+            self._work(jobs)
+        except Exception as error:
+            if len(jobs) > 1 and self.training.fault is None:
+                for job in jobs:  # one of them has failed
+                    if not job.future.done():
+                        self._do([job])
+                return
+            if not isinstance(error, Refusal):
+                logger.exception("a request failed")
+            for job in jobs:
+                if not job.future.done():
+                    job.future.set_exception(error)
+
+    def _recover_if_needed(self) -> None:
+        """After a failure that left a state of no step. Raises Refusal (503) while that does not succeed."""
+        if self.training.fault is None:
+            return
+        self._commit_at = None
+        if time.monotonic() >= self._recover_at:
+            try:
+                self.training.recover()
+                return
+            except Exception:
+                logger.exception("the state could not be recovered from %s", self.training.history.root)
+                self._recover_at = time.monotonic() + RECOVER_S
+        why = f"the server could not recover its state ({self.training.fault}); it tries again every {RECOVER_S:g} s"
+        raise Refusal(503, why, {"Retry-After": f"{RECOVER_S:g}"})
+
+    def _work(self, jobs: Sequence[Job]) -> None:
         if not jobs:
             self._commit_if_due()
         elif isinstance(jobs[0].work, ScoreAsk):
@@ -197,12 +218,13 @@ class Worker:
             logger.error("no checkpoint of step %d: %s", self.training.reward.last_step, error)
 
     def _next(self) -> list[Job] | None:
-        """The next job, with the following ones that fit into its batch; empty when a commit may be due."""
+        """The next job, with the following ones that fit into its batch; empty when a commit or recovery may be due."""
         with self._changed:
             while not self._jobs:
                 if self._stopping:
                     return None
-                wait = None if self._commit_at is None else self._commit_at - time.monotonic()
+                due = self._commit_at if self.training.fault is None else self._recover_at
+                wait = None if due is None else due - time.monotonic()
                 if wait is not None and wait <= 0:
                     return []
                 self._changed.wait(wait)

@@ -333,7 +333,8 @@ class ProbeSet:
     def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[AnswerGroup]) -> Metrics:
         """The mean absolute change (in [0, 1]) and the mean signed change of the scores since the first step."""
         if not self.texts:
-            rows = ((group.problem, answer) for group in groups for answer in group.answers[:2])
+            ordered = sorted(groups, key=lambda group: (group.problem.id, group.id))  # not by arrival
+            rows = ((group.problem, answer) for group in ordered for answer in group.answers[:2])
             self.texts = [(problem.question, problem.answer, answer.transcript) for problem, answer in rows][:PROBES]
         if not self.texts:
             return {}
