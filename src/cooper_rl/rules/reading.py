@@ -67,6 +67,7 @@ _PRIMES = re.compile(r"(?<=([\w)}\]]))'++")
 _DOTS = re.compile(r"\\(?:ldots|dotsc|dotsb|cdots)(?![A-Za-z])")
 _EXPONENT_T = re.compile(r"(?<!matrix\})\^(?:T(?![A-Za-z])|\{T\})")
 _OF_A_SET = re.compile(r"\\(min|max|gcd|lcm)\s*\\\{([^{}\\]*)\\\}")
+_QUAD = re.compile(r"\\q?quad(?![A-Za-z])")
 _SPELLINGS = {r"\langle": "(", r"\rangle": ")", r"\varnothing": r"\emptyset"}
 _SPELLING = re.compile(r"\\(?:langle|rangle|varnothing)(?![A-Za-z])")
 _TEXT_AT_END = re.compile(
@@ -201,6 +202,9 @@ def _respelled(text: str) -> str:
     text = _PRIMES.sub(_named_by_primes, _PRIME_ABOVE.sub(lambda primes: "'" * primes.group().count("p"), text))
     text = _EXPONENT_T.sub("^{{T}}", _DOTS.sub(r"\\dots", text))
     text = _OF_A_SET.sub(r"\\\1(\2)", text)
+    equations = _QUAD.split(text)
+    if len(equations) > 1 and "\\text" not in text and all("=" in equation for equation in equations):
+        text = ",".join(equation.strip(" ,;") for equation in equations)  # they are several, not a chain
     return f"{{{text}}}" if "\\choose" in text and not text.lstrip().startswith("{") else text
 
 
