@@ -90,6 +90,10 @@ _ANSWERS = [
     ("12", "#### 12."),
     ("x+1", r"\boxed{1+x}"),
     ("7", "answer: " + "(" * 1000),
+    ("5", "The answer is 5" + "!" * 44 + " because"),
+    ("5 cm", r"\boxed{5 cm" + "^ 2" * 40 + "?}"),
+    ("5 cm" + "^{2}" * 40, "5 cm" + "^{2}" * 40 + "x"),
+    ("7", "1, " * 40 + "x"),
     ("7", "\ud800 answer: 7"),
     ("7", r"\boxed{7\x00}"),
     ("7", r"\boxed{" * 500 + "7" + "}" * 500),
@@ -109,6 +113,11 @@ _MARKUP = [
     b"]]></style><script>",
 ]
 _REPLIES = [b"yes", b"Verdict: no", b"<think>a", b"Sure, here is it:\n```\n7\n```", b"<|a|>" * 200, b"</s> " * 200]
+_CALLS = [
+    b'<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>',
+    b"<tool_response>\n19\n</tool_response>",
+    *(part * 20_000 for part in (b"<tool_call>{}", b"<tool_response>", b"< ", b"<|im_start|>user\n", b"<|im_end|>")),
+]
 
 
 def _parquet() -> list[bytes]:
@@ -158,6 +167,7 @@ def _seeds(target: str) -> list[bytes]:
             *(json.dumps(_BODY).replace('"yes"', odd).encode() for odd in ("null", "7", '"\\ud800"', "[[]]")),
         ],
         "reply_text": _REPLIES,
+        "transcript": _CALLS,
         "report_page": _MARKUP,
     }.get(target, [f"{a}{SEPARATOR}{c}".encode(errors="surrogatepass") for a, c in _ANSWERS])
 

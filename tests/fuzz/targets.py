@@ -22,6 +22,7 @@ from cooper_rl.data.labelled import read_labelled
 from cooper_rl.data.loading import read_problems
 from cooper_rl.data.readers import read_file
 from cooper_rl.data.text import normalise
+from cooper_rl.data.transcript import outside_turns, rendered, turns_in, turns_of
 from cooper_rl.errors import InputError
 from cooper_rl.observe.report import SCRIPTS, write_report
 from cooper_rl.persist.durable import Journal
@@ -195,6 +196,17 @@ def reply_text(data: bytes) -> None:
         assert unframe(text, like) == normalise(unframe(text, like))
 
 
+def transcript(data: bytes) -> None:
+    """No text forges who speaks in a run, and a second reading changes nothing."""
+    text = data.decode(errors="replace")
+    turns = turns_of([{"role": role, "content": text} for role in ("assistant", "tool", "user")])
+    assert turns_of(turns) == turns
+    speakers = [line for line in rendered(turns).split("\n") if line in ("<assistant>", "<tool>", "<user>")]
+    assert speakers == [f"<{turn['role']}>" for turn in turns]
+    assert turns_in([text, text])[0]["role"] == "assistant"
+    is_writable(outside_turns(text))
+
+
 def two_texts(data: bytes) -> tuple[str, str]:
     answer, _, completion = data.decode(errors="surrogatepass" if b"\xed" in data else "replace").partition(SEPARATOR)
     return answer, completion
@@ -269,6 +281,7 @@ TARGETS: dict[str, Target] = {
     "journal": journal,
     "chat_reply": chat_reply,
     "reply_text": reply_text,
+    "transcript": transcript,
     "fast_path": fast_path,
     "rule_verifier": rule_verifier,
     "report_page": report_page,

@@ -30,9 +30,10 @@ class RuleVerifier(Rule):
     Math-Verify compares mathematics by value, in `workers` processes. The verdict is `timeout` if an answer takes more
     than `timeout_s` seconds of CPU time or more than `memory_mib` MiB. A process that is killed from outside, or silent
     for `wall_s` seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
-    All else is decided in this process. The last `cache_size` slow verdicts are cached by final answer. `counts` has
-    the number of verdicts of each name, of the outcomes `fast`, `cached` and those of `Checked`, and of `lost`
-    processes; `cpu_s` the CPU seconds of all questions.
+    All else is decided in this process, except for references of more than 8,000 characters. If the answer in one is as
+    long, the verdict is `unparsed`: of a completion less is read. The last `cache_size` slow verdicts are cached by
+    final answer. `counts` has the number of verdicts of each name, of the outcomes `fast`, `cached` and those of
+    `Checked`, and of `lost` processes; `cpu_s` the CPU seconds of all questions.
     """
 
     def __init__(
