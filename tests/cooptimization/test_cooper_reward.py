@@ -211,3 +211,17 @@ def test_scores_during_updates_come_from_one_version_each(make):
     assert len({version for version, _ in seen}) >= 3
     assert all(rewards == whole[version] for version, rewards in seen)
     assert len({str(rewards) for rewards in whole.values()}) == 5
+
+
+def test_a_later_call_of_a_step_is_paid_by_what_the_step_has_shown_and_the_weight_of_all_is_recorded(make, tiny_models):
+    """The rule has spoken in the first call, although it is silent on all of the second."""
+    model = {"model": str(tiny_models / "reward_model"), "max_input_tokens": 160, "learns": True}
+    reward = make(kind=None, reward_model=None, reward_models={"main": model}, rewards=[{"kind": "earned"}])
+    heard = groups(20)
+    silent = [replace(one, answers=[replace(answer, verdict="silent") for answer in one.answers]) for one in groups(40)]
+    weight = reward.score(heard, step=1).metrics["earned/weight"]
+    assert weight < 1
+    assert reward.score(silent, step=1).metrics["earned/weight"] == weight
+    sharper = reward.score(groups(60, (8,)), step=1).metrics["earned/weight"]
+    together = reward.score([*heard, *silent, *groups(60, (8,))], step=1).metrics["earned/weight"]
+    assert together == pytest.approx((32 * weight + 8 * sharper) / 40)
