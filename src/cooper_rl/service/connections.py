@@ -2,7 +2,6 @@
 
 import asyncio
 from math import inf
-from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -38,8 +37,9 @@ class Connection(H11Protocol):
         self._unread_since: float | None = None
         self._timer = self.loop.call_later(self.wait_s, self._close_if_late)
         # A new descriptor is the lowest that is free, so it tells how many are in use.
-        if len(self.connections) > self.most or transport.get_extra_info("socket").fileno() > highest_descriptor():
-            self._make_room()
+        excess = transport.get_extra_info("socket").fileno() - highest_descriptor()
+        if (excess := max(excess, len(self.connections) - self.most)) > 0:
+            self._make_room(int(excess))
 
     def data_received(self, data: bytes) -> None:
         before = self.cycle
@@ -81,13 +81,13 @@ class Connection(H11Protocol):
         else:
             self._timer = self.loop.call_later(left, self._close_if_late)
 
-    def _make_room(self) -> None:
-        """Close the connection that has waited longest for its client, which may be this one."""
-        waiting: list[tuple[float, int, Any]] = []
-        for place, one in enumerate(self.connections):
-            if isinstance(one, Connection) and (since := one.waiting_since) is not None:
-                waiting.append((since, place, one))
-        min(waiting)[2].transport.abort()
+    def _make_room(self, excess: int) -> None:
+        """Close so many connections, those that have waited longest for their clients; this one may be among them."""
+        here = [one for one in self.connections if isinstance(one, Connection)]
+        left = [one for one in here if not one.transport.is_closing()]
+        waiting = [(since, place) for place, one in enumerate(left) if (since := one.waiting_since) is not None]
+        for _, place in sorted(waiting)[: max(0, excess - (len(here) - len(left)))]:
+            left[place].transport.abort()
 
 
 def limited(most: int, wait_s: float = WAIT_S) -> type[Connection]:
