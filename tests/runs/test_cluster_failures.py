@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from random import Random
 
+import psutil
 import pytest
 import yaml
 
@@ -56,6 +57,35 @@ def test_a_full_object_store_is_counted_and_costs_no_step(settings, tmp_path):
     on_disk = trained(settings, tmp_path, disk_is_full=False)
     assert [row["step"] for row in on_disk] == [1, 2, 3, 4]
     assert trained(settings, tmp_path, disk_is_full=True) == on_disk
+
+
+ALONE = """
+import sys, time
+from pathlib import Path
+from cooper_rl.engines.ray import ClusterEngine
+
+engine = ClusterEngine(cpus_per_rank=0.1)
+engine.open(Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.readline()
+engine.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_no_process_outlives_a_driver(tmp_path, how):
+    """Ray's agents waited a minute for a driver that was killed."""
+    command, pipe = [sys.executable, "-c", ALONE, str(tmp_path)], subprocess.PIPE
+    driver = subprocess.Popen(command, start_new_session=True, stdin=pipe, stdout=pipe)
+    assert driver.stdout is not None
+    assert driver.stdout.readline() == b"open\n"
+    family = psutil.Process(driver.pid).children(recursive=True)
+    assert {"raylet", "sh"} <= {process.name() for process in family}
+    driver.kill() if how == "killed" else driver.communicate(b"\n")
+    driver.wait()
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,12 @@ class Session:
         self.engines: RayEngines | None = None
         """The vLLM engines. They have devices, and no model before their `start`."""
         self._started_ray = not ray.is_initialized()
+        self._agents: Agents | None = None
         if self._started_ray:
             _start(engine.address)
         try:
+            if self._started_ray and engine.address is None:
+                self._agents = Agents()
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
             has_gpus, gpus = any(node.get("GPU") for node in nodes), engine.gpus_per_rank
             each = Resources(engine.cpus_per_rank, float(has_gpus) if gpus is None else gpus)
@@ -64,6 +68,35 @@ class Session:
                 actors.close()
         if self._started_ray:
             ray.shutdown()
+        if self._agents is not None:
+            self._agents.close()
+
+
+class Agents:
+    """The processes that the raylet of this machine has started beside it.
+
+    Where the raylet is killed, as the system does with it when the driver is killed, they wait a minute for an answer
+    of Ray before they end. A shell that the system tells of the driver's end ends them at once.
+    """
+
+    def __init__(self) -> None:
+        import psutil  # noqa: PLC0415 - Ray brings it, in a place that only `import ray` makes known
+
+        raylets = [child for child in psutil.Process().children() if child.name() == "raylet"]
+        self._agents = [agent for raylet in raylets for agent in raylet.children()]
+        numbers = [str(agent.pid) for agent in self._agents]
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", 'read -r end; kill -9 "$@" 2>/dev/null', "sh", *numbers],
+            stdin=subprocess.PIPE,  # the system closes it with this process
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        self._watcher.kill()  # first: by its numbers alone it does not know the processes
+        self._watcher.communicate()
+        for agent in self._agents:
+            if agent.is_running():
+                agent.kill()
 
 
 @dataclass(frozen=True)
