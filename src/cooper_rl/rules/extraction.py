@@ -23,17 +23,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from cooper_rl.rules.notation import one_notation
+from cooper_rl.rules.number_words import changes_after
+
 TAIL_CHARS = 8000
 """Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
 FREE_CHARS = 1000
-_STATED_CHARS = 400
 _FINAL_CHARS = 8
 
 _STATEMENT = re.compile(
-    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>",
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])"
+    r"|\b(?:antwort|r[e\u00e9]ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442)\b"
+    r"(?:[^.\n:$\\]{0,80}?\b(?:ist|sind|lautet|betr\u00e4gt|est|sont|es|son|\u00e9|\u00e8|sono|\u0440\u0430\u0432\u0435\u043d|\u044d\u0442\u043e)\b|\s*[:=])"
+    r"|(?:\u7b54\u6848|\u7b54\u3048)(?:\u5e94\u8be5|\u61c9\u8a72)?\s*(?:\u662f|\u4e3a|\u70ba|\u7b49\u4e8e|\u306f|[:=])|(?<!\w)\u7b54\s*:"  # Chinese, Japanese
+    r"|\ub2f5\s*(?:\uc740|[:=])"  # Korean
+    r"|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>",
     re.IGNORECASE | re.MULTILINE,
 )
-_FINAL = re.compile(r"\bfinal\s*\Z", re.IGNORECASE)
+_FINAL = re.compile(r"(?:\bfinal|\u6700\u7ec8|\u6700\u7d42|\ucd5c\uc885|\bendg\u00fcltige)\s*\Z", re.IGNORECASE)
 _VALUE = re.compile(r"[\d\\]")
 _MARK_ENDS = r"!+(?=\s+[A-Z]|[^\S\n]*(?:\n|\Z)(?!\s*(?:\\[\])]|\$)))"  # in a formula it is a factorial
 SENTENCE_END = re.compile(rf"[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
@@ -42,15 +49,21 @@ _DECORATION = re.compile(rf"(?:[\s.,;:]*(?:!+|{EMOJI}|(?<=\s)[:;]-?[)D](?!\w)))+
 _EXCLAMATION = re.compile(rf"(?<=[\w)%*]){_MARK_ENDS}|(?<=[\w)%*])!+(?=\s*{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)")
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
-_BOX = re.compile(r"\\f?boxed\s*(?=\{)")
+_BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
+_BEHIND_BOX = re.compile(r"[$)\]}]{0,4}((?!\s*or\s+\$?\d)[^.\n$]{1,60})")
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = r"(?: ?\{, ?\}|,\\! ?|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
 _LISTED = r"\$?-?\d[\d,./]*"
 _BARE_LIST = re.compile(rf"{_LISTED}(?:(?: *[/;,] +| +(?:(?:or|and) +)?){_LISTED})+")
-_WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
+_WRAPPINGS = (
+    *(("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"), ("\u201c", "\u201d")),
+    ("{", "}"),
+)
+_EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
+_LABEL = re.compile(r"\A\s*\\text\s*\{\s*(?:(?:the|final)\s)*answers?(?:\s(?:is|are))?\s*:?\s*\}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -75,7 +88,7 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         end_of_boxes = boxes[-1][1]
         other = _ALTERNATIVE.match(tail, end_of_boxes)
         outside = [stated or "", clean(other.group(1)) if other else ""]
-        texts = dict.fromkeys(filter(None, [clean(tail[start:end]) for start, end in boxes] + outside))
+        texts = dict.fromkeys(filter(None, [clean(_with_scale(tail, *span)) for span in boxes] + outside))
         return FinalAnswer("boxed", tuple(texts), after if stated else tail[end_of_boxes + 1 :])
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else (), after)
@@ -101,7 +114,8 @@ _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 @lru_cache(maxsize=4096)
 def reference_text(answer: str) -> str:
     """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one."""
-    if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
+    answer = one_notation(answer)
+    if boxes := [clean(_with_scale(answer, *span)) for span in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
     if "\n" in answer.strip() or _last_statement(answer):
         final = extract_answer(answer)
@@ -112,18 +126,37 @@ def reference_text(answer: str) -> str:
 
 def clean(text: str) -> str:
     """An answer without wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
-    text = text.strip().replace("\u2212", "-").replace("**", "").rstrip(".,;: \n\t")
+    text = _without_edge_spaces(_LABEL.sub("", text.replace("**", ""), count=1))
     for left, right in _WRAPPINGS:
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : len(text) - len(right)]
-            if left not in inner:
-                text = inner.strip().rstrip(".,;: ")
+            if left not in inner and not (left == "{" and "," in inner):  # a set
+                text = _without_edge_spaces(inner)
     return _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
+
+
+def _with_scale(text: str, start: int, end: int) -> str:
+    r"""What a box holds, with the words behind it that change its number: `12 million` for `$\boxed{12}$ million`."""
+    behind = _BEHIND_BOX.match(text, end + 1)
+    if not behind or not _VALUE.search(text[start:end]) or is_retracted(behind.group(1)):
+        return text[start:end]
+    is_base_again = "_" in text[start:end]  # 101_2 in base two
+    return text[start:end] if is_base_again or not changes_after(behind.group(1)) else text[start:end] + behind.group(1)
+
+
+def _without_edge_spaces(text: str) -> str:
+    text = text.strip()
+    start, end = 0, len(text)
+    while space := next((space for space in _EDGE_SPACES if text.startswith(space, start, end)), ""):
+        start += len(space)
+    while space := next((space for space in ("\\\\", *_EDGE_SPACES, *".,;:") if text.endswith(space, start, end)), ""):
+        end -= len(space)
+    return text[start:end].strip()
 
 
 def final_boxes(text: str) -> list[tuple[int, int]]:
     """Spans of the contents of the boxes that make up the final answer, in order."""
-    if "boxed" not in text:
+    if "box" not in text:
         return []
     found: list[tuple[int, int, int]] = []
     closing = _closing_braces(text)
@@ -155,7 +188,7 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] | None]:
     """The end of a completion, its final boxes, and the last statement of an answer after them."""
-    tail = completion[-TAIL_CHARS:].strip()
+    tail = one_notation(completion[-TAIL_CHARS:]).strip()
     boxes = final_boxes(tail)
     return tail, boxes, _last_statement(tail, boxes[-1][1] if boxes else 0)
 
@@ -166,7 +199,7 @@ def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
 
 
 def _after_statement(statement: re.Match[str]) -> str:
-    return statement.string[statement.end() : statement.end() + _STATED_CHARS]
+    return statement.string[statement.end() :]
 
 
 def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]:

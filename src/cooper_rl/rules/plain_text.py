@@ -5,10 +5,11 @@ import unicodedata
 from functools import lru_cache
 
 from cooper_rl.rules.extraction import EMOJI
+from cooper_rl.rules.notation import composed
 
-_TEXT_COMMAND = re.compile(
+TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)?|[mh]box|emph|underline|operatorname\*?)"
-    r"\s*\{([^{}]*)\}"
+    r"\s*\{((?:[^{}]++|\{[^{}]*+\})*+)\}"
 )
 _SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|~|\s+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|\\left\b|\\right\b|\\?\$|\*\*|__|`")
@@ -33,9 +34,9 @@ def without_accents(text: str) -> str:
 @lru_cache(maxsize=4096)
 def bare_text(text: str) -> str:
     r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
-    text = _EMOJI_AT_END.sub("", unicodedata.normalize("NFC", text)).translate(_QUOTES).translate(_DASHES)
+    text = _EMOJI_AT_END.sub("", composed(text) if not text.isascii() else text).translate(_QUOTES).translate(_DASHES)
     for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
-        text = _TEXT_COMMAND.sub(r" \1 ", text)
+        text = TEXT_COMMAND.sub(r" \1 ", text)
     text = _SPACES.sub(" ", text.replace("{,}", ","))
     text = _DELIMITERS.sub("", _DEGREE.sub("\u00b0", text))
     return re.sub(r"\s+", " ", _ESCAPED.sub(r"\1", text)).strip()

@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from cooper_rl.rules.number_words import CHANGES_NUMBER
 from cooper_rl.rules.plain_text import bare_text
 
 _MEASURES = """
@@ -21,10 +22,14 @@ household volume: gallon=1 gal gallons | quart=1/4 qt quarts | pint=1/8 pt pints
 household volume: teaspoon=1/768 tsp teaspoons | tablespoon=1/256 tbsp tablespoons
 money: dollar=1 usd dollars buck bucks | cent=1/100 cents \u00a2
 power: watt=1 w watts | kilowatt=1000 kw kilowatts
-other: acre acres | ton tons tonne tonnes | euro eur euros | penny pence pennies | yen | rupee rupees
+other: acre acres | ton tons tonne tonnes | euro eur euros | penny pence pennies | yen | rupee rupees rs inr
 other: percent percentage pct % | degree degrees deg \u00b0 | radian rad radians | celsius c centigrade | fahrenheit f
 other: kelvin k | square squared sq | cubic cubed cu | newton newtons | joule j joules | volt v volts
-other: ampere a amp amps amperes | hertz hz | pascal pa pascals
+other: ampere a amp amps amperes | hertz hz | pascal pa pascals | ohm ohms \u03a9 | coulomb coulombs | tesla teslas
+other: kilojoule kj | kilopascal kpa | megapascal mpa | kilohertz khz | megahertz mhz | gigahertz ghz | kilonewton kn
+other: kilohm | electronvolt ev | calorie cal calories | kilocalorie kcal | mole mol moles | decibel db | yuan rmb cny
+other: byte bytes | kilobyte kb | megabyte mb | gigabyte gb | terabyte tb | kilowatthour kwh | megawatt mw | hectare ha
+other: micrometre \u03bcm | nanometre nm | franc chf | sterling gbp | peso mxn | ruble rub | cad | aud | jpy | krw
 """
 """Dimension, name and other names of each measure, with its factor if it is converted. Others, such as tons, pounds
 sterling and currencies, are several units or change."""
@@ -38,7 +43,11 @@ _KNOWN = {*_MEASURE.values(), "not", "no", "never"}
 _SPEED = ("kilometre", "hour")
 _COMPOUND = {"mph": ("mile", "hour"), "kph": _SPEED, "kmh": _SPEED, "cc": ("cubic", "centimetre")}
 _POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
-_CURRENCIES = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
+_SIGNS = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen", "\u20b9": "rupee", "\u03a9": "ohm", r"\Omega": "ohm"}
+_LETTERS = {"N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "C": "celsius"} | {
+    "L": "litre", "F": "fahrenheit", "m": "metre", "s": "second", "g": "gram", "h": "hour", "l": "litre"
+}
+"""Units of one letter. Other letters are variables."""
 _IGNORED = set(
     re.findall(r"\w+", "the of on at to for from per each every total all altogether left is are was were more about")
 )
@@ -71,13 +80,50 @@ _DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
-_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*\{?\s*[23]|(?<=[A-Za-z])[23])+")
+_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*\{?\s*-?[1-9]|(?<=[A-Za-z])[23])+")
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
 _COMMAND_AT_END = re.compile(
     r"(?:\\[,;: ]|~|\s)*\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*\{[^{}]*\}(?:\s*\^\s*\{?\s*[23]\s*\}?)?\Z"
 )
 _WORD = re.compile(r"[A-Za-z]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
+
+
+_QUOTIENT = re.compile(r"\\[dt]?frac\s?\{([^{}\d]{1,40})\}\s?\{([^{}\d]{1,40})\}")
+_PIECE = re.compile(
+    r"[\s.,'()\[\]/\u00b7*&-]++|\\cdot(?![A-Za-z])|\\(?=\$)|(?P<sign>[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u03a9\u00a2\u00b0]|\\Omega(?![A-Za-z]))"
+    r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++)(?P<power>\s?\^\s?(?:\{\s?-?[1-9]\s?\}|-?[1-9])(?!\d)|[23](?!\w))?+"
+)
+_GREEK = re.compile(r"[\u0370-\u03ff]")
+_MOST_WORDS = 8
+
+
+@lru_cache(maxsize=16384)
+def is_unit(text: str) -> bool:
+    r"""Whether a text behind a number is its unit: "km/h", `\text{ cm}^2`, "€", "per hour", "red apples", "(cats)".
+
+    Words of any language count unless they change the number. One letter must be the symbol of a measure, and what
+    follows the number without a space a measure too: 7cm has a unit, 7ab and 7 x are products.
+    """
+    if len(text) > _LONGEST:
+        return False
+    flat = _QUOTIENT.sub(r"\1/\2", bare_text(text)) or text
+    if CHANGES_NUMBER.search(flat):
+        return False
+    words, position, signs = [], 0, False
+    while position < len(flat):
+        if not (piece := _PIECE.match(flat, position)):
+            return False
+        position, signs = piece.end(), signs or piece["sign"] is not None
+        words += [piece["word"]] if piece["word"] else []
+        if piece["word"] and _GREEK.search(piece["word"].removeprefix("\u03bc")):
+            return False  # 5\u03c0
+    known = [word in _LETTERS or (len(word) > 1 and measures(word)) for word in words]
+    is_attached = text[0].isalpha()
+    letters = [word for word in words if len(word) == 1 and word.isascii() and word not in _LETTERS]
+    if not words or (is_attached and words[0].isascii() and not (known[0] and len(words[0]) > 1)):
+        return signs and not words
+    return set(letters) <= {"a"} and words[-1] != "a" and (len(words) <= _MOST_WORDS or all(known))
 
 
 def measures(word: str) -> bool:
@@ -108,7 +154,7 @@ def unit_of(text: str) -> frozenset[str]:
     """The words after a value, measures under their full names (`{"kilometre", "hour"}`); empty if there are none."""
     if len(text) > _LONGEST:
         return frozenset()
-    words = [name for sign, name in _CURRENCIES.items() if sign in text]
+    words = [name for sign, name in _SIGNS.items() if sign in text]
     if _DOLLARS.match(text) and text.count("$") == 1:
         words.append("dollar")
     text = bare_text(text)
@@ -160,6 +206,8 @@ def without_unit(text: str) -> str:
 
 
 def _named(words: list[str], position: int) -> tuple[str, ...]:
+    if words[position] in _LETTERS:
+        return (_LETTERS[words[position]],)
     word = words[position].lower()
     if word in ("a", "an", "in"):  # "in total", "an hour"; but "5 in", "5 in^2"
         is_inch = word == "in" and (position + 1 == len(words) or words[position + 1] in _POWERS)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
+from cooper_rl.rules.notation import one_notation
 from cooper_rl.rules.plain_text import bare_text, plain_text
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
@@ -184,7 +185,7 @@ def options_of(problem: Problem) -> Options:
 @lru_cache(maxsize=4096)
 def _in_question(question: str) -> Options:
     """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
-    text = "\n".join(bare_text(line) for line in question.splitlines())
+    text = "\n".join(bare_text(line) for line in one_notation(question).splitlines())
     run: list[re.Match[str]] = []
     for mark in _MARK.finditer(text):
         letter = next(filter(None, mark.groups()))
@@ -214,7 +215,7 @@ def _listed(value: Any) -> list[tuple[str, str]]:
 
 
 def _distinct(options: Iterable[tuple[str, str]]) -> Options:
-    plain = [(letter, plain_text(text)) for letter, text in options]
+    plain = [(letter, plain_text(one_notation(text))) for letter, text in options]
     if len(plain) < 2:
         return {}
     counts = Counter(text for _, text in plain)
