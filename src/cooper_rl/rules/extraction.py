@@ -31,19 +31,22 @@ TAIL_CHARS = 8000
 FREE_CHARS = 1000
 _FINAL_CHARS = 8
 
-_STATEMENT = re.compile(
-    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])"
-    r"|\b(?:antwort|r[e\u00e9]ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442)\b"
-    r"(?:[^.\n:$\\]{0,80}?\b(?:ist|sind|lautet|betr\u00e4gt|est|sont|es|son|\u00e9|\u00e8|sono|\u0440\u0430\u0432\u0435\u043d|\u044d\u0442\u043e)\b|\s*[:=])"
-    r"|(?:\u7b54\u6848|\u7b54\u3048)(?:\u5e94\u8be5|\u61c9\u8a72)?\s*(?:\u662f|\u4e3a|\u70ba|\u7b49\u4e8e|\u306f|[:=])|(?<!\w)\u7b54\s*:"  # Chinese, Japanese
-    r"|\ub2f5\s*(?:\uc740|[:=])"  # Korean
-    r"|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>",
+_IN_ENGLISH = (
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>"
+)
+_STATEMENT = re.compile(_IN_ENGLISH, re.IGNORECASE | re.MULTILINE)
+_IN_ANY_LANGUAGE = re.compile(
+    r"\b(?:antwort|r[e\u00e9]ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442)\b(?:[^.\n:$\\]{0,80}?\b(?:ist|sind|lautet"
+    r"|betr\u00e4gt|est|sont|es|son|\u00e9|\u00e8|sono|\u0440\u0430\u0432\u0435\u043d|\u044d\u0442\u043e)\b|\s*[:=])"
+    r"|(?:\u7b54\u6848|\u7b54\u3048)(?:\u5e94\u8be5|\u61c9\u8a72)?\s*(?:\u662f|\u4e3a|\u70ba|\u7b49\u4e8e|\u306f|[:=])|(?<!\w)\u7b54\s*:"
+    rf"|\ub2f5\s*(?:\uc740|[:=])|{_IN_ENGLISH}",  # Romance, Germanic and Slavic; Chinese and Japanese; Korean
     re.IGNORECASE | re.MULTILINE,
 )
+_IN_ASCII = ("antwort", "reponse", "respuesta", "resposta", "risposta")
 _FINAL = re.compile(r"(?:\bfinal|\u6700\u7ec8|\u6700\u7d42|\ucd5c\uc885|\bendg\u00fcltige)\s*\Z", re.IGNORECASE)
 _VALUE = re.compile(r"[\d\\]")
 _MARK_ENDS = r"!+(?=\s+[A-Z]|[^\S\n]*(?:\n|\Z)(?!\s*(?:\\[\])]|\$)))"  # in a formula it is a factorial
-SENTENCE_END = re.compile(rf"[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
+SENTENCE_END = re.compile(rf"(?<!\bRs)[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
 EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
 _DECORATION = re.compile(rf"(?:[\s.,;:]*(?:!+|{EMOJI}|(?<=\s)[:;]-?[)D](?!\w)))+\s*\Z")
 _EXCLAMATION = re.compile(rf"(?<=[\w)%*]){_MARK_ENDS}|(?<=[\w)%*])!+(?=\s*{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)")
@@ -53,6 +56,7 @@ _BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
 _BEHIND_BOX = re.compile(r"[$)\]}]{0,4}((?!\s*or\s+\$?\d)[^.\n$]{1,60})")
+_OPERATES = re.compile(r"\s?(?:\^|[*/]\s?\d|\\(?:times|cdot|div)(?![A-Za-z]))")
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = r"(?: ?\{, ?\}|,\\! ?|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
@@ -63,6 +67,7 @@ _WRAPPINGS = (
     ("{", "}"),
 )
 _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
+_ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
 _LABEL = re.compile(r"\A\s*\\text\s*\{\s*(?:(?:the|final)\s)*answers?(?:\s(?:is|are))?\s*:?\s*\}", re.IGNORECASE)
 
 
@@ -141,16 +146,17 @@ def _with_scale(text: str, start: int, end: int) -> str:
     if not behind or not _VALUE.search(text[start:end]) or is_retracted(behind.group(1)):
         return text[start:end]
     is_base_again = "_" in text[start:end]  # 101_2 in base two
-    return text[start:end] if is_base_again or not changes_after(behind.group(1)) else text[start:end] + behind.group(1)
+    changes = not is_base_again and (changes_after(behind.group(1)) or _OPERATES.match(behind.group(1)))
+    return text[start:end] + behind.group(1) if changes else text[start:end]
 
 
 def _without_edge_spaces(text: str) -> str:
     text = text.strip()
     start, end = 0, len(text)
-    while space := next((space for space in _EDGE_SPACES if text.startswith(space, start, end)), ""):
-        start += len(space)
-    while space := next((space for space in ("\\\\", *_EDGE_SPACES, *".,;:") if text.endswith(space, start, end)), ""):
-        end -= len(space)
+    while text.startswith(_EDGE_SPACES, start, end):
+        start += next(len(space) for space in _EDGE_SPACES if text.startswith(space, start, end))
+    while text.endswith(_ENDS, start, end):
+        end -= next(len(space) for space in _ENDS if text.endswith(space, start, end))
     return text[start:end].strip()
 
 
@@ -194,7 +200,8 @@ def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] 
 
 
 def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
-    *_, last = [None, *_STATEMENT.finditer(text, after)]
+    is_english = text.isascii() and not any(map(text.lower().__contains__, _IN_ASCII))
+    *_, last = [None, *(_STATEMENT if is_english else _IN_ANY_LANGUAGE).finditer(text, after)]
     return last
 
 

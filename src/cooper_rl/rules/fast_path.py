@@ -24,7 +24,7 @@ from cooper_rl.rules.number import (
 from cooper_rl.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER, with_scales, without_scales
 from cooper_rl.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of, without_unit
+from cooper_rl.rules.units import are_measures, is_unit, measures, same_quantity, same_unit, unit_of, without_unit
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
@@ -76,7 +76,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     is_figure = _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)
     if is_time or is_figure:
         return "exact"
-    if not plain_number(text) and not unit_of(reference):
+    if not plain_number(with_scales(reference)) and not unit_of(reference):
         return "maths" if _is_formula(text) else "exact"
     # A value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street".
     words = _COMMAND.sub(" ", text)
@@ -108,6 +108,8 @@ _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is not a formu
 _LONG_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
+_MATHS = re.compile(r"\\(?:sqrt|[dt]?frac|pi)(?![A-Za-z])|\u03c0|\w\^")
+_FOREIGN_WORD = re.compile(r"[^\W\d_A-Za-z\u0370-\u03ff]")
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
 
@@ -139,6 +141,9 @@ def formula(text: str, numeric: bool) -> str | None:
     if "\\" in text:
         return in_box(text)
     text = text.replace("$", "")
+    if numeric and _FOREIGN_WORD.search(text):
+        numbers = set(_SIGNED_NUMBER.findall(text))
+        return in_box(*numbers) if len(numbers) == 1 and not CHANGES_NUMBER.search(text) else None
     if re.search(r"\d\s+\d", text) or re.match(r"(?:minus|negative)\b", text, re.IGNORECASE):
         return None  # "1 1/2" is not a product, "minus 12" is not 12
     if not _LONG_WORD.search(text):
@@ -162,6 +167,7 @@ _NUMBERS = re.compile(rf"\\boxed\{{({_NUMBER}(?:, {_NUMBER})+)\}}")
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
+_SCALE_LETTER = re.compile(r"\d\s?[kKMBT]\Z")
 _LETTER_UNIT = re.compile(r"\d[msghlLNJWVA]\Z")
 _NO_NUMBER = re.compile(r"\d\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?\s*(?:st|nd|rd|th)\b|\\overline")  # 8th
 
@@ -199,25 +205,37 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
 
 def _maths_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
     if final.kind == "free":
-        verdict = symbolic(reference, final.texts[0], "free")
+        verdict = symbolic(reference, _with_marked_maths(final.texts[0]), "free")
     else:
         verdict = _verdict_on_all([*final.texts], reference, symbolic)
     return "wrong" if verdict == "correct" and is_retracted(final.after) else verdict
 
 
+def _with_marked_maths(text: str) -> str:
+    r"""A text without LaTeX delimiters with dollars around its formulas, so that `5\sqrt{2}` is not read as 5."""
+    if not _MATHS.search(text) or re.search(r"\$|\\[(\[]|\n", text):
+        return text
+    words = [(word.rstrip(".,;:!?"), word) for word in text.split(" ")]
+    return " ".join(
+        f"${bare}${word[len(bare) :]}" if _MATHS.search(bare) and not is_unit(f" {bare}") else word for bare, word in words
+    )
+
+
 def _scaled_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
     """The verdict against a number. `12` and "12 million" may mean the same, for a question may ask for millions."""
     value, texts = with_scales(reference), tuple(map(with_scales, final.texts))
+    if (value, texts) == (reference, tuple(final.texts)):
+        return _number_verdict(reference, final, symbolic)
     verdict = _number_verdict(value, replace(final, texts=texts), symbolic)
-    if verdict == "wrong" and (value, texts) != (reference, tuple(final.texts)):
+    if verdict == "wrong":
         bare = replace(final, texts=tuple(map(without_scales, final.texts)))
         verdict = "wrong" if _number_verdict(without_scales(reference), bare, symbolic) == "wrong" else "unparsed"
     return verdict
 
 
 def _number_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
-    texts = [_without_factorials(text, final.kind) for text in final.texts]
-    verdict = _maths_verdict(reference, replace(final, texts=texts), symbolic)
+    texts = tuple(_without_factorials(text, final.kind) for text in final.texts)
+    verdict = _maths_verdict(reference, final if texts == final.texts else replace(final, texts=texts), symbolic)
     return number_verdict(reference, final) if verdict == "correct" else verdict
 
 
@@ -258,7 +276,7 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
             if base.group(1) != "10":
                 return "unparsed"  # 101_2 may be the question
             text = written = text[: base.start()]
-        number = plain_number(text)
+        number = plain_number(written) or plain_number(text)
         if number is None and _LETTER_UNIT.search(text):
             number = plain_number(text[:-1])  # 7N is a force, for a number has no variables
         same = None if number is None else same_number(expected, number)
@@ -272,6 +290,8 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         # `1,22` answers the reference 1.22. In a reference, `1,22` is two numbers, 1 and 22.
         if same or (_DECIMAL_COMMA.fullmatch(text) and expected == text.replace(",", ".")):
             return "correct" if same_unit(reference, written) else "wrong"
+        if _SCALE_LETTER.search(text):
+            return "unparsed"
         if len(text) <= _BRIEF:
             wanted = formula(text, numeric=True)
             if wanted is None:

@@ -35,8 +35,8 @@ def _notation_of(character: str) -> str:
     if character in _SPECIAL:
         return _SPECIAL[character]
     category = unicodedata.category(character)
-    if category == "Cf":
-        return ""  # zero-width characters, byte order marks, marks of direction
+    if category == "Cf" or (character > "\uffff" and unicodedata.combining(character)):
+        return ""  # zero-width characters, byte order marks, marks of direction and of music
     if category == "Zs":
         return " "
     if category == "Nd":
@@ -70,10 +70,10 @@ def _scripts(text: str) -> str:
 
 
 _OPERAND = r"[\d.\\(\u221a\u03c0$]|[A-Za-z]\b"
-_DASH = "[\u2013\u2014\u2015]"
+_DASHES = "\u2013\u2014\u2015"
 _MINUS = re.compile(
-    rf"(?<![A-Za-z][A-Za-z]){_DASH}(?={_OPERAND})"  # -3, x-3; not between words
-    rf"|(?:(?<=[\d)}}\]\u03c0]\s)|(?<=\b[A-Za-z]\s)){_DASH}(?=\s(?:{_OPERAND}))"  # x - 3
+    rf"(?<![A-Za-z][A-Za-z])[{_DASHES}](?={_OPERAND})"  # -3, x-3; not between words
+    rf"|(?:(?<=[\d)}}\]\u03c0]\s)|(?<=\b[A-Za-z]\s))[{_DASHES}](?=\s(?:{_OPERAND}))"  # x - 3
 )
 _ROOT = re.compile(
     r"([\u221a\u221b\u221c])\s?(?:(\d++(?:\.\d++)?+|[A-Za-z\u03c0]|\\frac\{\d++\}\{\d++\}|\\[A-Za-z]{1,9}+(?!\s?\{))"
@@ -89,12 +89,14 @@ def composed(text: str) -> str:
 
 @cache
 def _long_runs_of_marks() -> re.Pattern[str]:
-    marks = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x20000))))
+    marks = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x10000))))
     return re.compile(f"([{marks}]{{8}})[{marks}]++")
 
 
 def _in_ascii(text: str) -> str:
-    text = _MINUS.sub("-", _scripts(composed(text)).translate(_CHARACTERS))
+    text = composed(_scripts(text).translate(_CHARACTERS))
+    if any(dash in text for dash in _DASHES):
+        text = _MINUS.sub("-", text)
     for _ in range(3):  # a root in a root; nobody nests deeper
         text = _ROOT.sub(_root, text)
     return text
@@ -115,7 +117,8 @@ _STYLE = (
 _STYLED = re.compile(rf"\{{\s*+\\(?:{_COLOURED}|{_STYLE})\s*+([^{{}}\\]*+)\}}|\\(?:{_COLOURED}|{_STYLE})\s*+(?:\{{([^{{}}\\]*+)\}})?+")
 _ROMAN = re.compile(r"\{\s*+\\rm\s++([^{}]*+)\}|\\rm(?![A-Za-z])\s*+(?:\{([^{}]*+)\}|([A-Za-z][A-Za-z/ ]{0,40}+))")
 _LABELS = re.compile(r"\\(?:tag|label)\*?\s*+\{[^{}]{0,40}\}")
-_EMPHASIS = re.compile(r"(?<![\w*\\$^})\]])(\*{1,3}+|_{1,3}+)(?=[^\s*_])([^*_\n]{0,200}[^\s*_])\1(?![\w*])")
+_EMPHASIS = re.compile(r"([*_])(\1{0,2}+)(?=[^\s*_])([^*_\n]{0,200}[^\s*_])\1\2(?![\w*])")
+_INSIDE = re.compile(r"[\w*\\$^})\]]")
 
 
 def _without_style(text: str) -> str:
@@ -125,10 +128,15 @@ def _without_style(text: str) -> str:
     return _STYLED.sub(_unstyled, text)
 
 
+def _without_emphasis(emphasis: re.Match[str]) -> str:
+    """What Markdown emphasises; `2*3*4` stays."""
+    return emphasis.group() if _INSIDE.match(emphasis.string[max(emphasis.start() - 1, 0) : emphasis.start()]) else emphasis.group(3)
+
+
 def _unstyled(styled: re.Match[str]) -> str:
     """What a style is applied to: in braces where it is an argument (`x^\\mathbf{12}`), and apart from other letters."""
     content = styled.group(1) if styled.group(1) is not None else styled.group(2)
-    before = styled.string[: styled.start()][-1:]
+    before = styled.string[max(styled.start() - 1, 0) : styled.start()]
     if content is None:
         return " " if before.isalpha() else ""
     return f"{{{content}}}" if before.isalpha() or before in tuple("^_}]") else content
@@ -140,4 +148,4 @@ def one_notation(text: str) -> str:
         text = _in_ascii(text)
     if "\\" in text:
         text = _without_style(text)
-    return _EMPHASIS.sub(r"\2", text) if "*" in text or "_" in text else text
+    return _EMPHASIS.sub(_without_emphasis, text) if "*" in text or "_" in text else text

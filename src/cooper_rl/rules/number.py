@@ -137,7 +137,7 @@ _LABEL = re.compile(
     r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z"
 )
 _WITH_UNIT = re.compile(r"[\s)}\]]*(?:[A-Za-z%\u00b0\u00a2., '()/{}-]|(?<=[A-Za-z}])\^?\s*\{?[23]\}?|[\u00b2\u00b3])*")
-_WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
+_WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}|[^\W\d_A-Za-z\u0370-\u03ff]")
 _HEDGE = re.compile(
     r"(?i)\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b"
 )

@@ -9,17 +9,17 @@ from fractions import Fraction
 
 _SCALES = {
     **{"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12},
-    **{"lakh": 10**5, "lac": 10**5, "crore": 10**7, "\u767e": 100, "\u5343": 1000, "\u4e07": 10**4, "\u842c": 10**4},
+    **{"lakh": 10**5, "lac": 10**5, "crore": 10**7, "bn": 10**9, "mn": 10**6, "\u767e": 100, "\u5343": 1000, "\u4e07": 10**4, "\u842c": 10**4},
     **{"\u4ebf": 10**8, "\u5104": 10**8},
 }
 _SYMBOLS = {"k": 1000, "m": 10**6, "mn": 10**6, "mm": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
-_SCALE = r"(?:(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b|[\u767e\u5343\u4e07\u842c\u4ebf\u5104])"
+_SCALE = r"(?:(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b|[bm]n\b|[\u767e\u5343\u4e07\u842c\u4ebf\u5104])"
 _FIGURES = (
     r"(?:\d{1,9}\s?)?+\\[dt]?frac(?:\{\d{1,9}\}\{[1-9]\d{0,9}\}|\d[1-9])|\d{1,9} \d{1,9}/[1-9]\d{0,9}"
     r"|(?:\d{1,3}(?:,\d{3}){1,9}+|\d{1,40}+)(?:\.\d{1,40}+|/[1-9]\d{0,9}+)?+"
 )
 _SCALED = re.compile(
-    rf"(?<![\d.,/^_{{])(?P<currency>[$\u20ac\u00a3\u00a5\u20b9]\s?)?+(?P<figures>{_FIGURES})"
+    rf"(?<![\d.,/^_{{])(?P<currency>\\?[$\u20ac\u00a3\u00a5\u20b9]\s?)?+(?P<figures>{_FIGURES})"
     rf"(?:(?P<close>\s?\$)?+[\s~-]?(?:\\[,; ])?\s?(?P<open>\\(?:text|mathrm|mbox|textrm)\{{\s?)?+"
     rf"(?P<words>{_SCALE}(?:\s{_SCALE})*+)|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
     re.IGNORECASE,
@@ -54,7 +54,7 @@ CHANGES_NUMBER = re.compile(
     r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|squared|cubed"
     r"|times(?=\s(?:\d|the\b|as\b|more\b|less\b))|plus|minus|divided|percent|percentage|pct|per ?mille?|pi|sqrt|root|or|and|point|degrees?|factorial|choose"
     r"|mod|modulo|base|not|never|isn't|wasn't|cannot|(?:is|was|are|seems) (?:wrong|incorrect|false)"
-    r"|at (?:least|most|minimum|maximum)|minimum|maximum|max"
+    r"|at (?:least|most|minimum|maximum)|minimum|maximum|max|below|gross|score"
     r"|mil|mille|mila|millones|million(?:en|i)|mill(?:ón|iard\w{0,3})|mio|mrd|mld|tausend|hundert|cento|cien"
     r"|und|oder|ou|et|nicht|pas|ни|не|или|тыс\w{0,6}|миллион\w{0,3}|миллиард\w{0,3})\b"
     r"|[万萬亿億千百兆倍半多余餘或非负負点點]|分之|以上|以下|以内|左右|不是"
@@ -79,7 +79,7 @@ _CHANGES_AFTER = re.compile(
     rf"|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:or\s(?:so|more|less|fewer|above|over|up)|and\s(?:a|one|two|three)\s(?:half|third|quarter"
     r"|fourth|fifth|eighth|tenth)s?|and\s(?:up|above|over|more)|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b"
     rf"|or\s\$?\d)|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b"
-    rf"|{_SCALE}|times\s\$?\d|(?:plus|minus|squared|cubed|factorial|mod|tenths?|hundredths?|thousandths?|halves|thirds"
+    rf"|{_SCALE}|times\s\$?\d|(?:plus|minus|below|squared|cubed|factorial|mod|tenths?|hundredths?|thousandths?|halves|thirds"
     r"|fifths|eighths|per\s?mille?)\b|\+(?!\s?\d)|[百千万萬亿億倍半多余餘]|分之|以上|以下)"
 )
 

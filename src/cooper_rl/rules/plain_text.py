@@ -69,6 +69,27 @@ def case_matters(text: str) -> bool:
     return len(letters) == 2 and letters.isalpha() and letters != letters.lower() and letters.casefold() != "no"
 
 
+_INFLECTION = re.compile(r"(?:'s|s'|s|es|ed|ing|ly)\Z")
+_FORM_WORDS = {"a", "an", "the", "of", "to", "is", "are", "it", "and"}
+
+
+def differ_in_form(text: str, other: str) -> bool:
+    """Whether two plain texts have the same words in other forms ("cat", "the cats"), or one has words to spare."""
+    words, others = ([_stem(word) for word in re.findall(r"[\w']+", one)] for one in (text, other))
+    words, others = ([word for word in one if word not in _FORM_WORDS] for one in (words, others))
+    return bool(words) and sorted(words) == sorted(others)
+
+
+def _stem(word: str) -> str:
+    """A word without its ending: `cat` for "cats", `citi` for "city" and "cities", `increas` for "increasing"."""
+    if not word.isalpha() and "'" not in word:
+        return word
+    stem = re.sub(r"(?:y|ies|ied)\Z", "i", word) if len(word) > 3 else word
+    stem = _INFLECTION.sub("", stem) if len(stem) > 3 else stem
+    stem = stem.removesuffix("e") if len(stem) > 3 else stem
+    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
+
+
 _MONTHS = "january february march april may june july august september october november december"
 _NAMES = {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
 _NAMES |= {name[:3]: number for name, number in _NAMES.items()} | {"sept": 9}

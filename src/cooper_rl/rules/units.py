@@ -77,12 +77,16 @@ _NO_FIXED_RATIO = (
 )
 _LONGEST = 200
 _DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
+_DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
 _UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*\{?\s*-?[1-9]|(?<=[A-Za-z])[23])+")
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
+_BOUNDARY = re.compile(r"(?<=[\w)}\]])(?:\s|~|\\[,;: ])*(?=[A-Za-z\u20ac\u00a3\u03a9\u00b0]|\\(?:text|mathrm|mbox|[dt]?frac|Omega))")
+_NAMES_UNIT = re.compile(r"\\(?:text|mathrm|mbox|Omega)|[\u20ac\u00a3\u03a9\u00b0]|\Am\s?/\s?s(?![A-Za-z])")
+_NAME = re.compile(r"(?<![A-Za-z\\])[A-Za-z]+")
 _COMMAND_AT_END = re.compile(
     r"(?:\\[,;: ]|~|\s)*\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*\{[^{}]*\}(?:\s*\^\s*\{?\s*[23]\s*\}?)?\Z"
 )
@@ -116,7 +120,7 @@ def is_unit(text: str) -> bool:
             return False
         position, signs = piece.end(), signs or piece["sign"] is not None
         words += [piece["word"]] if piece["word"] else []
-        if piece["word"] and _GREEK.search(piece["word"].removeprefix("\u03bc")):
+        if piece["word"] and _GREEK.search(piece["word"].removeprefix("\u03bc").removesuffix("\u03a9")):
             return False  # 5\u03c0
     known = [word in _LETTERS or (len(word) > 1 and measures(word)) for word in words]
     is_attached = text[0].isalpha()
@@ -155,7 +159,7 @@ def unit_of(text: str) -> frozenset[str]:
     if len(text) > _LONGEST:
         return frozenset()
     words = [name for sign, name in _SIGNS.items() if sign in text]
-    if _DOLLARS.match(text) and text.count("$") == 1:
+    if (_DOLLARS.match(text) or _DOLLARS_AT_END.search(text)) and text.count("$") == 1:
         words.append("dollar")
     text = bare_text(text)
     if variable := _VARIABLE.match(text):
@@ -201,8 +205,19 @@ def _scale(words: frozenset[str]) -> Scale | None:
 
 
 def without_unit(text: str) -> str:
-    r"""The text without a LaTeX unit at its end: `8\sqrt{3}\text{ square inches}` becomes `8\sqrt{3}`."""
+    r"""The text without a unit at its end: `8\sqrt{3}\text{ square inches}` and `8\sqrt{3} in^2` become `8\sqrt{3}`.
+
+    Outside of `\text`, a lone letter stays: in `2\pi h` it may be a variable.
+    """
+    for boundary in _BOUNDARY.finditer(text, max(0, len(text) - _LONGEST)):
+        unit = text[boundary.end() :]
+        if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
+            return text[: boundary.start()]
     return _COMMAND_AT_END.sub("", text) if unit_of(text) else text
+
+
+def _is_long_name(word: str) -> bool:
+    return len(word) > 3 or (len(word) > 1 and measures(word))
 
 
 def _named(words: list[str], position: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
 from cooper_rl.rules.notation import one_notation
-from cooper_rl.rules.plain_text import bare_text, plain_text
+from cooper_rl.rules.plain_text import bare_text, differ_in_form, plain_text
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
 Options = Mapping[str, str]
@@ -40,6 +40,7 @@ _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?<=[\w)\]])\s*[,;(\u2014-]?\s*(?:and\s+|but\s+)?(?:not|rather than|instead of)\s+[(\[]?[A-J][)\]]?"
     r"(?:(?:\s*,\s*|\s*,?\s+(?:or|nor)\s+)[(\[]?[A-J][)\]]?)*[)\s.]*\Z"
 )
+_ELIMINATION = re.compile(r"\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?)\b", re.IGNORECASE)
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
 _MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
 
@@ -138,8 +139,12 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
         return "wrong" if _ANY.search(bare) and _NEGATION.search(bare) else "unparsed"
     if any(given.text == option and (letter,) != given.letters for letter, option in options.items()):
         return "wrong"  # the letter of one option with the text of another
-    is_other_text = bool(given.text and expected.text) and given.text != expected.text
-    return "wrong" if given.letters != expected.letters or is_other_text else "correct"
+    if given.letters != expected.letters:
+        # "rules out C, leaving D": which of them it chooses takes a reader
+        return "unparsed" if _ELIMINATION.search(bare) and {*expected.letters} < {*given.letters} else "wrong"
+    if not given.text or not expected.text or given.text == expected.text:
+        return "correct"
+    return "unparsed" if differ_in_form(given.text, expected.text) else "wrong"
 
 
 def _read(text: str, is_boxed: bool = False) -> Choice | None:
@@ -152,6 +157,8 @@ def _read(text: str, is_boxed: bool = False) -> Choice | None:
         return Choice((small.group(1).upper(),))
     if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):
         return choice
+    if "\\" in text:
+        return None  # a formula, whose letters are no options
     letters = tuple(dict.fromkeys(_ANY.findall(text)))
     return Choice((*letters, "?")) if len(letters) > 1 else None  # "B or C" does not choose both
 
