@@ -31,9 +31,7 @@ TAIL_CHARS = 8000
 FREE_CHARS = 1000
 _FINAL_CHARS = 8
 
-_IN_ENGLISH = (
-    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>"
-)
+_IN_ENGLISH = r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>"
 _STATEMENT = re.compile(_IN_ENGLISH, re.IGNORECASE | re.MULTILINE)
 _IN_ANY_LANGUAGE = re.compile(
     r"\b(?:antwort|r[e\u00e9]ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442)\b(?:[^.\n:$\\]{0,80}?\b(?:ist|sind|lautet"
@@ -63,12 +61,21 @@ _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d
 _LISTED = r"\$?-?\d[\d,./]*"
 _BARE_LIST = re.compile(rf"{_LISTED}(?:(?: *[/;,] +| +(?:(?:or|and) +)?){_LISTED})+")
 _WRAPPINGS = (
-    *(("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"), ("\u201c", "\u201d")),
+    *(
+        ("$$", "$$"),
+        ("$", "$"),
+        (r"\(", r"\)"),
+        (r"\[", r"\]"),
+        ('"', '"'),
+        ("'", "'"),
+        ("`", "`"),
+        ("\u201c", "\u201d"),
+    ),
     ("{", "}"),
 )
 _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
 _ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
-_LABEL = re.compile(r"\A\s*\\text\s*\{\s*(?:(?:the|final)\s)*answers?(?:\s(?:is|are))?\s*:?\s*\}", re.IGNORECASE)
+_LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are))?\s*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

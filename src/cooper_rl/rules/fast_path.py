@@ -120,7 +120,9 @@ _JOINER = re.compile(r"\s*(?:,?\s*(?:and|or))?\s*", re.IGNORECASE)
 
 def _changes_value(words: str) -> bool:
     """Whether words inside a formula say more than its unit does: "or more", "thousand", "or (2,1)"."""
-    return not _JOINER.fullmatch(words) and bool(CHANGES_NUMBER.search(_COUNTED.sub("", words)) or re.search(r"\d", words))
+    return not _JOINER.fullmatch(words) and bool(
+        CHANGES_NUMBER.search(_COUNTED.sub("", words)) or re.search(r"\d", words)
+    )
 
 
 def in_box(text: str) -> str:
@@ -217,7 +219,8 @@ def _with_marked_maths(text: str) -> str:
         return text
     words = [(word.rstrip(".,;:!?"), word) for word in text.split(" ")]
     return " ".join(
-        f"${bare}${word[len(bare) :]}" if _MATHS.search(bare) and not is_unit(f" {bare}") else word for bare, word in words
+        f"${bare}${word[len(bare) :]}" if _MATHS.search(bare) and not is_unit(f" {bare}") else word
+        for bare, word in words
     )
 
 

@@ -63,7 +63,9 @@ _SCRIPTS = re.compile(
 
 def _scripts(text: str) -> str:
     def in_latex(run: re.Match[str]) -> str:
-        top, bottom, above, below = (unicodedata.normalize("NFKC", part or "").replace("\u2212", "-") for part in run.groups())
+        top, bottom, above, below = (
+            unicodedata.normalize("NFKC", part or "").replace("\u2212", "-") for part in run.groups()
+        )
         return rf"\frac{{{top}}}{{{bottom}}}" if top else f"^{{{above}}}" if above else f"_{{{below}}}"
 
     return _SCRIPTS.sub(in_latex, text)
@@ -107,16 +109,21 @@ def _root(root: re.Match[str]) -> str:
     return rf"\sqrt{_DEGREE_OF_ROOT[root.group(1)]}" + (f"{{{radicand}}}" if radicand else " ")
 
 
-_COLOURED = r"(?:text)?color(?:\s*\[\w*\])?\s*\{[^{}]{0,40}\}|f?colorbox\s*\{[^{}]{0,40}\}(?:\s*\{[^{}]{0,40}\}(?=\s*\{))?"
+_COLOURED = (
+    r"(?:text)?color(?:\s*\[\w*\])?\s*\{[^{}]{0,40}\}|f?colorbox\s*\{[^{}]{0,40}\}(?:\s*\{[^{}]{0,40}\}(?=\s*\{))?"
+)
 _STYLE = (
     r"(?:boldsymbol|math(?:bf|sf|tt|it|normal)|bm|pmb|underline|emph|uline|ensuremath|phantom(?=\{\})"
     r"|(?:display|text|script|scriptscript)style|bf|it|sf|tt|em|sl|(?:bf|md)series|(?:it|up|sl)shape|(?:sf|tt)family"
     r"|normal(?:font|size)|boldmath|unboldmath|tiny|scriptsize|footnotesize|small|large|Large|LARGE|huge|Huge|centering"
     r"|noindent|hfill|strut|mathstrut|limits|nolimits|displaylimits)(?![A-Za-z])"
 )
-_STYLED = re.compile(rf"\{{\s*+\\(?:{_COLOURED}|{_STYLE})\s*+([^{{}}\\]*+)\}}|\\(?:{_COLOURED}|{_STYLE})\s*+(?:\{{([^{{}}\\]*+)\}})?+")
+_STYLED = re.compile(
+    rf"\{{\s*+\\(?:{_COLOURED}|{_STYLE})\s*+([^{{}}\\]*+)\}}|\\(?:{_COLOURED}|{_STYLE})\s*+(?:\{{([^{{}}\\]*+)\}})?+"
+)
 _ROMAN = re.compile(r"\{\s*+\\rm\s++([^{}]*+)\}|\\rm(?![A-Za-z])\s*+(?:\{([^{}]*+)\}|([A-Za-z][A-Za-z/ ]{0,40}+))")
 _LABELS = re.compile(r"\\(?:tag|label)\*?\s*+\{[^{}]{0,40}\}")
+_ANSWER_LABEL = re.compile(r"\\text\{\s?((?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are))?\s?:?)\s?\}", re.IGNORECASE)
 _EMPHASIS = re.compile(r"([*_])(\1{0,2}+)(?=[^\s*_])([^*_\n]{0,200}[^\s*_])\1\2(?![\w*])")
 _INSIDE = re.compile(r"[\w*\\$^})\]]")
 
@@ -124,13 +131,17 @@ _INSIDE = re.compile(r"[\w*\\$^})\]]")
 def _without_style(text: str) -> str:
     if "\\rm" in text:
         text = _ROMAN.sub(lambda roman: rf"\mathrm{{{next(filter(None, roman.groups()), '')}}}", text)
-    text = _LABELS.sub("", text).replace(r"\varnothing", r"\emptyset")
+    text = _ANSWER_LABEL.sub(r"\1 ", _LABELS.sub("", text)).replace(r"\varnothing", r"\emptyset")
     return _STYLED.sub(_unstyled, text)
 
 
 def _without_emphasis(emphasis: re.Match[str]) -> str:
     """What Markdown emphasises; `2*3*4` stays."""
-    return emphasis.group() if _INSIDE.match(emphasis.string[max(emphasis.start() - 1, 0) : emphasis.start()]) else emphasis.group(3)
+    return (
+        emphasis.group()
+        if _INSIDE.match(emphasis.string[max(emphasis.start() - 1, 0) : emphasis.start()])
+        else emphasis.group(3)
+    )
 
 
 def _unstyled(styled: re.Match[str]) -> str:

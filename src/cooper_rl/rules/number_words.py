@@ -9,7 +9,17 @@ from fractions import Fraction
 
 _SCALES = {
     **{"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12},
-    **{"lakh": 10**5, "lac": 10**5, "crore": 10**7, "bn": 10**9, "mn": 10**6, "\u767e": 100, "\u5343": 1000, "\u4e07": 10**4, "\u842c": 10**4},
+    **{
+        "lakh": 10**5,
+        "lac": 10**5,
+        "crore": 10**7,
+        "bn": 10**9,
+        "mn": 10**6,
+        "\u767e": 100,
+        "\u5343": 1000,
+        "\u4e07": 10**4,
+        "\u842c": 10**4,
+    },
     **{"\u4ebf": 10**8, "\u5104": 10**8},
 }
 _SYMBOLS = {"k": 1000, "m": 10**6, "mn": 10**6, "mm": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
@@ -79,7 +89,7 @@ _CHANGES_AFTER = re.compile(
     rf"|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:or\s(?:so|more|less|fewer|above|over|up)|and\s(?:a|one|two|three)\s(?:half|third|quarter"
     r"|fourth|fifth|eighth|tenth)s?|and\s(?:up|above|over|more)|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b"
     rf"|or\s\$?\d)|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b"
-    rf"|{_SCALE}|times\s\$?\d|(?:plus|minus|below|squared|cubed|factorial|mod|tenths?|hundredths?|thousandths?|halves|thirds"
+    rf"|{_SCALE}|times\s\$?\d|(?:tens|plus|minus|below|squared|cubed|factorial|mod|tens|tenths?|hundredths?|thousandths?|halves|thirds"
     r"|fifths|eighths|per\s?mille?)\b|\+(?!\s?\d)|[百千万萬亿億倍半多余餘]|分之|以上|以下)"
 )
 

@@ -74,7 +74,9 @@ _FORM_WORDS = {"a", "an", "the", "of", "to", "is", "are", "it", "and"}
 
 
 def differ_in_form(text: str, other: str) -> bool:
-    """Whether two plain texts have the same words in other forms ("cat", "the cats"), or one has words to spare."""
+    """Whether two plain texts without figures have the same words in other forms: "cat" and "the cats"."""
+    if re.search(r"\d", text + other):
+        return False
     words, others = ([_stem(word) for word in re.findall(r"[\w']+", one)] for one in (text, other))
     words, others = ([word for word in one if word not in _FORM_WORDS] for one in (words, others))
     return bool(words) and sorted(words) == sorted(others)

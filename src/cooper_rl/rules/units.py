@@ -45,7 +45,13 @@ _COMPOUND = {"mph": ("mile", "hour"), "kph": _SPEED, "kmh": _SPEED, "cc": ("cubi
 _POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
 _SIGNS = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen", "\u20b9": "rupee", "\u03a9": "ohm", r"\Omega": "ohm"}
 _LETTERS = {"N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "C": "celsius"} | {
-    "L": "litre", "F": "fahrenheit", "m": "metre", "s": "second", "g": "gram", "h": "hour", "l": "litre"
+    "L": "litre",
+    "F": "fahrenheit",
+    "m": "metre",
+    "s": "second",
+    "g": "gram",
+    "h": "hour",
+    "l": "litre",
 }
 """Units of one letter. Other letters are variables."""
 _IGNORED = set(
@@ -84,8 +90,13 @@ _LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
 _UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*\{?\s*-?[1-9]|(?<=[A-Za-z])[23])+")
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
-_BOUNDARY = re.compile(r"(?<=[\w)}\]])(?:\s|~|\\[,;: ])*(?=[A-Za-z\u20ac\u00a3\u03a9\u00b0]|\\(?:text|mathrm|mbox|[dt]?frac|Omega))")
+_SPACE = r"(?:\s|~|\\[,;: ])"
+_BOUNDARY = re.compile(
+    rf"(?:(?<=[\d)}}\]]){_SPACE}*+|(?<=[A-Za-z\u03c0]){_SPACE}++)(?=[A-Za-z\u20ac\u00a3\u03a9\u00b0]|\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
+    r"|(?<=[A-Za-z\u03c0])(?=\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
+)
 _NAMES_UNIT = re.compile(r"\\(?:text|mathrm|mbox|Omega)|[\u20ac\u00a3\u03a9\u00b0]|\Am\s?/\s?s(?![A-Za-z])")
+_IN_WORDS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
 _NAME = re.compile(r"(?<![A-Za-z\\])[A-Za-z]+")
 _COMMAND_AT_END = re.compile(
     r"(?:\\[,;: ]|~|\s)*\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*\{[^{}]*\}(?:\s*\^\s*\{?\s*[23]\s*\}?)?\Z"
@@ -211,6 +222,8 @@ def without_unit(text: str) -> str:
     """
     for boundary in _BOUNDARY.finditer(text, max(0, len(text) - _LONGEST)):
         unit = text[boundary.end() :]
+        if _IN_WORDS.search(text, 0, boundary.start()):
+            break
         if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
             return text[: boundary.start()]
     return _COMMAND_AT_END.sub("", text) if unit_of(text) else text
