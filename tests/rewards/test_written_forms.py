@@ -216,8 +216,17 @@ def test_words_that_change_a_number_are_not_dropped(words: str):
 
 @pytest.mark.parametrize(
     ("words", "factor"),
-    [("thousand", 1000), ("million", 10**6), ("billion", 10**9), ("hundred", 100), ("dozen", 12), ("lakh", 10**5)]
-    + [("crore", 10**7), ("hundred thousand", 10**5), ("bn", 10**9)],
+    [
+        ("thousand", 1000),
+        ("million", 10**6),
+        ("billion", 10**9),
+        ("hundred", 100),
+        ("dozen", 12),
+        ("lakh", 10**5),
+        ("crore", 10**7),
+        ("hundred thousand", 10**5),
+        ("bn", 10**9),
+    ],
 )
 def test_scales_are_values_on_both_sides(words: str, factor: int):
     for number in (12, 3, 250):
@@ -251,8 +260,16 @@ NOTATIONS = {
     r"1\frac{1}{2}": ["1\u00bd"],
     "12": ["\uff11\uff12", "\ufeff12", "1\u200b2", "\u0661\u0662", "\U0001d7cf\U0001d7d0", "\u206612\u2069"],
     "answer:12": ["answer\uff1a12"],
-    "13": ["*13*", "**13**", "***13***", "__13__", "_13_", r"\boldsymbol{13}", r"\mathbf{13}", r"{\bf 13}", r"\bm{13}"]
-    + [
+    "13": [
+        "*13*",
+        "**13**",
+        "***13***",
+        "__13__",
+        "_13_",
+        r"\boldsymbol{13}",
+        r"\mathbf{13}",
+        r"{\bf 13}",
+        r"\bm{13}",
         r"\color{red}{13}",
         r"{\color{red}13}",
         r"\textcolor{red}{13}",
@@ -299,29 +316,23 @@ def test_what_carries_meaning_stays():
 @pytest.mark.parametrize(
     ("reference", "written"),
     [
-        ("-3", "\u20133"),
-        (r"\sqrt{2}", "\u221a2"),
-        (r"\frac{2}{3}", "\u2154"),
-        ("3/2", "1\u00bd"),
-        ("x^2+1", "x\u00b2+1"),
-        ("5\\pi", "5\u03c0"),
-    ]
-    + [
-        ("x^2+1", "\uff58\u00b2\uff0b\uff11"),
-        ("300000000", "3 \u00d7 10\u2078"),
-        ("0.001", "10\u207b\u00b3"),
-        (r"\emptyset", "\u2205"),
-    ]
-    + [
+        ("-3", "–3"),
+        (r"\sqrt{2}", "√2"),
+        (r"\frac{2}{3}", "⅔"),
+        ("3/2", "1½"),
+        ("x^2+1", "x²+1"),
+        ("5\\pi", "5π"),
+        ("x^2+1", "ｘ²＋１"),
+        ("300000000", "3 × 10⁸"),
+        ("0.001", "10⁻³"),
+        (r"\emptyset", "∅"),
         ("13", r"\fcolorbox{red}{white}{13}"),
         ("13", r"\, 13 \,"),
         ("13", r"\text{Answer: }13"),
         (r"-\frac34", r"\frac{3}{-4}"),
-    ]
-    + [
-        (r"x\in[1,2]", "x\u2208[1,2]"),
-        (r"(-\infty,3)\cup(5,\infty)", "(\u2212\u221e,3)\u222a(5,\u221e)"),
-        ("1234", "\uff11,\uff12\uff13\uff14"),
+        (r"x\in[1,2]", "x∈[1,2]"),
+        (r"(-\infty,3)\cup(5,\infty)", "(−∞,3)∪(5,∞)"),
+        ("1234", "１,２３４"),
     ],
 )
 def test_references_and_answers_meet_in_any_notation(reference: str, written: str):

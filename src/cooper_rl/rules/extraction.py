@@ -3,7 +3,8 @@ r"""Finds the final answer in a completion by text alone: nothing is evaluated, 
 Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
-   at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It replaces
+   at the start of a line, an "answer" field of JSON, the tag `<answer>`; also in Chinese, Japanese, Korean and some European languages), up to the end of its
+   sentence. It replaces
    earlier statements. If that text is unreadable, the search stops there.
 3. Else the whole text, if it is one line of nothing but numbers ("21 and 43"). These are several answers.
 4. Else the end of the text, from which Math-Verify takes what it can find.
@@ -31,11 +32,14 @@ TAIL_CHARS = 8000
 FREE_CHARS = 1000
 _FINAL_CHARS = 8
 
-_IN_ENGLISH = r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:|<answer>"
+_IN_ENGLISH = (
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:"
+    r"|<answer>"
+)
 _STATEMENT = re.compile(_IN_ENGLISH, re.IGNORECASE | re.MULTILINE)
 _IN_ANY_LANGUAGE = re.compile(
-    r"\b(?:antwort|r[e\u00e9]ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442)\b(?:[^.\n:$\\]{0,80}?\b(?:ist|sind|lautet"
-    r"|betr\u00e4gt|est|sont|es|son|\u00e9|\u00e8|sono|\u0440\u0430\u0432\u0435\u043d|\u044d\u0442\u043e)\b|\s*[:=])"
+    r"\b(?:antwort|r[e\u00e9]ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442)\b"
+    r"(?:[^.\n:$\\]{0,80}?\b(?:ist|sind|lautet|betr\u00e4gt|est|sont|es|son|\u00e9|\u00e8|sono|\u0440\u0430\u0432\u0435\u043d|\u044d\u0442\u043e)\b|\s*[:=])"
     r"|(?:\u7b54\u6848|\u7b54\u3048)(?:\u5e94\u8be5|\u61c9\u8a72)?\s*(?:\u662f|\u4e3a|\u70ba|\u7b49\u4e8e|\u306f|[:=])|(?<!\w)\u7b54\s*:"
     rf"|\ub2f5\s*(?:\uc740|[:=])|{_IN_ENGLISH}",  # Romance, Germanic and Slavic; Chinese and Japanese; Korean
     re.IGNORECASE | re.MULTILINE,

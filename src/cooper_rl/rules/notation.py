@@ -1,8 +1,8 @@
 r"""One notation for what people write: Unicode becomes ASCII and LaTeX, and formatting without meaning is removed.
 
 Completions and references are brought to it where they are read, so all rules compare the same notation: `x²` is
-`x^{2}`, `⅔` is `\frac{2}{3}`, `√2` is `\sqrt{2}`, fullwidth `１２` is `12`; `\textcolor{red}{13}`, `{\bf 13}` and `*13*`
-are `13`. The time is linear in the length of the text.
+`x^{2}`, `⅔` is `\frac{2}{3}`, `√2` is `\sqrt{2}`, and `\textcolor{red}{13}`, `{\bf 13}` and `*13*` are `13`. The
+time is linear in the length of the text.
 """
 
 import re
@@ -137,15 +137,12 @@ def _without_style(text: str) -> str:
 
 def _without_emphasis(emphasis: re.Match[str]) -> str:
     """What Markdown emphasises; `2*3*4` stays."""
-    return (
-        emphasis.group()
-        if _INSIDE.match(emphasis.string[max(emphasis.start() - 1, 0) : emphasis.start()])
-        else emphasis.group(3)
-    )
+    before = emphasis.string[max(emphasis.start() - 1, 0) : emphasis.start()]
+    return emphasis.group() if _INSIDE.match(before) else emphasis.group(3)
 
 
 def _unstyled(styled: re.Match[str]) -> str:
-    """What a style is applied to: in braces where it is an argument (`x^\\mathbf{12}`), and apart from other letters."""
+    """What a style is applied to: in braces where it is an argument (`x^\\mathbf{12}`), apart from other letters."""
     content = styled.group(1) if styled.group(1) is not None else styled.group(2)
     before = styled.string[max(styled.start() - 1, 0) : styled.start()]
     if content is None:

@@ -98,7 +98,7 @@ def _is_polar(reference: str, text: str) -> bool:
 
 
 def _difference(reference: str, text: str) -> Verdict:
-    """`unparsed` if the text has the same words ("Curie, Marie"), perhaps in other forms ("cats"), or the reference and no
+    """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat") or the reference and no
     contradiction; else wrong."""
     expected, found = plain_text(reference), plain_text(text)
     if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
