@@ -3,9 +3,9 @@ r"""Finds the final answer in a completion by text alone: nothing is evaluated, 
 Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
-   at the start of a line, an "answer" field of JSON, the tag `<answer>`; also in Chinese, Japanese, Korean and some European languages), up to the end of its
-   sentence. It replaces
-   earlier statements. If that text is unreadable, the search stops there.
+   at the start of a line, an "answer" field of JSON, the tag `<answer>`; also in Chinese, Japanese, Korean and some
+   European languages), up to the end of its sentence. It replaces earlier statements. If that text is unreadable, the
+   search stops there.
 3. Else the whole text, if it is one line of nothing but numbers ("21 and 43"). These are several answers.
 4. Else the end of the text, from which Math-Verify takes what it can find.
 

@@ -273,7 +273,7 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         return _measure_verdict(text, reference)
     expected = plain_number(reference)
     if expected is not None:
-        written, prose = text, bare_text(text)
+        written, prose = text, bare_text(_DOUBLED.sub(r"\\", text))
         text = text if "\\" in prose else prose  # `12\text{ apples}`
         if base := _BASE.search(text):
             if base.group(1) != "10":

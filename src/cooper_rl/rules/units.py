@@ -96,6 +96,7 @@ _BOUNDARY = re.compile(
     r"|(?<=[A-Za-z\u03c0])(?=\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
 )
 _NAMES_UNIT = re.compile(r"\\(?:text|mathrm|mbox|Omega)|[\u20ac\u00a3\u03a9\u00b0]|\Am\s?/\s?s(?![A-Za-z])")
+_HAS_VALUE = re.compile(r"[\d\\]|\u03c0")
 _IN_WORDS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
 _NAME = re.compile(r"(?<![A-Za-z\\])[A-Za-z]+")
 _COMMAND_AT_END = re.compile(
@@ -222,10 +223,11 @@ def without_unit(text: str) -> str:
     """
     for boundary in _BOUNDARY.finditer(text, max(0, len(text) - _LONGEST)):
         unit = text[boundary.end() :]
-        if _IN_WORDS.search(text, 0, boundary.start()):
+        value = text[: boundary.start()]
+        if _IN_WORDS.search(value) or not _HAS_VALUE.search(value):
             break
         if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
-            return text[: boundary.start()]
+            return value
     return _COMMAND_AT_END.sub("", text) if unit_of(text) else text
 
 

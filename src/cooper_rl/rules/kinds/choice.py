@@ -159,7 +159,7 @@ def _read(text: str, is_boxed: bool = False) -> Choice | None:
         return Choice((small.group(1).upper(),))
     if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):
         return choice
-    if "\\" in text:
+    if is_boxed and "\\" in text:
         return None  # a formula, whose letters are no options
     letters = tuple(dict.fromkeys(_ANY.findall(text)))
     return Choice((*letters, "?")) if len(letters) > 1 else None  # "B or C" does not choose both
