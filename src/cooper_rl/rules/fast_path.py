@@ -21,7 +21,7 @@ from cooper_rl.rules.number import (
     plain_number,
     same_number,
 )
-from cooper_rl.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER, with_scales, without_scales
+from cooper_rl.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER, changes_number, with_scales, without_scales
 from cooper_rl.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.units import are_measures, is_unit, measures, same_quantity, same_unit, unit_of, without_unit
@@ -48,7 +48,6 @@ _NO_UNIT = re.compile(
     r"(?i)\d\s*(?:[ap]\.?\s?m\b\.?|(?-i:[ap])\.?\s*\Z)|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
     r"|\b(?:north|south|east|west)(?:east|west|ern)?(?:ward)?s?\b"
 )
-_COUNTED = re.compile(r"\b(?:percent|percentage|pct|degrees?|times|points?|quarters?)\b", re.IGNORECASE)
 
 _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z])")  # LaTeX that went through JSON once too often
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{\w+\*?\}(?:\{[clr|]*\})?")
@@ -80,7 +79,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "maths" if _is_formula(text) else "exact"
     # A value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street".
     words = _COMMAND.sub(" ", text)
-    if CHANGES_NUMBER.search(_COUNTED.sub("", words)) or _NO_UNIT.search(text):
+    if changes_number(words) or _NO_UNIT.search(text):
         return "exact"
     return "maths" if all(word == word.lower() or measures(word) for word in _WORD.findall(words)) else "exact"
 
@@ -120,9 +119,7 @@ _JOINER = re.compile(r"\s*(?:,?\s*(?:and|or))?\s*", re.IGNORECASE)
 
 def _changes_value(words: str) -> bool:
     """Whether words inside a formula say more than its unit does: "or more", "thousand", "or (2,1)"."""
-    return not _JOINER.fullmatch(words) and bool(
-        CHANGES_NUMBER.search(_COUNTED.sub("", words)) or re.search(r"\d", words)
-    )
+    return not _JOINER.fullmatch(words) and bool(changes_number(words) or re.search(r"\d", words))
 
 
 def in_box(text: str) -> str:
@@ -273,7 +270,7 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         return _measure_verdict(text, reference)
     expected = plain_number(reference)
     if expected is not None:
-        written, prose = text, bare_text(_DOUBLED.sub(r"\\", text))
+        written, prose = text, bare_text(_DOUBLED.sub(r"\\", text)) if "\\" in text else text
         text = text if "\\" in prose else prose  # `12\text{ apples}`
         if base := _BASE.search(text):
             if base.group(1) != "10":

@@ -75,6 +75,13 @@ CHANGES_NUMBER = re.compile(
     r"|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b\u5185]|\u5de6\u53f3|\u4e0d\u662f"  # parts of, at least, at most, about, not
 )
 """Words that change the numbers next to them, so that the digits alone would be misread."""
+_COUNTED = re.compile(r"\b(?:percent|percentage|pct|degrees?|times|points?|quarters?)\b", re.IGNORECASE)
+
+
+def changes_number(words: str) -> bool:
+    """Whether words beside a number change it; percent, degrees, points and the like may be its unit."""
+    return CHANGES_NUMBER.search(_COUNTED.sub("", words)) is not None
+
 
 CHANGES_BEFORE = re.compile(
     r"(?i)(?:\b(?:at\s(?:least|most|minimum|maximum)|up\sto|(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger"
@@ -90,7 +97,7 @@ CHANGES_BEFORE = re.compile(
 
 _BEHIND = (
     r"[)}\]$]{0,4}(?-i:[a-fijkn-rt-zBDEGHIKMO-UX-Z](?![\w'.])|[bmt]n\b)",  # 12x, 12M
-    r"[\s)}\]$*]{0,8}(?:"
+    r"[\s)}\]$*]{0,8}(?:\\(?:text|textrm|mathrm|mbox)\s?\{\s?)?+(?:"
     r"(?-i:[\u2030\u2031\u221a\u0370-\u03a8\u03b1-\u03bb\u03bd-\u03c9])"  # 5\u2030, 5\u03c0
     r"|(?-i:\\(?:pi|sqrt|[dt]?frac|alpha|beta|gamma|delta|theta|lambda|sigma|phi|omega|infty|log|ln|sin|cos|tan)(?![A-Za-z]))"
     r"|(?:[\w'-]{1,20}\s){0,3}?(?:or\s(?:so|more|less|fewer|above|over|up|\$?\d)|and\s(?:up|above|over|more)"

@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from cooper_rl.rules.number_words import CHANGES_NUMBER
+from cooper_rl.rules.number_words import CHANGES_NUMBER, changes_number
 from cooper_rl.rules.plain_text import bare_text
 
 _MEASURES = """
@@ -228,7 +228,8 @@ def without_unit(text: str) -> str:
             break
         if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
             return value
-    return _COMMAND_AT_END.sub("", text) if unit_of(text) else text
+    at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
+    return text if at_end is None or changes_number(at_end.group()) else text[: at_end.start()]
 
 
 def _is_long_name(word: str) -> bool:
