@@ -10,7 +10,7 @@ from cooper_rl.rules.extraction import SENTENCE_END, FinalAnswer
 from cooper_rl.rules.number_words import CHANGES_BEFORE, changes_after
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import are_measures, is_unit
+from cooper_rl.rules.units import are_measures, is_unit, measures
 
 _NUMBER = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _TENS = r"10\s*\^\s*(?:\{\s*([-+]?\d{1,3})\s*\}|([-+]?\d{1,3})(?!\d))"
@@ -215,12 +215,21 @@ def _written_alike(text: str, reference: str) -> str:
     return with_divisions(text.replace(reference.replace(".", ","), reference) if "." in reference else text)
 
 
+_MIXED = re.compile(r"\s?([A-Za-z]+),?\s(?:and\s)?\d+(?:\.\d+)?\s?([A-Za-z]+)")
+
+
+def _is_mixed_measure(after: str) -> bool:
+    """Whether a number goes on in a smaller unit: the 12 of "12 feet 3 inches"."""
+    mixed = _MIXED.match(after)
+    return mixed is not None and measures(mixed.group(1)) and measures(mixed.group(2))
+
+
 def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool = False) -> bool:
     """Whether it has the reference's value (`reduced`: and is in lowest terms), and is no operand, ordinal or label."""
     before, after = text[: token.start()], text[token.end() :]
     if _OPERATOR_BEFORE.search(before) or _LABEL.search(before) or CHANGES_BEFORE.search(before[-60:]):
         return False
-    if changes_after(after):
+    if changes_after(after) or _is_mixed_measure(after):
         return False
     if _OPERATOR_AFTER.match(after) and not _BASE_TEN.match(after):
         return False

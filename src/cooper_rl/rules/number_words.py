@@ -64,9 +64,9 @@ def _replaced(scaled: re.Match[str], number: str) -> str:
 
 CHANGES_NUMBER = re.compile(
     r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|lakhs?|lacs?|crores?|over|half|halves|thirds?"
-    r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|squared|cubed"
+    r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|(?:hundred|thousand|[mb]illion|trillion)ths?|squared|cubed"
     r"|times(?=\s(?:\d|the\b|as\b|more\b|less\b))|plus|minus|divided|percent|percentage|pct|per ?mille?|pi|sqrt|root"
-    r"|or|and|point|degrees?|factorial|choose|mod|modulo|base|gross|score|not|never|isn't|wasn't|cannot"
+    r"|or|and|point|degrees?|factorial|choose|mod|modulo|base|basis|gross|score|grand|thou|remainder|not|never|isn't|wasn't|cannot"
     r"|(?:is|was|are|seems) (?:wrong|incorrect|false)|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
     r"|mil|mille|mila|millones|million(?:en|i)|mill(?:\u00f3n|iard\w{0,3})|mio|mrd|mld|tausend|hundert|cento|cien|und"
     r"|oder|ou|et|nicht|pas|\u043d\u0438|\u043d\u0435|\u0438\u043b\u0438|\u0442\u044b\u0441\w{0,6}"
@@ -84,7 +84,7 @@ def changes_number(words: str) -> bool:
 
 
 CHANGES_BEFORE = re.compile(
-    r"(?i)(?:\b(?:at\s(?:least|most|minimum|maximum)|up\sto|(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger"
+    r"(?i)(?:\b(?:at\s(?:the\s)?(?:least|most|minimum|maximum)|(?:anything|everything|all)\sbut|up\sto|(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger"
     r"|older|younger|longer|shorter|rather|other)\sthan|instead\sof|under|over|above|below|beyond|nearly|almost"
     r"|exceed(?:s|ing)?|not|never|isn't|wasn't|minus|negative|plus|twice|thrice|double|triple|half|base|modulo|mod|except"
     r"|without|between|(?:square|cube|root|half|double|third|quarter|fifth|tenth|multiples?|factors?|divisors?|powers?"
@@ -105,8 +105,8 @@ _BEHIND = (
     r"|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b)"
     r"|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b",
     rf"{_SCALE}",
-    r"(?:tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|hundredths?|thousandths?|halves|thirds|fifths|eighths"
-    r"|per\s?mille?)\b|times\s\$?\d|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
+    r"(?:tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|(?:hundred|thousand|[mb]illion)ths?|halves|thirds|fifths|eighths"
+    r"|per\s?mille?)\b|(?:times|to|through|until)\s\$?\d|(?:,\s)?(?:with\s)?(?:an?\s)?remainder\b|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
 )
 _CHANGES_AFTER = re.compile(f"(?i){'|'.join(_BEHIND)}")
 
