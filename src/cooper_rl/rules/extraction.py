@@ -4,8 +4,9 @@ Only what follows the last thought (`<think>…</think>` and its kin) is read; a
 the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
-   at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It replaces
-   earlier statements. If that text is unreadable, the search stops there.
+   at the start of a line, an "answer" field of JSON, the tag `<answer>`; also in Chinese, Japanese, Korean and some
+   European languages), up to the end of its sentence. It replaces earlier statements. If that text is unreadable, the
+   search stops there.
 3. Else the whole text, if it is one line of nothing but numbers ("21 and 43"). These are several answers.
 4. Else the end of the text, from which Math-Verify takes what it can find.
 
@@ -25,6 +26,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cooper_rl.data.thoughts import without_thoughts
+from cooper_rl.rules.notation import one_notation
+from cooper_rl.rules.number_words import changes_after
 from cooper_rl.rules.text_cache import text_cache
 
 TAIL_CHARS = 8000
@@ -32,17 +35,25 @@ TAIL_CHARS = 8000
 _SOLUTION_CHARS = 32_000
 """As many of a reference solution."""
 FREE_CHARS = 1000
-_STATED_CHARS = 400
 _FINAL_CHARS = 8
 
-_STATEMENT = re.compile(
-    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+A:|\#{4}|[\"']answer[\"']\s*:|<answer>",
+_IN_ENGLISH = (
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+A:|\#{4}|[\"']answer[\"']\s*:"
+    r"|<answer>"
+)
+_STATEMENT = re.compile(_IN_ENGLISH, re.IGNORECASE | re.MULTILINE)
+_IN_ANY_LANGUAGE = re.compile(
+    r"\b(?:antwort|r[e\u00e9]ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442)\b"
+    r"(?:[^.\n:$\\]{0,80}?\b(?:ist|sind|lautet|betr\u00e4gt|est|sont|es|son|\u00e9|\u00e8|sono|\u0440\u0430\u0432\u0435\u043d|\u044d\u0442\u043e)\b|\s*+[:=])"
+    r"|(?:\u7b54\u6848|\u7b54\u3048)(?:\u5e94\u8be5|\u61c9\u8a72)?\s*+(?:\u662f|\u4e3a|\u70ba|\u7b49\u4e8e|\u306f|[:=])|(?<!\w)\u7b54\s*+:"
+    rf"|\ub2f5\s*+(?:\uc740|[:=])|{_IN_ENGLISH}",  # Romance, Germanic and Slavic; Chinese and Japanese; Korean
     re.IGNORECASE | re.MULTILINE,
 )
-_FINAL = re.compile(r"\bfinal\s*\Z", re.IGNORECASE)
+_IN_ASCII = ("antwort", "reponse", "respuesta", "resposta", "risposta")
+_FINAL = re.compile(r"(?:\bfinal|\u6700\u7ec8|\u6700\u7d42|\ucd5c\uc885|\bendg\u00fcltige)\s*\Z", re.IGNORECASE)
 _VALUE = re.compile(r"[\d\\]")
 _MARK_ENDS = r"(?<!!)!++(?=\s++[A-Z]|[^\S\n]*+(?:\n|\Z)(?!\s*+(?:\\[\])]|\$)))"  # in a formula it is a factorial
-SENTENCE_END = re.compile(rf"[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
+SENTENCE_END = re.compile(rf"(?<!\bRs)[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
 EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
 _DECORATION = re.compile(rf"(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,;:!]|{EMOJI})++")  # with the punctuation around it
 _EXCLAMATION = re.compile(
@@ -50,15 +61,32 @@ _EXCLAMATION = re.compile(
 )
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
-_BOX = re.compile(r"\\f?boxed\s*(?=\{)")
+_BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
+_BEHIND_BOX = re.compile(r"[$)\]}]{0,4}((?!\s*or\s+\$?\d)[^.\n$]{1,60})")
+_OPERATES = re.compile(r"\s?(?:\^|[*/]\s?\d|\\(?:times|cdot|div)(?![A-Za-z]))")
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = r"(?: ?\{, ?\}|,\\! ?|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
 _LISTED = r"\$?-?\d[\d,./]*+"
 _BARE_LIST = re.compile(rf"{_LISTED}(?:(?: *[/;,] +| +(?:(?:or|and) +)?){_LISTED})+")
-_WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
+_WRAPPINGS = (
+    *(
+        ("$$", "$$"),
+        ("$", "$"),
+        (r"\(", r"\)"),
+        (r"\[", r"\]"),
+        ('"', '"'),
+        ("'", "'"),
+        ("`", "`"),
+        ("\u201c", "\u201d"),
+    ),
+    ("{", "}"),
+)
+_EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
+_ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
+_LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are))?\s*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -83,7 +111,7 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         end_of_boxes = boxes[-1][1]
         other = _ALTERNATIVE.match(tail, end_of_boxes)
         outside = [stated or "", clean(other.group(1)) if other else ""]
-        texts = dict.fromkeys(filter(None, [clean(tail[start:end]) for start, end in boxes] + outside))
+        texts = dict.fromkeys(filter(None, [clean(_with_scale(tail, *span)) for span in boxes] + outside))
         return FinalAnswer("boxed", tuple(texts), after if stated else tail[end_of_boxes + 1 :])
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else (), after)
@@ -112,12 +140,12 @@ def reference_text(answer: str) -> str:
 
     Empty if that is longer than what is read of a completion: none could give it.
     """
-    text = _reference_in(without_thoughts(answer)[-_SOLUTION_CHARS:])
+    text = _reference_in(one_notation(without_thoughts(answer)[-_SOLUTION_CHARS:]))
     return text if len(text) <= TAIL_CHARS else ""
 
 
 def _reference_in(answer: str) -> str:
-    if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
+    if boxes := [clean(_with_scale(answer, *span)) for span in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
     if "\n" in answer.strip() or _last_statement(answer):
         final = extract_answer(answer)
@@ -128,18 +156,38 @@ def _reference_in(answer: str) -> str:
 
 def clean(text: str) -> str:
     """An answer without wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
-    text = text.strip().replace("\u2212", "-").replace("**", "").rstrip(".,;: \n\t")
+    text = _without_edge_spaces(_LABEL.sub("", text.replace("**", ""), count=1))
     for left, right in _WRAPPINGS:
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : len(text) - len(right)]
-            if left not in inner:
-                text = inner.strip().rstrip(".,;: ")
+            if left not in inner and not (left == "{" and "," in inner):  # a set
+                text = _without_edge_spaces(inner)
     return _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
+
+
+def _with_scale(text: str, start: int, end: int) -> str:
+    r"""What a box holds, with the words behind it that change its number: `12 million` for `$\boxed{12}$ million`."""
+    behind = _BEHIND_BOX.match(text, end + 1)
+    if not behind or not _VALUE.search(text[start:end]) or is_retracted(behind.group(1)):
+        return text[start:end]
+    is_base_again = "_" in text[start:end]  # 101_2 in base two
+    changes = not is_base_again and (changes_after(behind.group(1)) or _OPERATES.match(behind.group(1)))
+    return text[start:end] + behind.group(1) if changes else text[start:end]
+
+
+def _without_edge_spaces(text: str) -> str:
+    text = text.strip()
+    start, end = 0, len(text)
+    while text.startswith(_EDGE_SPACES, start, end):
+        start += next(len(space) for space in _EDGE_SPACES if text.startswith(space, start, end))
+    while text.endswith(_ENDS, start, end):
+        end -= next(len(space) for space in _ENDS if text.endswith(space, start, end))
+    return text[start:end].strip()
 
 
 def final_boxes(text: str) -> list[tuple[int, int]]:
     """Spans of the contents of the boxes that make up the final answer, in order."""
-    if "boxed" not in text:
+    if "box" not in text:
         return []
     found: list[tuple[int, int, int]] = []
     closing = _closing_braces(text)
@@ -171,18 +219,19 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] | None]:
     """The end of a completion, its final boxes, and the last statement of an answer after them."""
-    tail = without_thoughts(completion)[-TAIL_CHARS:].strip()
+    tail = one_notation(without_thoughts(completion)[-TAIL_CHARS:]).strip()
     boxes = final_boxes(tail)
     return tail, boxes, _last_statement(tail, boxes[-1][1] if boxes else 0)
 
 
 def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
-    last = deque(_STATEMENT.finditer(text, after), maxlen=1)
+    is_english = text.isascii() and not any(map(text.lower().__contains__, _IN_ASCII))
+    last = deque((_STATEMENT if is_english else _IN_ANY_LANGUAGE).finditer(text, after), maxlen=1)
     return last[0] if last else None
 
 
 def _after_statement(statement: re.Match[str]) -> str:
-    return statement.string[statement.end() : statement.end() + _STATED_CHARS]
+    return statement.string[statement.end() :]
 
 
 def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]:

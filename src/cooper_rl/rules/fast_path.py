@@ -6,13 +6,13 @@ only if it is all numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, NoReturn
 
-from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
+from cooper_rl.rules.extraction import TAIL_CHARS, FinalAnswer, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_rl.rules.kinds.exact import exact_verdict
 from cooper_rl.rules.number import (
-    CHANGES_NUMBER,
     as_decimal,
     first_number,
     number_value,
@@ -20,10 +20,11 @@ from cooper_rl.rules.number import (
     plain_number,
     same_number,
 )
-from cooper_rl.rules.plain_text import MONTH, bare_text, with_iso_dates
+from cooper_rl.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER, changes_number, with_scales, without_scales
+from cooper_rl.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.text_cache import text_cache
-from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of
+from cooper_rl.rules.units import are_measures, is_unit, measures, same_quantity, same_unit, unit_of, without_unit
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
@@ -44,10 +45,9 @@ _SIGNS = re.compile(r"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{2,}\)?|
 _CLOCK = re.compile(r"\b\d{1,2}\s?:\s?[0-5]\d(?!\d)")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
 _NO_UNIT = re.compile(
-    r"(?i)\d\s*[ap]\.?\s?m?\b\.?|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
+    r"(?i)\d\s*(?:[ap]\.?\s?m\b\.?|(?-i:[ap])\.?\s*\Z)|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
     r"|\b(?:north|south|east|west)(?:east|west|ern)?(?:ward)?s?\b"
 )
-_COUNTED = re.compile(r"\b(?:percent|percentage|pct|degrees?|times|points?|quarters?)\b", re.IGNORECASE)
 
 _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z])")  # LaTeX that went through JSON once too often
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{\w+\*?\}(?:\{[clr|]*\})?")
@@ -71,16 +71,16 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
         return "choice"
-    text = bare_text(_DOUBLED.sub(r"\\", reference))
+    text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
     is_time = _CLOCK.search(text) and "=" not in text
     is_figure = _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)
     if is_time or is_figure:
         return "exact"
-    if not plain_number(reference) and not unit_of(reference):
+    if not plain_number(with_scales(reference)) and not unit_of(reference):
         return "maths" if _is_formula(text) else "exact"
     # A value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street".
     words = _COMMAND.sub(" ", text)
-    if CHANGES_NUMBER.search(_COUNTED.sub("", words)) or _NO_UNIT.search(text):
+    if changes_number(words) or _NO_UNIT.search(text):
         return "exact"
     return "maths" if all(word == word.lower() or measures(word) for word in _WORD.findall(words)) else "exact"
 
@@ -109,9 +109,8 @@ _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is not a formu
 _LONG_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d(?>[^\d]*?(?:\b(?:or|and)\b|,\s|;))[^\d]*+\d")
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
-_BOUND = re.compile(
-    r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
-)
+_MATHS = re.compile(r"\\(?:sqrt|[dt]?frac|pi)(?![A-Za-z])|\u03c0|\w\^")
+_FOREIGN_WORD = re.compile(r"[^\W\d_A-Za-z\u0370-\u03ff]")
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
 
@@ -132,6 +131,16 @@ def math_segments(text: str) -> list[str]:
     return segments
 
 
+_DIGITS = re.compile(r"\d++")
+_NEAR = 60
+_JOINER = re.compile(r"\s*(?:,?\s*(?:and|or))?\s*", re.IGNORECASE)
+
+
+def _changes_value(words: str) -> bool:
+    """Whether words inside a formula say more than its unit does: "or more", "thousand", "or (2,1)"."""
+    return not _JOINER.fullmatch(words) and bool(changes_number(words) or re.search(r"\d", words))
+
+
 def in_box(text: str) -> str:
     return rf"\boxed{{{text}}}"
 
@@ -141,13 +150,18 @@ def formula(text: str, numeric: bool) -> str | None:
     number = plain_number(text)
     if number is not None:
         return in_box(as_decimal(number))
-    text = _INFINITY.sub(r"\\infty", text)
+    if any(map(_changes_value, TEXT_COMMAND.findall(text))):
+        return None  # `\text{ or more}`
+    text = without_unit(_INFINITY.sub(r"\\infty", text))
     segments = math_segments(text)
     if segments and not any(_CURRENCY.match(segment) for segment in segments):
         return f"The answer is: {text}"
     if "\\" in text:
         return in_box(text)
     text = text.replace("$", "")
+    if numeric and _FOREIGN_WORD.search(text):
+        numbers = set(_SIGNED_NUMBER.findall(text))
+        return in_box(*numbers) if len(numbers) == 1 and not CHANGES_NUMBER.search(text) else None
     if re.search(r"\d\s+\d", text) or re.match(r"(?:minus|negative)\b", text, re.IGNORECASE):
         return None  # "1 1/2" is not a product, "minus 12" is not 12
     if not _LONG_WORD.search(text):
@@ -158,12 +172,12 @@ def formula(text: str, numeric: bool) -> str | None:
         return in_box(", ".join(_SIGNED_NUMBER.findall(text)))
     if CHANGES_NUMBER.search(text) and not re.search(r"percent|pct", text):
         return None  # "12 thousand" is not 12
-    if _BOUND.search(text) or with_iso_dates(text) != text:
+    befores = (text[max(0, number.start() - _NEAR) : number.start()] for number in _DIGITS.finditer(text))
+    if any(map(CHANGES_BEFORE.search, befores)) or with_iso_dates(text) != text:
         return None  # "at least 5" is not 5, and neither is "May 5"
     return f"The answer is: {text}"
 
 
-_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
 _BRIEF = 400
 """Characters of an answer that is searched here; longer ones are left to a process that can be killed."""
 _NUMBER = r"-?\d+(?:\.\d+|/\d+)?"
@@ -171,6 +185,8 @@ _NUMBERS = re.compile(rf"\\boxed\{{({_NUMBER}(?:, {_NUMBER})+)\}}")
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
+_SCALE_LETTER = re.compile(r"\d\s?[kKMBT]\Z")
+_LETTER_UNIT = re.compile(r"\d[msghlLNJWVA]\Z")
 _NO_NUMBER = re.compile(r"\d\s*+(?:\^\s*+)?\{?(?:\\(?:text|mathrm)\s*+\{)?\s*+(?:st|nd|rd|th)\b|\\overline")  # 8th
 
 
@@ -205,13 +221,46 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
     final = extract_answer(completion, factorials="!" in reference)
     if not final.texts or not reference:
         return "unparsed"
-    asks_for_number = plain_number(reference) is not None and not expressions
-    texts = [_without_factorials(text, final.kind) for text in final.texts] if asks_for_number else [*final.texts]
-    is_free = final.kind == "free"
-    verdict = symbolic(reference, texts[0], "free") if is_free else _verdict_on_all(texts, reference, symbolic)
-    if verdict == "correct" and is_retracted(final.after):
-        return "wrong"
-    return number_verdict(reference, final) if verdict == "correct" and asks_for_number else verdict
+    if plain_number(with_scales(reference)) is None or expressions:
+        return _maths_verdict(reference, final, symbolic)
+    return _scaled_verdict(reference, final, symbolic)
+
+
+def _maths_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
+    if final.kind == "free":
+        verdict = symbolic(reference, _with_marked_maths(final.texts[0]), "free")
+    else:
+        verdict = _verdict_on_all([*final.texts], reference, symbolic)
+    return "wrong" if verdict == "correct" and is_retracted(final.after) else verdict
+
+
+def _with_marked_maths(text: str) -> str:
+    r"""A text without LaTeX delimiters with dollars around its formulas, so that `5\sqrt{2}` is not read as 5."""
+    if not _MATHS.search(text) or re.search(r"\$|\\[(\[]|\n", text):
+        return text
+    words = [(word.rstrip(".,;:!?"), word) for word in text.split(" ")]
+    return " ".join(
+        f"${bare}${word[len(bare) :]}" if _MATHS.search(bare) and not is_unit(f" {bare}") else word
+        for bare, word in words
+    )
+
+
+def _scaled_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
+    """The verdict against a number. `12` and "12 million" may mean the same, for a question may ask for millions."""
+    value, texts = with_scales(reference), tuple(map(with_scales, final.texts))
+    if (value, texts) == (reference, tuple(final.texts)):
+        return _number_verdict(reference, final, symbolic)
+    verdict = _number_verdict(value, replace(final, texts=texts), symbolic)
+    if verdict == "wrong":
+        bare = replace(final, texts=tuple(map(without_scales, final.texts)))
+        verdict = "wrong" if _number_verdict(without_scales(reference), bare, symbolic) == "wrong" else "unparsed"
+    return verdict
+
+
+def _number_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
+    texts = tuple(_without_factorials(text, final.kind) for text in final.texts)
+    verdict = _maths_verdict(reference, final if texts == final.texts else replace(final, texts=texts), symbolic)
+    return number_verdict(reference, final) if verdict == "correct" else verdict
 
 
 def _verdict_on_all(texts: list[str], reference: str, symbolic: Symbolic) -> Verdict:
@@ -245,11 +294,15 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         return _measure_verdict(text, reference)
     expected = plain_number(reference)
     if expected is not None:
+        written, prose = text, bare_text(_DOUBLED.sub(r"\\", text)) if "\\" in text else text
+        text = text if "\\" in prose else prose  # `12\text{ apples}`
         if base := _BASE.search(text):
             if base.group(1) != "10":
                 return "unparsed"  # 101_2 may be the question
-            text = text[: base.start()]
-        number = plain_number(text)
+            text = written = text[: base.start()]
+        number = plain_number(written) or plain_number(text)
+        if number is None and _LETTER_UNIT.search(text):
+            number = plain_number(text[:-1])  # 7N is a force, for a number has no variables
         same = None if number is None else same_number(expected, number)
         if same is False:
             return "wrong"
@@ -260,7 +313,9 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         same = same or (percentage is not None and same_number(percentage.group(1), expected))
         # `1,22` answers the reference 1.22. In a reference, `1,22` is two numbers, 1 and 22.
         if same or (_DECIMAL_COMMA.fullmatch(text) and expected == text.replace(",", ".")):
-            return "correct" if same_unit(reference, text) else "wrong"
+            return "correct" if same_unit(reference, written) else "wrong"
+        if _SCALE_LETTER.search(text):
+            return "unparsed"
         if len(text) <= _BRIEF:
             wanted = formula(text, numeric=True)
             if wanted is None:
@@ -282,7 +337,7 @@ def _measure_verdict(text: str, reference: str) -> Verdict:
 
 @text_cache(1024)
 def _normal(text: str) -> str:
-    text = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", _TEXT_COMMAND.sub(r"\1", text))
+    text = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", TEXT_COMMAND.sub(r"\1", text))
     if re.fullmatch(r"\([A-Za-z]\)", text):
         text = text[1:-1]
     return text.casefold() if text.isalpha() else text

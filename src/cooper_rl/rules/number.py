@@ -7,33 +7,29 @@ from functools import lru_cache
 from itertools import pairwise
 
 from cooper_rl.rules.extraction import SENTENCE_END, FinalAnswer
+from cooper_rl.rules.number_words import CHANGES_BEFORE, changes_after
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.text_cache import text_cache
-from cooper_rl.rules.units import are_measures
+from cooper_rl.rules.units import are_measures, is_unit, measures
 
 _NUMBER = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _TENS = r"10\s*\^\s*(?:\{\s*([-+]?\d{1,3})\s*\}|([-+]?\d{1,3})(?!\d))"
 _POWER_OF_TEN = re.compile(_TENS, re.ASCII)
 _EXPONENT = rf"[eE]([-+]?\d{{1,3}})(?!\d)|\s*(?:\\times|\\cdot|[x\u00d7\u00b7*])\s*{_TENS}"
 _PLAIN = re.compile(
-    rf"(?P<sign>-\s?|\+)?[$€£]?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])", re.ASCII
+    rf"(?P<sign>-\s?|\+)?[$€£¥₹₽₩]?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])", re.ASCII
 )
 _WRITTEN = rf"(?:{_NUMBER})(?:{_EXPONENT}|\s*/\s*\d+)?"
-_PREFIX = re.compile(r"(?:[A-Za-z]\s*=|=|\\?\$(?=\s*-?[\d.]))\s*")
-_UNIT = re.compile(r"(?:\s+[A-Za-z]{2,}){1,8}|\s*\([A-Za-z .'-]{1,40}\)")
+_PREFIX = re.compile(
+    r"(?:[A-Za-z]\s*=|=|(?:US|C|CA|A|AU|NZ|HK|S)?\\?\$(?=\s*-?[\d.])|(?:USD|EUR|GBP|INR|JPY|CNY|RMB|CHF|Rs\.?)(?=\s?\d))\s*"
+)
 _DEGREES = re.compile(
     r"\s*(?:\u00b0|\^\s*(?:\\circ|\{\s*\\circ\s*\})|degrees?\b)"
     r"\s*(?:C|F|[Cc]elsius|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
 )
-CHANGES_NUMBER = re.compile(
-    r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|over|half|halves|thirds?|fourths?|quarters?"
-    r"|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|squared|cubed|times|plus|minus"
-    r"|divided|percent|percentage|pct|pi|sqrt|root|or|and|point|degrees?|factorial|choose|mod|not)\b"
-)
-"""Words that change the numbers next to them, so that the digits alone would be misread."""
 _FRACTION = re.compile(
-    r"(\d\s*)?(-\s*)?\\[dtc]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d)|(\d)\s*\{\s*(\d+)\s*\})"
+    r"(\d\s*)?(-\s*)?\\[dtc]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(-?\d+)\s*\}|(\d)\s*(\d)|(\d)\s*\{\s*(\d+)\s*\})"
 )
 _MAX_DIGITS = 60
 # Math-Verify compares floats rounded to 6 decimals. Numbers this close are left to it, unless they are tiny.
@@ -55,7 +51,7 @@ def plain_number(text: str) -> str | None:
     if number is None:
         return None
     rest = text[number.end() :]
-    if rest and not _DEGREES.fullmatch(rest) and (not _UNIT.fullmatch(rest) or CHANGES_NUMBER.search(rest)):
+    if rest and not _DEGREES.fullmatch(rest) and not is_unit(rest):
         return None
     sign = "-" if number["sign"] and number["sign"][0] == "-" else ""
     top = number["top"].replace(",", "")
@@ -78,7 +74,10 @@ def with_divisions(text: str) -> str:
 
     def as_division(fraction: re.Match[str]) -> str:
         whole, minus, *parts = fraction.groups()
-        return f"{f'{whole.strip()} ' if whole else ''}{(minus or '').strip()}{'/'.join(filter(None, parts))}"
+        top, bottom = filter(None, parts)
+        signs = (minus or "").strip() + ("-" if top[0] == "-" else "") + ("-" if bottom[0] == "-" else "")
+        sign = "-" if len(signs) % 2 else ""
+        return f"{f'{whole.strip()} ' if whole else ''}{sign}{top.lstrip('-')}/{bottom.lstrip('-')}"
 
     return _FRACTION.sub(as_division, text)
 
@@ -139,6 +138,7 @@ _OPERATOR_AFTER = re.compile(
 )
 _BASE_TEN = re.compile(r"_\{?10\}?(?!\d)")
 _PERCENT = re.compile(r"\s*(?:\\?%|percent\b|pct\b)")
+_POWER_OF_UNIT = re.compile(r"\d[^\d^]{0,30}[A-Za-z]\s?\^\s?\{?\s?-?\Z")
 _LABEL = re.compile(
     r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
     r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z"
@@ -147,7 +147,7 @@ _WITH_UNIT = re.compile(
     r"(?:(?!(?<=\})\s*+\{?[23])[\s)}\]])*+"
     r"(?:(?<=[A-Za-z}])\^?\s*+\{?[23]\}?|[A-Za-z%\u00b0\u00a2., '()/{}\u00b2\u00b3-])*+"
 )
-_WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
+_WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}|[^\W\d_A-Za-z\u0370-\u03ff]")
 _HEDGE = re.compile(
     r"(?i)\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b"
 )
@@ -212,7 +212,10 @@ def _free_verdict(reference: str, text: str) -> Verdict:
         return "wrong"
     if _HEDGE.search(sentence) or _OF_THE_QUESTION.search(sentence):
         return "unparsed"
-    tokens = [(part, list(_TOKEN.finditer(part))) for part in _APPROXIMATELY.split(sentence)]
+    tokens = [
+        (part, [token for token in _TOKEN.finditer(part) if not _POWER_OF_UNIT.search(part[: token.start()][-40:])])
+        for part in _APPROXIMATELY.split(sentence)
+    ]
     stands = any(_stands_alone(part, own[-1], reference, reduced=True) for part, own in tokens if own)
     return "correct" if stands else "unparsed"
 
@@ -222,10 +225,21 @@ def _written_alike(text: str, reference: str) -> str:
     return with_divisions(text.replace(reference.replace(".", ","), reference) if "." in reference else text)
 
 
+_MIXED = re.compile(r"\s?([A-Za-z]+),?\s(?:and\s)?\d+(?:\.\d+)?\s?([A-Za-z]+)")
+
+
+def _is_mixed_measure(after: str) -> bool:
+    """Whether a number goes on in a smaller unit: the 12 of "12 feet 3 inches"."""
+    mixed = _MIXED.match(after)
+    return mixed is not None and measures(mixed.group(1)) and measures(mixed.group(2))
+
+
 def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool = False) -> bool:
     """Whether it has the reference's value (`reduced`: and is in lowest terms), and is no operand, ordinal or label."""
     before, after = text[: token.start()], text[token.end() :]
-    if _OPERATOR_BEFORE.search(before) or _LABEL.search(before):
+    if _OPERATOR_BEFORE.search(before) or _LABEL.search(before) or CHANGES_BEFORE.search(before[-60:]):
+        return False
+    if changes_after(after) or _is_mixed_measure(after):
         return False
     if _OPERATOR_AFTER.match(after) and not _BASE_TEN.match(after):
         return False

@@ -5,11 +5,12 @@ import unicodedata
 
 from cooper_rl.data.text import without_end
 from cooper_rl.rules.extraction import EMOJI
+from cooper_rl.rules.notation import composed
 from cooper_rl.rules.text_cache import text_cache
 
-_TEXT_COMMAND = re.compile(
+TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)?|[mh]box|emph|underline|operatorname\*?)"
-    r"\s*\{([^{}]*)\}"
+    r"\s*\{((?:[^{}]++|\{[^{}]*+\})*+)\}"
 )
 _SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|~|\s+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|\\left\b|\\right\b|\\?\$|\*\*|__|`")
@@ -35,10 +36,10 @@ def without_accents(text: str) -> str:
 @text_cache(4096)
 def bare_text(text: str) -> str:
     r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
-    text = _EMOJI_AT_START.sub("", without_end(_EMOJI, unicodedata.normalize("NFC", text)))
+    text = _EMOJI_AT_START.sub("", without_end(_EMOJI, composed(text) if not text.isascii() else text))
     text = text.translate(_QUOTES).translate(_DASHES)
     for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
-        text = _TEXT_COMMAND.sub(r" \1 ", text)
+        text = TEXT_COMMAND.sub(r" \1 ", text)
     text = _SPACES.sub(" ", text.replace("{,}", ","))
     text = _DELIMITERS.sub("", _DEGREE.sub("\u00b0", text))
     return re.sub(r"\s+", " ", _ESCAPED.sub(r"\1", text)).strip()
@@ -71,6 +72,29 @@ def case_matters(text: str) -> bool:
     """Whether an answer is so short that its case may carry meaning: Co is cobalt, CO is a gas, and mW is not MW."""
     letters = bare_text(text).strip(_EDGES)
     return len(letters) == 2 and letters.isalpha() and letters != letters.lower() and letters.casefold() != "no"
+
+
+_INFLECTION = re.compile(r"(?:'s|s'|s|es|ed|ing|ly)\Z")
+_FORM_WORDS = {"a", "an", "the", "of", "to", "is", "are", "it", "and"}
+
+
+def differ_in_form(text: str, other: str) -> bool:
+    """Whether two plain texts without figures have the same words in other forms: "cat" and "the cats"."""
+    if re.search(r"\d", text + other):
+        return False
+    words, others = ([_stem(word) for word in re.findall(r"[\w']+", one)] for one in (text, other))
+    words, others = ([word for word in one if word not in _FORM_WORDS] for one in (words, others))
+    return bool(words) and sorted(words) == sorted(others)
+
+
+def _stem(word: str) -> str:
+    """A word without its ending: `cat` for "cats", `citi` for "city" and "cities", `increas` for "increasing"."""
+    if not word.isalpha() and "'" not in word:
+        return word
+    stem = re.sub(r"(?:y|ies|ied)\Z", "i", word) if len(word) > 3 else word
+    stem = _INFLECTION.sub("", stem) if len(stem) > 3 else stem
+    stem = stem.removesuffix("e") if len(stem) > 3 else stem
+    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
 
 
 _MONTHS = "january february march april may june july august september october november december"

@@ -24,7 +24,7 @@ from math_verify.grader import should_treat_as_complex
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from cooper_rl.rules.number import CHANGES_NUMBER
+from cooper_rl.rules.number_words import CHANGES_NUMBER
 from cooper_rl.rules.units import measures
 
 Value = sympy.Basic | sympy.MatrixBase

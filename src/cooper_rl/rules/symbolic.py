@@ -12,6 +12,7 @@ from cooper_rl.rules.fast_path import formula, math_segments, verdict_by
 from cooper_rl.rules.number import any_number, as_decimal, plain_number
 from cooper_rl.rules.reading import Value, read_formula, read_text, spelling
 from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.units import without_unit
 
 _DELIMITER = re.compile(r"\$|\\[()\[\]]")
 _BOX = re.compile(r"\\boxed\{(.*)\}", re.DOTALL)
@@ -67,7 +68,7 @@ def _gold(reference: str) -> Value | None:
     number = any_number(reference)
     if number is not None:
         return read_formula(as_decimal(number))
-    return read_formula(_DELIMITER.sub(" ", reference))
+    return read_formula(_DELIMITER.sub(" ", without_unit(reference)))
 
 
 def _read(wanted: str) -> Value | None:

@@ -4,6 +4,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from cooper_rl.rules.number_words import CHANGES_NUMBER, changes_number
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.text_cache import text_cache
 
@@ -21,10 +22,14 @@ household volume: gallon=1 gal gallons | quart=1/4 qt quarts | pint=1/8 pt pints
 household volume: teaspoon=1/768 tsp teaspoons | tablespoon=1/256 tbsp tablespoons
 money: dollar=1 usd dollars buck bucks | cent=1/100 cents \u00a2
 power: watt=1 w watts | kilowatt=1000 kw kilowatts
-other: acre acres | ton tons tonne tonnes | euro eur euros | penny pence pennies | yen | rupee rupees
+other: acre acres | ton tons tonne tonnes | euro eur euros | penny pence pennies | yen | rupee rupees rs inr
 other: percent percentage pct % | degree degrees deg \u00b0 | radian rad radians | celsius c centigrade | fahrenheit f
 other: kelvin k | square squared sq | cubic cubed cu | newton newtons | joule j joules | volt v volts
-other: ampere a amp amps amperes | hertz hz | pascal pa pascals
+other: ampere a amp amps amperes | hertz hz | pascal pa pascals | ohm ohms \u03a9 | coulomb coulombs | tesla teslas
+other: kilojoule kj | kilopascal kpa | megapascal mpa | kilohertz khz | megahertz mhz | gigahertz ghz | kilonewton kn
+other: kilohm | electronvolt ev | calorie cal calories | kilocalorie kcal | mole mol moles | decibel db | yuan rmb cny
+other: byte bytes | kilobyte kb | megabyte mb | gigabyte gb | terabyte tb | kilowatthour kwh | megawatt mw | hectare ha
+other: micrometre \u03bcm | nanometre nm | franc chf | sterling gbp | peso mxn | ruble rub | cad | aud | jpy | krw
 """
 """Dimension, name and other names of each measure, with its factor if it is converted. Others, such as tons, pounds
 sterling and currencies, are several units or change."""
@@ -38,7 +43,17 @@ _KNOWN = {*_MEASURE.values(), "not", "no", "never"}
 _SPEED = ("kilometre", "hour")
 _COMPOUND = {"mph": ("mile", "hour"), "kph": _SPEED, "kmh": _SPEED, "cc": ("cubic", "centimetre")}
 _POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
-_CURRENCIES = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
+_SIGNS = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen", "\u20b9": "rupee", "\u03a9": "ohm", r"\Omega": "ohm"}
+_LETTERS = {"N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "C": "celsius"} | {
+    "L": "litre",
+    "F": "fahrenheit",
+    "m": "metre",
+    "s": "second",
+    "g": "gram",
+    "h": "hour",
+    "l": "litre",
+}
+"""Units of one letter. Other letters are variables."""
 _IGNORED = set(
     re.findall(r"\w+", "the of on at to for from per each every total all altogether left is are was were more about")
 )
@@ -68,17 +83,64 @@ _NO_FIXED_RATIO = (
 )
 _LONGEST = 200
 _DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
+_DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
-_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*+(?:\{\s*+)?[23]|(?<=[A-Za-z])[23])++")
+_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*+(?:\{\s*+)?-?[1-9]|(?<=[A-Za-z])[23])++")
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
+_SPACE = r"(?:\s|~|\\[,;: ])"
+_BOUNDARY = re.compile(
+    rf"(?:(?<=[\d)}}\]]){_SPACE}*+|(?<=[A-Za-z\u03c0]){_SPACE}++)(?=[A-Za-z\u20ac\u00a3\u03a9\u00b0]|\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
+    r"|(?<=[A-Za-z\u03c0])(?=\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
+)
+_NAMES_UNIT = re.compile(r"\\(?:text|mathrm|mbox|Omega)|[\u20ac\u00a3\u03a9\u00b0]|\Am\s?/\s?s(?![A-Za-z])")
+_HAS_VALUE = re.compile(r"[\d\\]|\u03c0")
+_IN_WORDS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
+_NAME = re.compile(r"(?<![A-Za-z\\])[A-Za-z]+")
 _COMMAND_AT_END = re.compile(
     r"(?:(?<![\s~])(?<!\\[,;:])(?!(?<=\\) )(?:\\[,;: ]|~|\s)++)?\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*+\{[^{}]*+\}"
     r"(?:\s*+\^\s*+(?:\{\s*+)?[23]\s*+\}?)?\Z"
 )
 _WORD = re.compile(r"[A-Za-z]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
+
+
+_QUOTIENT = re.compile(r"\\[dt]?frac\s?\{([^{}\d]{1,40})\}\s?\{([^{}\d]{1,40})\}")
+_PIECE = re.compile(
+    r"[\s.,'()\[\]/\u00b7*&-]++|\\cdot(?![A-Za-z])|\\(?=\$)|(?P<sign>[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u03a9\u00a2\u00b0]|\\Omega(?![A-Za-z]))"
+    r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++)(?P<power>\s?\^\s?(?:\{\s?-?[1-9]\s?\}|-?[1-9])(?!\d)|[23](?!\w))?+"
+)
+_GREEK = re.compile(r"[\u0370-\u03ff]")
+_MOST_WORDS = 8
+
+
+@text_cache(16384)
+def is_unit(text: str) -> bool:
+    r"""Whether a text behind a number is its unit: "km/h", `\text{ cm}^2`, "€", "per hour", "red apples", "(cats)".
+
+    Words of any language count unless they change the number. One letter must be the symbol of a measure, and what
+    follows the number without a space a measure too: 7cm has a unit, 7ab and 7 x are products.
+    """
+    if len(text) > _LONGEST:
+        return False
+    flat = _QUOTIENT.sub(r"\1/\2", bare_text(text)) or text
+    if CHANGES_NUMBER.search(flat):
+        return False
+    words, position, signs = [], 0, False
+    while position < len(flat):
+        if not (piece := _PIECE.match(flat, position)):
+            return False
+        position, signs = piece.end(), signs or piece["sign"] is not None
+        words += [piece["word"]] if piece["word"] else []
+        if piece["word"] and _GREEK.search(piece["word"].removeprefix("\u03bc").removesuffix("\u03a9")):
+            return False  # 5\u03c0
+    known = [word in _LETTERS or (len(word) > 1 and measures(word)) for word in words]
+    is_attached = text[0].isalpha()
+    letters = [word for word in words if len(word) == 1 and word.isascii() and word not in _LETTERS]
+    if not words or (is_attached and words[0].isascii() and not (known[0] and len(words[0]) > 1)):
+        return signs and not words
+    return set(letters) <= {"a"} and words[-1] != "a" and (len(words) <= _MOST_WORDS or all(known))
 
 
 def measures(word: str) -> bool:
@@ -109,8 +171,8 @@ def unit_of(text: str) -> frozenset[str]:
     """The words after a value, measures under their full names (`{"kilometre", "hour"}`); empty if there are none."""
     if len(text) > _LONGEST:
         return frozenset()
-    words = [name for sign, name in _CURRENCIES.items() if sign in text]
-    if _DOLLARS.match(text) and text.count("$") == 1:
+    words = [name for sign, name in _SIGNS.items() if sign in text]
+    if (_DOLLARS.match(text) or _DOLLARS_AT_END.search(text)) and text.count("$") == 1:
         words.append("dollar")
     text = bare_text(text)
     if variable := _VARIABLE.match(text):
@@ -156,11 +218,28 @@ def _scale(words: frozenset[str]) -> Scale | None:
 
 
 def without_unit(text: str) -> str:
-    r"""The text without a LaTeX unit at its end: `8\sqrt{3}\text{ square inches}` becomes `8\sqrt{3}`."""
-    return _COMMAND_AT_END.sub("", text) if unit_of(text) else text
+    r"""The text without a unit at its end: `8\sqrt{3}\text{ square inches}` and `8\sqrt{3} in^2` become `8\sqrt{3}`.
+
+    Outside of `\text`, a lone letter stays: in `2\pi h` it may be a variable.
+    """
+    for boundary in _BOUNDARY.finditer(text, max(0, len(text) - _LONGEST)):
+        unit = text[boundary.end() :]
+        value = text[: boundary.start()]
+        if _IN_WORDS.search(value) or not _HAS_VALUE.search(value):
+            break
+        if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
+            return value
+    at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
+    return text if at_end is None or changes_number(at_end.group()) else text[: at_end.start()]
+
+
+def _is_long_name(word: str) -> bool:
+    return len(word) > 3 or (len(word) > 1 and measures(word))
 
 
 def _named(words: list[str], position: int) -> tuple[str, ...]:
+    if words[position] in _LETTERS:
+        return (_LETTERS[words[position]],)
     word = words[position].lower()
     if word in ("a", "an", "in"):  # "in total", "an hour"; but "5 in", "5 in^2"
         is_inch = word == "in" and (position + 1 == len(words) or words[position + 1] in _POWERS)

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
-from cooper_rl.rules.plain_text import bare_text, plain_text
+from cooper_rl.rules.notation import one_notation
+from cooper_rl.rules.plain_text import bare_text, differ_in_form, plain_text
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 from cooper_rl.rules.text_cache import text_cache
 
@@ -38,6 +39,9 @@ _NEGATION = re.compile(
 _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?(?:not|rather than|instead of)\s++[(\[]?[A-J][)\]]?"
     r"(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*+[)\s.]*+\Z"
+)
+_ELIMINATION = re.compile(
+    r"\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?)\b", re.IGNORECASE
 )
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
 _MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
@@ -138,8 +142,12 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
         return "wrong" if _ANY.search(bare) and _NEGATION.search(bare) else "unparsed"
     if any(given.text == option and (letter,) != given.letters for letter, option in options.items()):
         return "wrong"  # the letter of one option with the text of another
-    is_other_text = bool(given.text and expected.text) and given.text != expected.text
-    return "wrong" if given.letters != expected.letters or is_other_text else "correct"
+    if given.letters != expected.letters:
+        # "rules out C, leaving D": which of them it chooses takes a reader
+        return "unparsed" if _ELIMINATION.search(bare) and {*expected.letters} < {*given.letters} else "wrong"
+    if not given.text or not expected.text or given.text == expected.text:
+        return "correct"
+    return "unparsed" if differ_in_form(given.text, expected.text) else "wrong"
 
 
 def _read(text: str, is_boxed: bool = False) -> Choice | None:
@@ -152,6 +160,8 @@ def _read(text: str, is_boxed: bool = False) -> Choice | None:
         return Choice((small.group(1).upper(),))
     if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):
         return choice
+    if is_boxed and "\\" in text:
+        return None  # a formula, whose letters are no options
     letters = tuple(dict.fromkeys(_ANY.findall(text)))
     return Choice((*letters, "?")) if len(letters) > 1 else None  # "B or C" does not choose both
 
@@ -187,7 +197,7 @@ def options_of(problem: Problem) -> Options:
 @text_cache(4096)
 def _in_question(question: str) -> Options:
     """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
-    text = "\n".join(bare_text(line) for line in question[-_QUESTION_CHARS:].splitlines())
+    text = "\n".join(bare_text(line) for line in one_notation(question[-_QUESTION_CHARS:]).splitlines())
     run: list[re.Match[str]] = []
     for mark in _MARK.finditer(text):
         letter = next(filter(None, mark.groups()))
@@ -217,7 +227,7 @@ def _listed(value: Any) -> list[tuple[str, str]]:
 
 
 def _distinct(options: Iterable[tuple[str, str]]) -> Options:
-    plain = [(letter, plain_text(text)) for letter, text in options]
+    plain = [(letter, plain_text(one_notation(text))) for letter, text in options]
     if len(plain) < 2:
         return {}
     counts = Counter(text for _, text in plain)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from cooper_rl.config.base import Config
 from cooper_rl.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, reference_text, text_answer
-from cooper_rl.rules.plain_text import case_matters, plain_text, without_accents
+from cooper_rl.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
@@ -13,6 +13,7 @@ _SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|b
 _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )
+_MARKED = re.compile(r"[(\[]?([A-J])[)\].:]\s*(\S.*)", re.DOTALL)
 _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
@@ -46,7 +47,7 @@ def exact_verdict(reference: str, completion: str) -> Verdict:
     if _is_same(reference, answer.whole):
         return "correct"
     is_answer = len(answer.whole.split()) <= len(reference.split())
-    return "wrong" if is_answer and plain_text(answer.whole) else "unparsed"
+    return _difference(reference, answer.whole) if is_answer and plain_text(answer.whole) else "unparsed"
 
 
 def _boxed_verdict(reference: str, answer: TextAnswer) -> Verdict:
@@ -98,9 +99,10 @@ def _is_polar(reference: str, text: str) -> bool:
 
 
 def _difference(reference: str, text: str) -> Verdict:
-    """`unparsed` if the text has the same words ("Curie, Marie") or the reference and no contradiction; else wrong."""
+    """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat") or the reference and no
+    contradiction; else wrong."""
     expected, found = plain_text(reference), plain_text(text)
-    if _words(expected) == _words(found) != []:
+    if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
         return "unparsed"
     is_inside = bool(expected) and _holds(found, expected)
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
@@ -112,6 +114,15 @@ def _holds(text: str, words: str) -> bool:
     while (start := text.find(words, start + 1)) >= 0:
         if not _IN_WORD.search(text[max(0, start - 1) : start] + text[start + len(words) :][:1]):
             return True
+    return False
+
+
+def _is_marked(reference: str, text: str) -> bool:
+    """Whether one has the mark of an option and is otherwise the other, or its letter: "D. blue" and "blue" or "D"."""
+    sides = bare_text(reference).strip(' *"'), bare_text(text).strip(' *"')
+    for side, other in (sides, sides[::-1]):
+        if marked := _MARKED.fullmatch(side):
+            return other.strip("().") == marked.group(1) or plain_text(other) == plain_text(marked.group(2))
     return False
 
 
