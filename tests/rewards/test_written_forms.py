@@ -180,7 +180,19 @@ CHANGED = [
         "{} hundred thousand",
     ],
     *["{} hundredths", "{} tens", "{} and a half", "{} apples and a third", "{} or more", "{} or so", "{} at least"],
-    *["{} in base 7", "{} base 7", "{} mod 13", "{} squared", "{} plus", "{} is wrong", "{} is not right, it is 99"],
+    *[
+        "{} in base 7",
+        "{} base 7",
+        "{} mod 13",
+        "{} squared",
+        "{} plus",
+        "{} is wrong",
+        "{} is not right, it is 99",
+        "{} feet 3 inches",
+        "{} to 99",
+        "{} remainder 3",
+        "{} (approximately)",
+    ],
     *["{} apples and 99 pears", "twice {}", "half of {}", "under {}", "at least {}", "at most {}", "more than {}"],
     *["less than {}", "not {}", "the square of {}", "the square root of {}", "{}% of 99", "up to {}", "minus {}"],
     *[
@@ -193,6 +205,8 @@ CHANGED = [
         "{}\u62161",
         "{} or 99",
         "between {} and 99",
+        "about {}",
+        "anything but {}",
     ],
 ]
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from cooper_rl.rules.number_words import CHANGES_NUMBER, changes_number
+from cooper_rl.rules.number_words import CHANGES_NUMBER, changes_after, changes_number
 from cooper_rl.rules.plain_text import bare_text
 
 _MEASURES = """
@@ -124,7 +124,7 @@ def is_unit(text: str) -> bool:
     if len(text) > _LONGEST:
         return False
     flat = _QUOTIENT.sub(r"\1/\2", bare_text(text)) or text
-    if CHANGES_NUMBER.search(flat):
+    if CHANGES_NUMBER.search(flat) or changes_after(f" {flat}"):
         return False
     words, position, signs = [], 0, False
     while position < len(flat):
