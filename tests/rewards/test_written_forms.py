@@ -180,7 +180,19 @@ CHANGED = [
         "{} hundred thousand",
     ],
     *["{} hundredths", "{} tens", "{} and a half", "{} apples and a third", "{} or more", "{} or so", "{} at least"],
-    *["{} in base 7", "{} base 7", "{} mod 13", "{} squared", "{} plus", "{} is wrong", "{} is not right, it is 99"],
+    *[
+        "{} in base 7",
+        "{} base 7",
+        "{} mod 13",
+        "{} squared",
+        "{} plus",
+        "{} is wrong",
+        "{} is not right, it is 99",
+        "{} feet 3 inches",
+        "{} to 99",
+        "{} remainder 3",
+        "{} (approximately)",
+    ],
     *["{} apples and 99 pears", "twice {}", "half of {}", "under {}", "at least {}", "at most {}", "more than {}"],
     *["less than {}", "not {}", "the square of {}", "the square root of {}", "{}% of 99", "up to {}", "minus {}"],
     *[
@@ -193,6 +205,7 @@ CHANGED = [
         "{}\u62161",
         "{} or 99",
         "between {} and 99",
+        "anything but {}",
     ],
 ]
 
@@ -209,8 +222,15 @@ def test_words_that_change_a_number_are_not_dropped(words: str):
         if words.startswith("{} "):
             text_only = words.removeprefix("{} ")
             assert maths_verdict(number, rf"\boxed{{{number}\text{{ {text_only}}}}}") != "correct"
-            if "pears" not in words:  # behind a box, other things are told
+            if "99" not in words and "3 inches" not in words:  # behind a box, other things are told
                 assert maths_verdict(number, rf"$\boxed{{{number}}}$ {text_only}") != "correct"
+
+
+def test_an_estimate_is_no_count():
+    for words in ("about {}", "approximately {}", "around {} apples", "\u7ea6\u4e3a{}"):
+        for ending in (r"\boxed{\text{%s}}", "The answer is %s.", "So it is %s."):
+            assert maths_verdict("12", ending % words.format("12")) != "correct"
+    assert maths_verdict("3.14", "The answer is about 3.14.") == "correct"  # such a reference is rounded itself
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from cooper_rl.rules.extraction import SENTENCE_END, FinalAnswer
-from cooper_rl.rules.number_words import CHANGES_BEFORE, changes_after
+from cooper_rl.rules.number_words import APPROXIMATELY_BEFORE, CHANGES_BEFORE, changes_after
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.text_cache import text_cache
@@ -239,6 +239,8 @@ def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool
     before, after = text[: token.start()], text[token.end() :]
     if _OPERATOR_BEFORE.search(before) or _LABEL.search(before) or CHANGES_BEFORE.search(before[-60:]):
         return False
+    if "." not in reference and APPROXIMATELY_BEFORE.search(before[-30:]):
+        return False  # "about 12" is no count; a reference with decimals is rounded itself
     if changes_after(after) or _is_mixed_measure(after):
         return False
     if _OPERATOR_AFTER.match(after) and not _BASE_TEN.match(after):

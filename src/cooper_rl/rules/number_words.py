@@ -95,6 +95,10 @@ CHANGES_BEFORE = re.compile(
 )
 """The end of a text that changes the number behind it."""
 
+APPROXIMATELY_BEFORE = re.compile(
+    r"(?i)(?:\b(?:about|around|approximately|approx\.?|roughly|circa)|\u7ea6\u4e3a?|\u5927\u7ea6)\s?[$\\({*]{0,4}\Z"
+)
+"""The end of a text that makes the number behind it an estimate."""
 _BEHIND = (
     r"[)}\]$]{0,4}(?-i:[a-fijkn-rt-zBDEGHIKMO-UX-Z](?![\w'.])|[bmt]n\b)",  # 12x, 12M
     r"[\s)}\]$*]{0,8}(?:\\(?:text|textrm|mathrm|mbox)\s?\{\s?)?+(?:"
@@ -106,7 +110,7 @@ _BEHIND = (
     r"|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b",
     rf"{_SCALE}",
     r"(?:tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|(?:hundred|thousand|[mb]illion)ths?|halves|thirds|fifths|eighths"
-    r"|per\s?mille?)\b|(?:times|to|through|until)\s\$?\d|(?:,\s)?(?:with\s)?(?:an?\s)?remainder\b|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
+    r"|per\s?mille?)\b|(?:times|to|through|until)\s\$?\d|\(?(?:approximately|approx|roughly)\b|(?:,\s)?(?:with\s)?(?:an?\s)?remainder\b|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
 )
 _CHANGES_AFTER = re.compile(f"(?i){'|'.join(_BEHIND)}")
 

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from cooper_rl.rules.number_words import CHANGES_NUMBER, changes_number
+from cooper_rl.rules.number_words import CHANGES_NUMBER, changes_after, changes_number
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.text_cache import text_cache
 
@@ -125,7 +125,7 @@ def is_unit(text: str) -> bool:
     if len(text) > _LONGEST:
         return False
     flat = _QUOTIENT.sub(r"\1/\2", bare_text(text)) or text
-    if CHANGES_NUMBER.search(flat):
+    if CHANGES_NUMBER.search(flat) or changes_after(f" {flat}"):
         return False
     words, position, signs = [], 0, False
     while position < len(flat):
