@@ -125,7 +125,7 @@ def test_further_problems_of_a_step_are_new_and_a_restored_stream_continues(aske
     assert run(resumed, [*asked[before:], [3], []]) == run(running, [*asked[before:], [3], []])
 
 
-SHARES = {"": 3, "two": 1}
+SHARES: dict[str, float] = {"": 3, "two": 1}
 
 
 def resampled(source: ProblemStream, teaches, draws: int) -> tuple[list[Problem], list[Problem]]:
