@@ -142,7 +142,7 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
     def on_signal(number: int, frame: Any) -> None:
         nonlocal stopping
         if stopping:  # this one alone: Python complains of a signal that waits while its handler is taken away
-            signal.signal(number, previous[number])
+            signal.signal(number, previous[signal.Signals(number)])
             signal.raise_signal(number)
             return
         stopping = True
