@@ -138,8 +138,15 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
+    stopping = False
+
     def on_signal(number: int, frame: Any) -> None:
-        restore_handlers()  # before the warning, because a second signal may come while it is written
+        nonlocal stopping
+        if stopping:  # this one alone: Python complains of a signal that waits while its handler is taken away
+            signal.signal(number, previous[signal.Signals(number)])
+            signal.raise_signal(number)
+            return
+        stopping = True
         request_stop()
         # In a thread of its own, because this one may be in the middle of a line of the same log.
         threading.Thread(target=logger.warning, args=(STOPPING,), daemon=True).start()
