@@ -20,7 +20,14 @@ from cooper_rl.rules.number import (
     plain_number,
     same_number,
 )
-from cooper_rl.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER, changes_number, with_scales, without_scales
+from cooper_rl.rules.number_words import (
+    CHANGES_BEFORE,
+    CHANGES_NUMBER,
+    CONDITION,
+    changes_number,
+    with_scales,
+    without_scales,
+)
 from cooper_rl.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.text_cache import text_cache
@@ -150,7 +157,7 @@ def formula(text: str, numeric: bool) -> str | None:
     number = plain_number(text)
     if number is not None:
         return in_box(as_decimal(number))
-    if any(map(_changes_value, TEXT_COMMAND.findall(text))):
+    if CONDITION.search(text) or any(map(_changes_value, TEXT_COMMAND.findall(text))):
         return None  # `\text{ or more}`
     text = without_unit(_INFINITY.sub(r"\\infty", text))
     segments = math_segments(text)
@@ -294,7 +301,7 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         return _measure_verdict(text, reference)
     expected = plain_number(reference)
     if expected is not None:
-        written, prose = text, bare_text(_DOUBLED.sub(r"\\", text)) if "\\" in text else text
+        written, prose = text, bare_text(_DOUBLED.sub(r"\\", text)) if "\\" in text and text.count("=") < 2 else text
         text = text if "\\" in prose else prose  # `12\text{ apples}`
         if base := _BASE.search(text):
             if base.group(1) != "10":

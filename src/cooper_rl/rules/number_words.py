@@ -75,6 +75,8 @@ CHANGES_NUMBER = re.compile(
     r"|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b\u5185]|\u5de6\u53f3|\u4e0d\u662f"  # parts of, at least, at most, about, not
 )
 """Words that change the numbers next to them, so that the digits alone would be misread."""
+CONDITION = re.compile(r"\b(?:if|iff|unless|otherwise|whenever|even|odd)\b", re.IGNORECASE)
+"""Words that say when a value holds: elsewhere it is another one."""
 _COUNTED = re.compile(r"\b(?:percent|percentage|pct|degrees?|times|points?|quarters?)\b", re.IGNORECASE)
 
 

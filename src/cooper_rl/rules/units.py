@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from cooper_rl.rules.number_words import CHANGES_NUMBER, changes_after, changes_number
+from cooper_rl.rules.number_words import CHANGES_NUMBER, CONDITION, changes_after, changes_number
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.text_cache import text_cache
 
@@ -125,7 +125,7 @@ def is_unit(text: str) -> bool:
     if len(text) > _LONGEST:
         return False
     flat = _QUOTIENT.sub(r"\1/\2", bare_text(text)) or text
-    if CHANGES_NUMBER.search(flat) or changes_after(f" {flat}"):
+    if CHANGES_NUMBER.search(flat) or changes_after(f" {flat}") or CONDITION.search(flat):
         return False
     words, position, signs = [], 0, False
     while position < len(flat):
@@ -230,7 +230,9 @@ def without_unit(text: str) -> str:
         if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
             return value
     at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
-    return text if at_end is None or changes_number(at_end.group()) else text[: at_end.start()]
+    if at_end is None or changes_number(at_end.group()) or CONDITION.search(at_end.group()):
+        return text
+    return text[: at_end.start()]
 
 
 def _is_long_name(word: str) -> bool:
