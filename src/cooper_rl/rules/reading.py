@@ -13,10 +13,9 @@ from typing import Any
 
 import sympy
 from antlr4.atn.PredictionMode import PredictionMode
-from latex2sympy2_extended import NormalizationConfig, latex2sympy2, normalize_latex
+from latex2sympy2_extended import NormalizationConfig, latex2sympy2, math_normalization, normalize_latex
 from latex2sympy2_extended.antlr_parser import PSLexer
 from latex2sympy2_extended.logic import And
-from latex2sympy2_extended.math_normalization import units_regex
 from latex2sympy2_extended.sets import FiniteSet
 from latex2sympy2_extended.symbols import GREEK_LETTER_MAP
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, parser
@@ -223,7 +222,8 @@ def _without_unit(latex: str) -> str:
         if not _ENDS_IN_VALUE.search(bare):
             break
         latex = bare
-    bare = units_regex.sub(r"\1", latex).rstrip()
+    latex = " ".join(latex.split())  # the pattern is slow on spaces
+    bare = math_normalization.units_regex.sub(r"\1", latex).rstrip()
     if bare == latex.rstrip() or not bare:
         return latex
     unit = latex.rstrip()[len(bare) :].strip()
