@@ -29,8 +29,9 @@ def test_what_describes_the_data_is_taken_and_what_selects_it_is_not():
     form |= {"unverified": "silent", "gold": "m:f", "prompt": {**MINE, "chat": False, "max_prompt_tokens": 9}}
     selection = {"limit": 7, "skip": 2, "shuffle_seed": 5, "seed": 3, "max_bad_rows": 4, "pass_rate": "p"}
     config = _config({**form, **selection}, {})
-    assert config.test_problems == ProblemsConfig(source="b.jsonl", **form)
+    assert config.test_problems == ProblemsConfig.model_validate({"source": "b.jsonl", **form})
     hub = _config({"source": "some/data", "split": "train", "subset": "main"}, {"source": "other/data"}).test_problems
+    assert hub is not None
     assert _form(hub, "split", "subset") == [None, None]
 
 
@@ -61,14 +62,16 @@ def test_what_the_set_says_itself_wins(first, own, expected):
 def test_every_further_set_takes_the_form_of_the_first_of_its_kind():
     more = {"more_problems": {"x": {"source": "c.jsonl"}}, "more_test_problems": {"y": {"source": "d.jsonl"}}}
     config = _config({"question": "body", "prompt": MINE}, {"prompt": {"system": "Think."}}, **more)
-    assert config.more_problems["x"] == ProblemsConfig(source="c.jsonl", question="body", prompt=PromptConfig(**MINE))
+    assert config.more_problems["x"] == ProblemsConfig(
+        source="c.jsonl", question="body", prompt=PromptConfig.model_validate(MINE)
+    )
     asked = PromptConfig(template=MINE["template"], system="Think.")
     assert config.more_test_problems["y"] == ProblemsConfig(source="d.jsonl", question="body", prompt=asked)
     assert build_config(config.model_dump(mode="json")) == config  # a run's config.yaml says all of it
 
 
 def test_records_made_in_python_take_it_too():
-    first = ProblemsConfig(source="a.jsonl", question="body", prompt=PromptConfig(**MINE))
+    first = ProblemsConfig(source="a.jsonl", question="body", prompt=PromptConfig.model_validate(MINE))
     own = ProblemsConfig(source="b.jsonl", prompt=PromptConfig(system="Think."))
     settings = {"kind": "rule", "policy": {"model": "m"}, "problems": first, "test_problems": own}
     found = build_config({**settings, "evaluation": {"every": 1}}).test_problems

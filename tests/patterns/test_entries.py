@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from cooper_lab.designs import pairwise_judge, rubric_judge
+from cooper_rl.clients.chat import ChatReply
 from cooper_rl.data import mappings
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import fenced, normalise
@@ -81,7 +82,7 @@ ENTRIES: dict[str, Callable[[str], object]] = {
     "turns in a text": lambda text: (turns_in([text, text]), outside_turns(text)),
     "judge": parse_reply,
     "rubric": lambda text: (rubric_judge._CRITERION.findall(text), rubric_judge._GRADE.findall(text)),
-    "duel": lambda text: list(pairwise_judge._ANSWER.finditer(text)),
+    "duel": lambda text: pairwise_judge.read_preference(ChatReply(text)),
     "assistant": lambda text: unframe(text, "plain"),
     "reward model": lambda text: (normalise(text), fenced(text)),
     "solution": _last_boxed,
@@ -101,11 +102,9 @@ def test_long_texts_are_read_in_a_moment(entry: str):
     assert _slow(ENTRIES[entry], 100_000, ENDS) == {}
 
 
-def _slow(
-    entry: Callable[[str], object], length: int, ends: list[tuple[str, str]]
-) -> dict[tuple[str, str, str], float]:
+def _slow(entry: Callable[[str], object], length: int, ends: list[tuple[str, str]]) -> dict[str, float]:
     """The texts that take longer every time, with the seconds."""
-    slow: dict[tuple[str, str, str], float] = {}
+    slow: dict[str, float] = {}
     for part in PARTS:
         for before, after in ends:
             text = before + part * (length // len(part)) + after

@@ -63,7 +63,7 @@ class TakesCache(MistralForCausalLM):
 
 
 def test_the_cache_goes_by_the_name_that_the_model_has_for_it(tokenizer):
-    config = MistralConfig(**CONFIGS["mistral"])
+    config = MistralConfig.from_dict(CONFIGS["mistral"])
     torch.manual_seed(0)
     plain = AutoModelForCausalLM.from_config(config).eval()
     renamed = TakesCache(config).eval()
