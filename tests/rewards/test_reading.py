@@ -181,3 +181,18 @@ def test_nearly_all_references_of_the_math_data_set_are_read_and_no_figure_of_th
         for second in changed(first):
             if spelling(second) != spelling(first) and not re.search(r"text|mbox|mathrm|circ|%|^[A-Za-z] *=", first):
                 assert maths_verdict(first, boxed(second)) != "correct", (first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (r"e^{i\pi}", "-1", "correct"),
+        (r"1+i", r"\sqrt{2}e^{i\pi/4}", "correct"),
+        (r"\{1, i\}", "1, i", "correct"),
+        ("1+i", "1-i", "wrong"),
+        ("3i", "3", "wrong"),
+        ("i", "j", "wrong"),
+    ],
+)
+def test_the_letter_i_may_be_the_imaginary_unit(first: str, second: str, verdict: str):
+    assert maths_verdict(first, boxed(second)) == verdict

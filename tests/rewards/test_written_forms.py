@@ -13,6 +13,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import extract_answer, reference_text
 from cooper_rl.rules.fast_path import fast_verdict
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
+from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.notation import one_notation
 from cooper_rl.rules.number_words import changes_after, with_scales
 from cooper_rl.rules.rule import RULES
@@ -519,3 +520,21 @@ def test_hostile_writing_takes_almost_no_time():
         for read in (with_scales, is_unit, changes_after, without_unit):
             read(text)
     assert time.process_time() - started < 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "completion", "verdict"),
+    [
+        ("12", "The answer is 12, not 13.", "unparsed"),  # two numbers: which one takes a reader
+        ("13", "The answer is 12, not 13.", "unparsed"),
+        ("12", r"\boxed{12\text{ (incorrect)}}", "unparsed"),
+        ("B", "Answer: not A, so B", "unparsed"),
+        ("73", "`73`", "correct"),
+        ("300000000", "3 \u00d7 10\u2078", "correct"),
+        ("19", "19 is the number in the question", "unparsed"),
+        ("12", r"\boxed{12\text{ if even}}", "unparsed"),
+    ],
+)
+def test_what_is_rejected_beside_an_answer_and_bare_numbers(answer: str, completion: str, verdict: str):
+    with RuleVerifier() as verifier:
+        assert verifier.verify(answer, completion) == verdict

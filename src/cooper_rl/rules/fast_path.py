@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, NoReturn
 
-from cooper_rl.rules.extraction import TAIL_CHARS, FinalAnswer, extract_answer, is_retracted, reference_text
+from cooper_rl.rules.extraction import TAIL_CHARS, FinalAnswer, clean, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_rl.rules.kinds.exact import exact_verdict
 from cooper_rl.rules.number import (
@@ -113,8 +113,10 @@ def _is_formula(text: str) -> bool:
 _OPENING = re.compile(r"\$|\\[(\[]")
 _CLOSING = {"$": "$", r"\(": r"\)", r"\[": r"\]"}
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is not a formula
+_WORD_OF_TEXT = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2}")
 _LONG_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d(?>[^\d]*?(?:\b(?:or|and)\b|,\s|;))[^\d]*+\d")
+_REJECTION = re.compile(r"\d[\s.,;(]{0,3}(?:and\s|but\s)?(?:not|never|rather than|instead of)\b", re.IGNORECASE)
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
 _MATHS = re.compile(r"\\(?:sqrt|[dt]?frac|pi)(?![A-Za-z])|\u03c0|\w\^")
 _FOREIGN_WORD = re.compile(r"[^\W\d_A-Za-z\u0370-\u03ff]")
@@ -175,6 +177,8 @@ def formula(text: str, numeric: bool) -> str | None:
         return in_box(text)
     if not re.search(r"\d", text):
         return None if numeric or reference_kind(text) != "maths" else in_box(text)
+    if _REJECTION.search(text):
+        return None  # "12, not 13"
     if _LISTED.search(text):
         return in_box(", ".join(_SIGNED_NUMBER.findall(text)))
     if CHANGES_NUMBER.search(text) and not re.search(r"percent|pct", text):
@@ -226,6 +230,10 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
     if reference and reference_kind(reference) == "exact":
         return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
+    if final.kind == "free" and final.texts:
+        whole = clean(final.texts[0])
+        if plain_number(whole) and not _WORD_OF_TEXT.search(whole):  # a completion that is nothing but a number
+            final = replace(final, kind="stated", texts=(whole,))
     if not final.texts or not reference:
         return "unparsed"
     if plain_number(with_scales(reference)) is None or expressions:

@@ -67,7 +67,7 @@ CHANGES_NUMBER = re.compile(
     r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|(?:hundred|thousand|[mb]illion|trillion)ths?|squared|cubed"
     r"|times(?=\s(?:\d|the\b|as\b|more\b|less\b))|plus|minus|divided|percent|percentage|pct|per ?mille?|pi|sqrt|root"
     r"|or|and|point|degrees?|factorial|choose|mod|modulo|base|basis|gross|score|grand|thou|remainder|not|never|isn't|wasn't|cannot"
-    r"|(?:is|was|are|seems) (?:wrong|incorrect|false)|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
+    r"|wrong|incorrect|false|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
     r"|mil|mille|mila|millones|million(?:en|i)|mill(?:\u00f3n|iard\w{0,3})|mio|mrd|mld|tausend|hundert|cento|cien|und"
     r"|oder|ou|et|nicht|pas|\u043d\u0438|\u043d\u0435|\u0438\u043b\u0438|\u0442\u044b\u0441\w{0,6}"
     r"|\u043c\u0438\u043b\u043b\u0438(?:\u043e\u043d|\u0430\u0440\u0434)\w{0,3})\b"

@@ -55,8 +55,18 @@ def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:
     readings: list[Any] = [value]
     if form == "free" and (percentage := grader.get_pct_val(value)) is not None:
         readings.append(percentage)  # of `40%`, which answers 0.4 and 40
-    same = verify(gold, readings, timeout_seconds=None, allow_set_relation_comp=True)
-    return "correct" if same else "wrong"
+    if verify(gold, readings, timeout_seconds=None, allow_set_relation_comp=True):
+        return "correct"
+    return "correct" if _same_if_imaginary(gold, value) else "wrong"
+
+
+def _same_if_imaginary(gold: Value, value: Value) -> bool:
+    """Whether two values that have the letter i are the same where it is the imaginary unit: `e^{i\\pi}` and -1."""
+    symbols = gold.free_symbols | value.free_symbols
+    letters: Any = {symbol: sympy.I for symbol in symbols if isinstance(symbol, sympy.Symbol) and symbol.name == "i"}
+    if not letters:
+        return False
+    return verify(gold.subs(letters), [value.subs(letters)], timeout_seconds=None, allow_set_relation_comp=True)
 
 
 maths_verdict = partial(verdict_by, _symbolic_verdict)
