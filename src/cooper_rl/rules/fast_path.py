@@ -147,7 +147,8 @@ _JOINER = re.compile(r"\s*(?:,?\s*(?:and|or))?\s*", re.IGNORECASE)
 
 def _changes_value(words: str) -> bool:
     """Whether words inside a formula say more than its unit does: "or more", "thousand", "or (2,1)"."""
-    return not _JOINER.fullmatch(words) and bool(changes_number(words) or re.search(r"\d", words))
+    changes = changes_number(words) or CONDITION.search(words) or re.search(r"\d", words)
+    return not _JOINER.fullmatch(words) and bool(changes)
 
 
 def in_box(text: str) -> str:
@@ -159,7 +160,7 @@ def formula(text: str, numeric: bool) -> str | None:
     number = plain_number(text)
     if number is not None:
         return in_box(as_decimal(number))
-    if CONDITION.search(text) or any(map(_changes_value, TEXT_COMMAND.findall(text))):
+    if any(map(_changes_value, TEXT_COMMAND.findall(text))):
         return None  # `\text{ or more}`
     text = without_unit(_INFINITY.sub(r"\\infty", text))
     segments = math_segments(text)
@@ -309,6 +310,8 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         return _measure_verdict(text, reference)
     expected = plain_number(reference)
     if expected is not None:
+        if any(map(CONDITION.search, TEXT_COMMAND.findall(text))):
+            return "unparsed"  # `2\text{ if even}`
         written, prose = text, bare_text(_DOUBLED.sub(r"\\", text)) if "\\" in text and text.count("=") < 2 else text
         text = text if "\\" in prose else prose  # `12\text{ apples}`
         if base := _BASE.search(text):
