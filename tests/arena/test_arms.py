@@ -43,7 +43,7 @@ def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_p
     for arm in ARMS:
         (tmp_path / arm).mkdir()
         (tmp_path / arm / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    event = {"step": 2, "metric": "watch/reward_hacking"}
+    event = {"step": 2, "metric": "watch/reward_hacking", "action": "warn", "message": "the reward is hacked"}
     (tmp_path / "static" / "events.jsonl").write_text(json.dumps(event) + "\n")
     summary = summarise(tmp_path, seconds=1.0, seed=7)
     assert summary["arms"]["static"] == {

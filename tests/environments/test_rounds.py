@@ -159,7 +159,7 @@ def test_the_first_fault_of_each_kind_is_logged_with_its_line_and_a_mistake_of_t
 
 def test_a_reset_that_shows_too_much_is_logged_with_the_setting(caplog):
     draw(rounds_of("Fickle"), Script(["a"]), params=SamplingParams(max_tokens=3))
-    assert "reset() failed: what it shows has 4 tokens, so rollout.max_tokens, 3, leaves no room" in caplog.text
+    assert "reset() failed: what it shows has 4 tokens, and rollout.max_tokens, 3, leaves no room" in caplog.text
 
 
 def test_an_environment_that_hung_is_replaced_and_not_asked_again():

@@ -56,7 +56,8 @@ def check_sizes(folder: Path) -> None:
         raise InputError(f"{file}: is no JSON object; save the model's config again")
     tensors = elements = 0
     for weights in folder.glob("*.safetensors"):
-        shapes = _shapes(weights)
+        if (shapes := _shapes(weights)) is None:
+            return
         tensors, elements = tensors + len(shapes), elements + sum(map(math.prod, shapes))
     inner = [value for value in config.values() if isinstance(value, dict)]  # the parts of a model of several kinds
     for part in (config, *inner):
@@ -76,22 +77,21 @@ def _size(config: dict[str, Any], name: str) -> int | None:
     return value if type(value) is int else None
 
 
-def _shapes(file: Path) -> list[list[int]]:
-    """The shapes of the tensors in a safetensors file, from its header."""
+def _shapes(file: Path) -> list[list[int]] | None:
+    """The shapes of the tensors in a safetensors file, from its header. None if it is damaged: loading it says how."""
     if not file.is_file():
         raise InputError(f"{file}: is no file; remove it")
     try:
         with file.open("rb") as weights:
             length = int.from_bytes(weights.read(8), "little")
             if length > min(LARGEST_MIB * 2**20, file.stat().st_size):
-                raise ValueError(f"its header would have {length:,} bytes")
+                return None
             header = json.loads(weights.read(length))
         shapes = [one["shape"] for name, one in header.items() if name != "__metadata__"]
-        if not all(type(size) is int and size >= 0 for shape in shapes for size in shape):
-            raise ValueError("a shape is not made of numbers")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{file}: not a safetensors file ({error}); copy the model anew") from error
-    return shapes
+        is_sound = all(type(size) is int and size >= 0 for shape in shapes for size in shape)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return shapes if is_sound else None
 
 
 def _read(file: Path) -> bytes:

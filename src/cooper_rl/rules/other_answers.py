@@ -9,6 +9,7 @@ from cooper_rl.data.text import boxed
 from cooper_rl.rules.extraction import reference_text
 from cooper_rl.rules.fast_path import fast_verdict
 from cooper_rl.rules.number import number_value, plain_number, with_divisions
+from cooper_rl.rules.units import are_measures
 
 _ONES = {"a": 1, "an": 1, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 _ONES |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15}
@@ -33,7 +34,7 @@ def are_different(one: str, other: str) -> bool:
     """
     texts = [with_divisions(reference_text(text)) for text in (one, other)]
     values = [_value(text) for text in texts]
-    if None not in values:
+    if None not in values and not are_measures(*texts):
         return values[0] != values[1]
     if all(_SPELLED.search(text) or re.search(r"\d", text) for text in texts) and any(map(_SPELLED.search, texts)):
         return False
