@@ -67,16 +67,19 @@ def test_a_run_co_trains_it_and_resumes_bit_for_bit(asked, lora, tmp_path):
     assert found["probability"] == pytest.approx((logits[record.yes] - logits[record.no]).sigmoid().item(), abs=1e-6)
 
 
-def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(asked, tiny_models, tmp_path):
+def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(
+    asked, tiny_models, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("cooper_rl.verifyrm.train.FEWEST_ROWS", 1)  # 12 rows are held out
     rows = [
         {"question": f"what is {i}?", "reference_answer": "1", "completion": f"step {i % 7}. {word}", "label": label}
-        for i in range(480)
+        for i in range(120)
         for word, label in ([("yes", 1)] if i % 3 == 0 else [("no", 0)])
     ]
     data, out = tmp_path / "rows.jsonl", tmp_path / "judge"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = ["kind=yes_no", 'words=["y", "n"]', 'ask="?"', "learning_rate=2e-2", "epochs=8", "max_input_tokens=160"]
-    settings += ["device=cpu", "threads=1", "batch_size=16", "evaluate_every=10", "warmup_steps=2", "held_out=0.25"]
+    settings = ["kind=yes_no", 'words=["y", "n"]', 'ask="?"', "learning_rate=2e-2", "epochs=24", "max_input_tokens=160"]
+    settings += ["device=cpu", "threads=1", "batch_size=16", "evaluate_every=10", "warmup_steps=2"]
     given = [word for one in settings for word in ("--setting", one)]
     run("verifyrm", "train", str(data), "--model", str(tiny_models / "policy"), "--out", str(out), *given)
     measured = json.loads((out / "verifyrm.json").read_text())
