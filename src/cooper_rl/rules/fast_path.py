@@ -264,17 +264,19 @@ def _with_marked_maths(text: str) -> str:
 def _scaled_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
     """The verdict against a number. `12` and "12 million" may mean the same, for a question may ask for millions.
 
-    An answer with a word of scale is left to a reader where the reference has none: the published runs of the embedded
+    Where the reference has no word of scale, an answer with one is left to a reader: the published runs of the embedded
     world count "29 thousand" for 29,000 among what the rule misses.
     """
     value, texts = with_scales(reference), tuple(map(with_scales, final.texts))
     if (value, texts) == (reference, tuple(final.texts)):
         return _number_verdict(reference, final, symbolic)
+    if value == reference:
+        return "unparsed"
     verdict = _number_verdict(value, replace(final, texts=texts), symbolic)
     if verdict == "wrong":
         bare = replace(final, texts=tuple(map(without_scales, final.texts)))
         verdict = "wrong" if _number_verdict(without_scales(reference), bare, symbolic) == "wrong" else "unparsed"
-    return "unparsed" if verdict == "correct" and value == reference else verdict
+    return verdict
 
 
 def _number_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
