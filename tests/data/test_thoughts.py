@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,17 +176,3 @@ def test_marks_of_ones_own_are_set_or_taken_from_the_template(thinking_tokenizer
     )
     assert without_thoughts(Decoder(thinking_tokenizer).text(ids)) == "It is 8."
     assert SamplingParams(thought=("<work>", "</work>")).thought == ("<work>", "</work>")
-
-
-CASES = Path(__file__).parents[3] / "shared/data/verdict_cases/cases.jsonl"
-
-
-@pytest.mark.skipif(not CASES.is_file(), reason="needs the verdict cases in ../shared/data")
-def test_the_reported_cases():
-    rows = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
-    with RuleVerifier() as verifier:
-        for row in rows:
-            if row["kind"] == "think":
-                verdict, expected = verifier.verify(row["answer"], row["completion"]), row["expected"]
-                allowed = verdict != "correct" if expected == "!correct" else verdict in expected.split("|")
-                assert allowed, (row, verdict)

@@ -3,9 +3,7 @@
 The tables combine numbers with ways of writing them, so that a kind of writing is tested, not a case of it.
 """
 
-import json
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,22 +17,6 @@ from cooper_rl.rules.number_words import changes_after, with_scales
 from cooper_rl.rules.rule import RULES
 from cooper_rl.rules.symbolic import maths_verdict
 from cooper_rl.rules.units import is_unit, without_unit
-
-CASES = Path(__file__).parents[3] / "shared/data/verdict_cases/cases.jsonl"
-KINDS = ["number_words", "units_on_one_side", "unicode", "markup", "fbox", "choice", "stated_over_400_characters"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_reported_cases_have_their_verdicts(kind: str):
-    if not CASES.exists():
-        pytest.skip(f"the reported cases are not on this machine ({CASES.name})")
-    rows = [row for row in map(json.loads, CASES.read_text("utf-8").splitlines()) if row["kind"] == kind]
-    assert rows
-    for row in rows:
-        verdict = maths_verdict(row["answer"], row["completion"])
-        allowed = row["expected"]
-        assert verdict != "correct" if allowed == "!correct" else verdict in allowed.split("|"), (row, verdict)
-
 
 UNITS = [
     *[
