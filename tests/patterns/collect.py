@@ -3,7 +3,7 @@
 import ast
 import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -99,8 +99,15 @@ def _called(tree: ast.Module, module: ModuleType) -> Iterator[Found]:
             continue
         pattern = _text(node.args[0], module)
         if pattern is not None:
-            methods = METHODS if called.attr == "compile" else {called.attr}
+            methods = _methods_of(node, tree) if called.attr == "compile" else {called.attr}
             yield _found(f"{module.__name__}:{node.lineno}", pattern, _flags(node, module), methods)
+
+
+def _methods_of(compiled: ast.Call, tree: ast.Module) -> Collection[str]:
+    """What is called on the variable that holds a pattern compiled inside a function; anything if there is none."""
+    targets = [node.targets[0] for node in ast.walk(tree) if isinstance(node, ast.Assign) and node.value is compiled]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    return {method for name, method in _uses(tree) if name in names} or METHODS
 
 
 def _flags(call: ast.Call, module: ModuleType) -> int:

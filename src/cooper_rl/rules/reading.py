@@ -8,7 +8,7 @@ number and letter must reach the value. A formula that fails any of these is not
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import sympy
@@ -238,7 +238,10 @@ def _is_unit(words: str) -> bool:
     return all(len(word) > 1 or measures(word) or word in "aA" for word in re.findall("[A-Za-z]+", words))
 
 
-_REGEXES = parser.get_extraction_regexes([LatexExtractionConfig(), ExprExtractionConfig()])
+@cache
+def _regexes() -> Any:
+    """Math-Verify's own patterns of formulas in a text. Not all are linear: they run where they can be killed."""
+    return parser.get_extraction_regexes([LatexExtractionConfig(), ExprExtractionConfig()])
 
 
 def read_text(text: str) -> Value | None:
@@ -246,7 +249,7 @@ def read_text(text: str) -> Value | None:
 
     Nothing is taken out of a formula that cannot be read.
     """
-    patterns = [(priority, pattern) for patterns, _ in _REGEXES for pattern, priority in patterns]
+    patterns = [(priority, pattern) for patterns, _ in _regexes() for pattern, priority in patterns]
     unread: list[tuple[int, int]] = []
     for priority in sorted({priority for priority, _ in patterns}):
         matches = [match for level, pattern in patterns if level == priority for match in pattern.finditer(text)]
