@@ -3,7 +3,7 @@
 import ast
 import importlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -103,7 +103,7 @@ def _called(tree: ast.Module, module: ModuleType) -> Iterator[Found]:
             yield _found(f"{module.__name__}:{node.lineno}", pattern, _flags(node, module), methods)
 
 
-def _methods_of(compiled: ast.Call, tree: ast.Module) -> Collection[str]:
+def _methods_of(compiled: ast.Call, tree: ast.Module) -> set[str]:
     """What is called on the variable that holds a pattern compiled inside a function; anything if there is none."""
     targets = [node.targets[0] for node in ast.walk(tree) if isinstance(node, ast.Assign) and node.value is compiled]
     names = {target.id for target in targets if isinstance(target, ast.Name)}
