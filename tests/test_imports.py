@@ -26,6 +26,7 @@ persist
 policy
 rules
 rewards
+recipes
 engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray
 stage2
 evaluation

@@ -3,7 +3,6 @@
 __version__: str
 
 from cooper_rl.callbacks import Callback as Callback
-from cooper_rl.cli.console import OldSetting as OldSetting
 from cooper_rl.cli.console import RuleOption as RuleOption
 from cooper_rl.cli.console import console as console
 from cooper_rl.cli.console import counter as counter

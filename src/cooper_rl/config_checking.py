@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from cooper_rl.config.base import NESTED, Config, Places, is_mapping, kinds_of, record_of_kind, records_of
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError, did_you_mean
+from cooper_rl.recipes import STANDS_FOR
 
 Record = TypeVar("Record", bound=Config)
 
@@ -138,8 +139,8 @@ def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]
 
 
 def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str:
-    if key_path[-1] in record.renamed:
-        return f"{'.'.join(key_path)} has moved; write {'.'.join((*key_path[:-1], record.renamed[key_path[-1]]))}"
+    if len(key_path) == 1 and "rewards" in record.model_fields and key_path[0] in STANDS_FOR:
+        return f"{key_path[0]}: {STANDS_FOR[key_path[0]]}"
     known = list(record.model_fields)
     remedy = did_you_mean(key_path[-1], known, f"known keys: {', '.join(known)}", cutoff=0.5)
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"

@@ -9,12 +9,14 @@ from cooptimization_cases import answer_text, flip, make_group  # pyright: ignor
 
 from cooper_lab.designs.chosen_pairs import pair_weights
 from cooper_rl.data.problem import Problem
+from cooper_rl.recipes import RECIPES
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.stage2.assistant import CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair, nearby
-from cooper_rl.stage2.reward_config import LIGHT
 from cooper_rl.stage2.stage2 import Cooptimizer
+
+LIGHT = RECIPES["cooper_light"]["cooptimization"]
 
 
 def cooptimizer(verifier, **settings) -> Cooptimizer:

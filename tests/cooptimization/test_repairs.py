@@ -12,10 +12,12 @@ from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.recipes import RECIPES
 from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.reward_config import LIGHT
 from cooper_rl.stage2.stage2 import Cooptimizer
+
+LIGHT = RECIPES["cooper_light"]["cooptimization"]
 
 
 def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:

@@ -37,7 +37,7 @@ class Stretched(ShapingConfig):
 
 @pytest.fixture
 def settings(settings):
-    return {**settings, "preset": "cooper_light"}  # whose only reward is the reward model
+    return {**settings, "kind": "cooper_light"}  # whose only reward is the reward model
 
 
 def _fit(settings, **changes):
@@ -136,7 +136,10 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings):
     [
         ({"shaping": [{"kind": "clip", "low": 0.1}, {"kind": "cap"}]}, "cap reads the logit, not the rewards before"),
         ({"kind": "rule", "shaping": [{"kind": "cap"}]}, "would drop other rewards, but rewards lists rule"),
-        ({"kind": "hybrid", "shaping": [{"kind": "par"}]}, "par replaces the score .* rewards lists hybrid"),
+        (
+            {"rewards": [{"kind": "hybrid"}], "shaping": [{"kind": "par"}]},
+            "replaces the score .* rewards lists hybrid",
+        ),
         ({"shaping": [{"kind": "par", "model": "old"}]}, "shaping: no reward model is named 'old'"),
         ({"shaping": [{"kind": "cap", "references": "median"}]}, "references"),
         (

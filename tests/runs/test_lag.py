@@ -40,7 +40,7 @@ def test_lag_without_the_correction_is_refused_with_the_remedy(settings):
 
 
 def test_each_step_learns_from_the_policy_before_and_says_so(lagging):
-    directory = _fit({**lagging, "kind": "cooper", "rewards": [{"kind": "reward_model"}]}).directory
+    directory = _fit({**lagging, "kind": "cooper_model"}).directory
     rows = read_metrics(directory)[1:]
     assert [row["rollout/lag"] for row in rows] == [0, 1, 1, 1]
     versions = []
@@ -103,8 +103,8 @@ def glitch(problem, completion):
 def test_after_a_rollback_the_groups_drawn_ahead_are_drawn_anew(lagging, stop_after):
     """In a run that is resumed as well: from the checkpoint it went back to, and from the next one."""
     rule = {"metric": "function/glitch", "above": 0, "action": "rollback"}
-    rewards = [{"function": "test_lag:glitch"}]
-    run = {**lagging, "kind": "rule", "steps": 5, "evaluation": {"every": 0}, "extra_rewards": rewards, "watch": [rule]}
+    rewards = [{"kind": "rule"}, {"kind": "function", "function": "test_lag:glitch"}]
+    run = {**lagging, "kind": "rule", "steps": 5, "evaluation": {"every": 0}, "rewards": rewards, "watch": [rule]}
     CALLS.clear()
     whole = _fit({**run, "name": "whole"})
     events = [json.loads(line) for line in (whole.directory / "events.jsonl").read_text().splitlines()]

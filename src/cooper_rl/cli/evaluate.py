@@ -11,7 +11,6 @@ import typer
 
 from cooper_rl.cli.console import (
     RULE_HELP,
-    OldSetting,
     counter,
     in_full,
     names_and_settings,
@@ -58,7 +57,6 @@ def evaluate_model(
         str | None, typer.Option(help="problems.source=: a file, a dataset name, or `arithmetic`.")
     ] = None,
     format: Annotated[str | None, typer.Option(help="problems.format=: a ready-made mapping, such as gsm8k.")] = None,
-    setting: OldSetting = None,
     rule: Annotated[str | None, typer.Option(help=f"rule=: {RULE_HELP}")] = None,
     k: Annotated[int | None, typer.Option(help="k=: samples per problem.")] = None,
     temperature: Annotated[float | None, typer.Option(help="temperature=")] = None,
@@ -94,7 +92,7 @@ def evaluate_model(
     if run is not None and of_run is not None:
         model, against = str(_checkpoint_policy(run, of_run, step)), against or of_run.policy.model
 
-    settings = [*(f"problems.{one}" for one in setting or []), *map(in_full, settings)]
+    settings = [in_full(one) for one in settings]
     asked = with_overrides({}, settings)
     data_options = {"source": problems, "format": format, "limit": limit}
     options = {"k": k, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "batch_size": batch_size}

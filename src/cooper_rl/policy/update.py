@@ -113,7 +113,7 @@ def update_policy(
         teaches_P = np.array([group.max(initial=0.0) > config.min_spread for group in groups])
         taught_P = taught_P | teaches_P
         metrics |= credit.metrics | {"process/usable_groups": float(teaches_P.mean())}
-    counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
+    counted_B = rollouts.stopped if config.overlong == "mask" else np.ones(len(every), bool)
     # In groups without usable spread, a KL term in the loss still has a gradient.
     kept_B = counted_B if in_loss else counted_B & taught_P[rollouts.problem_of]
     metrics |= {
