@@ -80,11 +80,8 @@ class CooperRewardConfig(Config):
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """The recipe of `kind` under the settings, and `reward_model` among `reward_models`.
 
-        Values of a wrong type stay, for the record to refuse. Raises ValueError for a setting that is gone, and where
-        a model is set in both places.
+        Values of a wrong type stay, for the record to refuse. Raises ValueError where a model is set in both places.
         """
-        if gone := STANDS_FOR.keys() & settings.keys():
-            raise ValueError(f"{min(gone)}: {STANDS_FOR[min(gone)]}")
         kind, models = settings.get("kind", "cooper"), settings.get("reward_models", {})
         recipe = dict(RECIPES.get(kind, {})) if isinstance(kind, str) else {}
         learned, places = recipe.pop("reward_model", {}), Places()
@@ -99,6 +96,13 @@ class CooperRewardConfig(Config):
             settings = settings | {"reward_model": None, "reward_models": models}
         recipe = {name: value for name, value in recipe.items() if name in cls.model_fields}
         return layered(cls, recipe, settings), places
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_stands_for_others(cls, settings: Any) -> Any:
+        if isinstance(settings, dict) and (gone := STANDS_FOR.keys() & settings.keys()):
+            raise ValueError(f"{min(gone)}: {STANDS_FOR[min(gone)]}")
+        return settings
 
     @field_validator("kind", mode="before")
     @classmethod
