@@ -21,7 +21,7 @@ MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 
 def reward(**cooptimization) -> CooperReward:
     settings = {
-        "kind": "cooper",
+        "kind": "cooper_model",
         "reward_model": MODEL,
         "reward_models": {"start": MODEL},
         "cooptimization": {"negatives": ["on_policy"], "pairs_per_problem": 8, **cooptimization},
