@@ -72,7 +72,7 @@ def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, na
 def test_a_model_that_only_a_shaping_reads_is_recorded_and_measured(settings):
     constraints = [{"kind": "constraints", "constraints": [{"reward": "reward_model", "at": 0.8}]}]
     models = {"main": settings["reward_model"]}
-    tree = {"reward_model": None, "reward_models": models, "rewards": [{"kind": "rule"}], "shaping": constraints}
+    tree = {"reward_model": None, "reward_models": models, "kind": "rule", "shaping": constraints}
     trainer = _fit(settings, steps=1, **tree)
     row, found = read_metrics(trainer.directory)[0], _completions(trainer, 1)
     assert row["reward/mean"] == row["rule/accuracy"]

@@ -160,8 +160,8 @@ def _check_kind(config: CooperRewardConfig) -> None:
         )
     if MAIN not in models and (MAIN in read or (trains(kind) and not models)):
         raise ValueError(
-            f"kind: {kind} needs a reward model: set reward_model.model to a VerifyRM folder, or, for rewards without a "
-            "model, kind: rule or kind: function"
+            f"kind: {kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule or "
+            "kind: function for rewards without a model"
         )
     if trains(kind) and learns is None:
         raise ValueError(
