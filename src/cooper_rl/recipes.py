@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 Kind = Literal["cooper", "cooper_model", "cooper_light", "paper", "rule", "static", "function"]
 
-RECIPES: dict[Kind, dict[str, Any]] = {
+RECIPES: dict[str, dict[str, Any]] = {
     # Rule and co-trained reward model, weighted by their agreement.
     "cooper": {
         "rewards": [{"kind": "earned"}],
@@ -70,6 +70,6 @@ STANDS_FOR = {
 """What to write instead of a setting that stood for others."""
 
 
-def trains(kind: Kind) -> bool:
+def trains(kind: str) -> bool:
     """Whether runs of this kind train a reward model."""
     return RECIPES[kind].get("reward_model", {}).get("learns", False)

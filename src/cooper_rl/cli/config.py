@@ -107,7 +107,7 @@ def _show_recipe(record: "type[Config]", kind: str) -> None:
     from cooper_rl.errors import InputError, did_you_mean
     from cooper_rl.recipes import RECIPES
 
-    recipe = {str(name): recipe for name, recipe in RECIPES.items()}.get(kind)
+    recipe = RECIPES.get(kind)
     known = f"kinds: {', '.join(RECIPES)}"
     if recipe is None or "rewards" not in record.model_fields:
         raise InputError(f"--kind {kind}: no kind of run; {did_you_mean(kind, RECIPES, known)}")
