@@ -90,7 +90,7 @@ class Comparing:
         gradient = gradient * min(1.0, config.max_grad_norm / gradient.norm().item())
         mean = (beta1 * first + (1 - beta1) * gradient) / (1 - beta1**count)
         square = (beta2 * second + (1 - beta2) * gradient.square()) / (1 - beta2**count)
-        return mean / (square.sqrt() + config.eps)
+        return mean / (square.sqrt() + 1e-8)
 
 
 def main() -> None:

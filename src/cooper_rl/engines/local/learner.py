@@ -91,7 +91,7 @@ class TorchLearner:
         if self.device.type == "cpu":
             keep_freed_memory()
             use_fast_linear(self.model, config.cpu_kernels)
-        self._packs = config.packing and enable_packing(self.model)
+        self._packs = config.attention != "padded" and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
@@ -236,7 +236,7 @@ class TorchLearner:
                 {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
             ]
             fused = self.device.type in ("cpu", "cuda")
-            self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
+            self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, fused=fused)
         return self.optimizer
 
     def _clear_gradients(self) -> None:

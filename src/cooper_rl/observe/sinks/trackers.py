@@ -188,11 +188,9 @@ class TrackioError(Exception):
 
 @SINKS.register
 class Trackio(TrackerConfig):
-    """A run of trackio, on this machine or in a Hugging Face Space. TRACKIO_DIR names the local folder."""
+    """A run of trackio on this machine. TRACKIO_DIR names the local folder."""
 
     kind: Literal["trackio"] = "trackio"
-    space_id: str | None = None
-    """A Hugging Face Space such as `owner/name` that the run is sent to. The default is this machine."""
     group: str | None = None
     """Group of runs that this run belongs to, such as the seeds of one experiment."""
 
@@ -220,7 +218,6 @@ class TrackioSink(Tracker):
                 project=config.project,
                 name=name,
                 group=config.group,
-                space_id=config.space_id,
                 config=run.settings,
                 resume="allow",
                 embed=False,
