@@ -16,7 +16,7 @@ PACKAGE = "cooper_rl"
 SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = """
-errors
+errors, recipes
 config, metric_names
 data, losses
 rollouts, clients
@@ -26,7 +26,6 @@ persist
 policy
 rules
 rewards
-recipes
 engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray
 stage2
 evaluation

@@ -70,6 +70,19 @@ STANDS_FOR = {
 """What to write instead of a setting that stood for others."""
 
 
+def set_by_recipes(key: str, kind: str | None) -> dict[str, Any]:
+    """The values that kinds of run give to a setting, by its full key and, inside a part, the part's kind."""
+    *sections, name = key.split(".")
+    values = {}
+    for run, recipe in RECIPES.items():
+        part = recipe
+        for section in sections:
+            part = part.get(section, {})
+        if name in part and name != "kind" and kind in (None, part.get("kind", kind)):
+            values[run] = part[name]
+    return values
+
+
 def trains(kind: str) -> bool:
     """Whether runs of this kind train a reward model."""
     return RECIPES[kind].get("reward_model", {}).get("learns", False)

@@ -22,6 +22,7 @@ from cooper_rl.config.base import (
     records_of,
 )
 from cooper_rl.errors import InputError, did_you_mean
+from cooper_rl.recipes import set_by_recipes
 
 _WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path", Any: "anything"}
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "min_length": "length at least"}
@@ -67,6 +68,8 @@ def explain(
         required = values_of is None and field.is_required()
         records = records_of(field)
         shown = "required" if required else f"default {default_text(default)}"
+        if not records or name == "rewards":
+            shown += "".join(f", {run} {default_text(value)}" for run, value in set_by_recipes(key, kind).items())
         # The settings inside a section show their own defaults. A section of several kinds shows the default kind.
         values = _values(field) if len(records) == 1 and isinstance(default, Config) else f"{_values(field)}; {shown}"
         found.append(Setting(key, kind, values, field.description or "", is_section=bool(records)))

@@ -54,9 +54,9 @@ class CooperRewardConfig(Config):
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
-    """The policy's reward is the sum of these rewards, each times its `weight`. Kinds: `rule`, `reward_model`,
-    `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`, `rubric_judge`, `function`,
-    `sum`, or `package.module:Class`."""
+    """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
+    `rule`, `reward_model`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`,
+    `rubric_judge`, `function`, `sum`, or `package.module:Class`."""
     reward_models: dict[str, RewardModelConfig] = Field(default_factory=dict)
     """Reward models by name. A model that `learns` is trained even if no reward uses it. A model that neither learns
     nor is used is not loaded."""
