@@ -129,7 +129,6 @@ class CooperTrainer:
                 done = cooper_step(self.config, self.parts, step, seed)
         except BrokenOff:  # everything is as it was before the step, unless weights have changed
             take_back()
-            self.parts.reward.forget_step()
             restore_random_state(random)
             raise
         finally:
