@@ -13,6 +13,7 @@ from cooper_rl.engines import LongLived
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
 from cooper_rl.environments.rounds import Rounds, hidden_tools, tool_schemas
+from cooper_rl.errors import EngineLost
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
@@ -21,6 +22,19 @@ from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.step import Parts, RolloutSource
 
 logger = logging.getLogger(__name__)
+
+RECOVERIES = 3
+"""How often a lost engine is restarted at the same step before the run fails."""
+
+
+def assemble_patiently(config: RunConfig, inputs: Inputs | None) -> Parts:
+    """`assemble`, again if a process of an engine dies while it starts, up to `RECOVERIES` times."""
+    for _ in range(RECOVERIES):
+        try:
+            return assemble(config, inputs)
+        except EngineLost as lost:
+            logger.error("ENGINE LOST before the first step; restarting it: %s", lost)
+    return assemble(config, inputs)
 
 
 def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
