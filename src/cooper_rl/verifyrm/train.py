@@ -17,8 +17,8 @@ from cooper_rl.data.labelled import LabelledCompletion, problem_folds, split_by_
 from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.engines.local.models import disk_errors
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
