@@ -54,10 +54,10 @@ from cooper_rl.engines.config import ScorerConfig as ScorerConfig
 from cooper_rl.engines.local.adapter import target_names as target_names
 from cooper_rl.engines.local.device import available_cores as available_cores
 from cooper_rl.engines.local.device import set_threads as set_threads
-from cooper_rl.engines.local.learner import TorchRewardModelLearner as TorchRewardModelLearner
 from cooper_rl.engines.local.learner import freeze_layers as freeze_layers
 from cooper_rl.engines.local.models import load_policy as load_policy
 from cooper_rl.engines.local.models import load_tokenizer as load_tokenizer
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner as TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler as NativeSampler
 from cooper_rl.engines.model_folder import adapter_base as adapter_base
 from cooper_rl.engines.model_folder import check_reward_model_folder as check_reward_model_folder

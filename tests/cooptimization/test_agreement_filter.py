@@ -50,8 +50,7 @@ def test_a_run_asks_its_learning_model_and_the_named_one():
             }
         )
         with CooperReward.from_config(config) as reward:
-            reward.score([group], step=1)
-            return [pair.negative_logit_before for pair in reward.update(1).pairs]
+            return [pair.negative_logit_before for pair in reward.update(reward.score([group])).pairs]
 
     plain, filtered = negatives([]), negatives(["start"])
     assert any(logit is not None and logit > 0 for logit in plain)

@@ -58,27 +58,11 @@ def load_problems(
     without = sum(not problem.answer for problem in loaded.problems)
     if without:
         logger.info("%d of %d problems have no reference answer", without, len(loaded.problems))
-    given, unverified = loaded.problems, []
-    if fault is not None:
-        agreeing = []
-        for row, first in loaded.duplicates:
-            if row.answer == first.answer or fault(first, row.answer) is None:
-                agreeing.append((row, first))
-            else:
-                both = f"the answer is {row.answer!r} here and {first.answer!r} there"
-                loaded.bad_rows.append(f"{location(row)}: same question as {location(first)}, but {both}")
-        loaded.duplicates = agreeing
-        checked = [(problem, fault(problem, problem.answer)) for problem in given]
-        if config.unverified == "silent":
-            loaded.problems = [problem if why is None else replace(problem, rule="silent") for problem, why in checked]
-            if silent := sum(why is not None for _, why in checked):
-                logger.info("the rule is silent on %d of %d problems: it cannot read their answers", silent, len(given))
-        else:
-            unverified = [f"{location(p)}: answer {p.answer!r} {why}" for p, why in checked if why is not None]
-            loaded.problems = [problem for problem, why in checked if why is None]
+    given = len(loaded.problems)
+    unverified = _verify_answers(loaded, fault, config.unverified == "silent") if fault is not None else []
     if loaded.rows == 0:
         raise InputError(f"the problems are empty: {section}.source has no rows")
-    share = len(loaded.bad_rows) / loaded.rows + len(unverified) / max(1, len(given))
+    share = len(loaded.bad_rows) / loaded.rows + len(unverified) / max(1, given)
     loaded.bad_rows += unverified
     if (share if isinstance(config.max_bad_rows, float) else len(loaded.bad_rows)) > config.max_bad_rows:
         raise InputError(
@@ -95,6 +79,29 @@ def load_problems(
     if loaded.bad_rows:
         logger.warning("%s; bad rows are skipped:\n%s", loaded.summary(), _listing(loaded.bad_rows))
     return loaded
+
+
+def _verify_answers(loaded: LoadedProblems, fault: Fault, silent: bool) -> list[str]:
+    """Leave out the problems whose answers do not verify, or, with `silent`, have the rule be silent on them.
+
+    Duplicates that disagree with the first such row become bad rows. Returns the problems left out, for messages.
+    """
+    agreeing = []
+    for row, first in loaded.duplicates:
+        if row.answer == first.answer or fault(first, row.answer) is None:
+            agreeing.append((row, first))
+        else:
+            both = f"the answer is {row.answer!r} here and {first.answer!r} there"
+            loaded.bad_rows.append(f"{location(row)}: same question as {location(first)}, but {both}")
+    loaded.duplicates = agreeing
+    checked = [(problem, fault(problem, problem.answer)) for problem in loaded.problems]
+    if not silent:
+        loaded.problems = [problem for problem, why in checked if why is None]
+        return [f"{location(problem)}: answer {problem.answer!r} {why}" for problem, why in checked if why is not None]
+    loaded.problems = [problem if why is None else replace(problem, rule="silent") for problem, why in checked]
+    if count := sum(why is not None for _, why in checked):
+        logger.info("the rule is silent on %d of %d problems: it cannot read their answers", count, len(checked))
+    return []
 
 
 def read_problems(

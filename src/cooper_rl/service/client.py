@@ -176,7 +176,7 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         return self._ask(score_call(groups, step, train, self.run, partial, commit), read_scores)
 
     def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> UpdatedT:
-        """Train on the step's groups, once, and wait for it; see `CooperReward.update`.
+        """Train on the groups that were scored in this step, once, and wait for it; see `CooperReward.update`.
 
         With `expected` the server refuses to train unless exactly that many groups were scored.
         """

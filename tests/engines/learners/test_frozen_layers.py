@@ -6,7 +6,8 @@ from safetensors import safe_open
 
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
-from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import PairwiseLoss
 
 LOWER = ("model.embed_tokens", "model.layers.0.", "model.layers.1.")

@@ -12,8 +12,9 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
-from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer, merge_folder
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.errors import InputError, MissingExtraError
