@@ -71,7 +71,8 @@ def alarm_phrases() -> list[tuple[str, str]]:
         (WATCH, f"On the {silent['runs']} runs of the arena's [section on silent rules]"),
         (
             WATCH,
-            f"it finds {silent['today']['hits']} of {silent['hacked']} hacked ones with {silent['today']['false_alarms']} ",
+            f"it finds {silent['today']['hits']} of {silent['hacked']} hacked ones with "
+            f"{silent['today']['false_alarms']} false alarms",
         ),
         (WATCH, f"in {hushed['runs']} of them, it finds all {hushed['today']['hits']} with four false alarms"),
         (ALARM, _areas_of_silent_signs(silent, hushed)),
@@ -80,11 +81,11 @@ def alarm_phrases() -> list[tuple[str, str]]:
 
 def _areas_of_silent_signs(silent: dict[str, Any], hushed: dict[str, Any]) -> str:
     names = ("rollout/agreement_silent", "1 - reward_model/kept_when_swapped_silent")
-    over_all, where_silent = ([report["signs"][name] for name in names] for report in (silent, hushed))
+    over_all, there = ([report["signs"][name] for name in names] for report in (silent, hushed))
     return (
-        f"over the arena's {silent['runs']} runs with such rules their areas under the ROC curve are {over_all[0]:.2f} and "
-        f"{over_all[1]:.2f}, over the {hushed['runs']} in which the rule is silent on some problems {where_silent[0]:.2f} "
-        f"and {where_silent[1]:.2f}"
+        f"over the arena's {silent['runs']} runs with such rules their areas under the ROC curve are "
+        f"{over_all[0]:.2f} and {over_all[1]:.2f}, over the {hushed['runs']} in which the rule is silent on some "
+        f"problems {there[0]:.2f} and {there[1]:.2f}"
     )
 
 
@@ -93,14 +94,30 @@ def test_a_phrase_about_the_alarm_has_the_saved_runs_figures(name: str, phrase: 
     assert phrase in page(name)
 
 
-SPEEDS = (  # in the order of the page
-    "step_vs_trl_tiny step_vs_trl_tiny_free_lengths cooper_step_vs_grpo_step_tiny scoring_vs_padded_tiny "
-    "sampler_vs_generate_tiny verdicts_vs_raw step_vs_trl_smollm2 sampler_vs_generate_8_equal sampler_vs_vllm_8_equal "
-    "sampler_vs_generate_32_equal sampler_vs_vllm_32_equal sampler_vs_generate_128_equal sampler_vs_vllm_128_equal "
-    "sampler_vs_vllm_128_equal_bfloat16 sampler_vs_generate_8_unequal sampler_vs_vllm_8_unequal "
-    "sampler_vs_generate_32_unequal sampler_vs_vllm_32_unequal sampler_vs_generate_128_unequal "
-    "sampler_vs_vllm_128_unequal sampler_vs_vllm_128_unequal_bfloat16 sampler_vs_vllm_512_by_128_unequal"
-).split()
+SPEEDS = [  # in the order of the page
+    "step_vs_trl_tiny",
+    "step_vs_trl_tiny_free_lengths",
+    "cooper_step_vs_grpo_step_tiny",
+    "scoring_vs_padded_tiny",
+    "sampler_vs_generate_tiny",
+    "verdicts_vs_raw",
+    "step_vs_trl_smollm2",
+    "sampler_vs_generate_8_equal",
+    "sampler_vs_vllm_8_equal",
+    "sampler_vs_generate_32_equal",
+    "sampler_vs_vllm_32_equal",
+    "sampler_vs_generate_128_equal",
+    "sampler_vs_vllm_128_equal",
+    "sampler_vs_vllm_128_equal_bfloat16",
+    "sampler_vs_generate_8_unequal",
+    "sampler_vs_vllm_8_unequal",
+    "sampler_vs_generate_32_unequal",
+    "sampler_vs_vllm_32_unequal",
+    "sampler_vs_generate_128_unequal",
+    "sampler_vs_vllm_128_unequal",
+    "sampler_vs_vllm_128_unequal_bfloat16",
+    "sampler_vs_vllm_512_by_128_unequal",
+]
 
 
 def test_the_speeds_beside_peers_are_those_of_the_saved_benchmarks():
