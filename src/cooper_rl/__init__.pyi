@@ -88,6 +88,7 @@ from cooper_rl.observe.plots import load_run as load_run
 from cooper_rl.observe.report import REPORT_FILE as REPORT_FILE
 from cooper_rl.observe.report import write_report as write_report
 from cooper_rl.observe.run_record import read_events as read_events
+from cooper_rl.observe.run_record import read_groups as read_groups
 from cooper_rl.observe.run_record import read_metrics as read_metrics
 from cooper_rl.observe.run_record import read_runs as read_runs
 from cooper_rl.observe.verdict import HACKED_MARGIN as HACKED_MARGIN
@@ -95,6 +96,7 @@ from cooper_rl.observe.verdict import HACKED_STATES as HACKED_STATES
 from cooper_rl.observe.verdict import averaged_over_steps as averaged_over_steps
 from cooper_rl.observe.verdict import outcome_of as outcome_of
 from cooper_rl.persist.durable import Journal as Journal
+from cooper_rl.persist.durable import read_fields as read_fields
 from cooper_rl.persist.durable import write_text as write_text
 from cooper_rl.persist.folder_lock import BUSY_RUNS as BUSY_RUNS
 from cooper_rl.persist.folder_lock import FolderLock as FolderLock

@@ -27,7 +27,7 @@ from cooper_rl.config_checking import Settings, check_settings, with_overrides
 from cooper_rl.data.config import same_form, with_form_of
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import EvalConfig
-from cooper_rl.persist.durable import writing
+from cooper_rl.persist.durable import write_text, writing
 
 if TYPE_CHECKING:
     from cooper_rl.evaluation.accuracy import EvaluationResult
@@ -191,7 +191,7 @@ def _write_completions(out: Path, results: "dict[str, EvaluationResult]") -> Non
         for record in result.records
     ]
     with writing(out):
-        out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_text(out, "".join(f"{line}\n" for line in lines))
     say(f"completions: {out}")
 
 

@@ -15,6 +15,7 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
+from cooper_rl.persist.durable import read_fields
 from cooper_rl.rewards.base import Closes, Remembers, Scores, comparing_part
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
@@ -30,6 +31,8 @@ from cooper_rl.stage2.signs import suspected
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
+_STATE = {"outline": dict, "version": int, "last_step": int, "last": dict | None, "cooptimizer": dict | None}
+_STATE |= {"memories": list, "probes": dict}
 VERDICTS = get_args(UserVerdict)
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
 OF_ANSWERS = ("rule/", "gold/accuracy", "function/")
@@ -229,7 +232,7 @@ class CooperReward:
                 raise InputError(
                     f"{path}: no such file; a checkpoint of an earlier version of Cooper cannot be resumed"
                 )
-            state = json.loads(path.read_text(encoding="utf-8"))
+            state = read_fields(path, _STATE, "restore another checkpoint")
             check_outline(self.config, state["outline"])
             if self.learning is not None and self._cooptimizer is not None:
                 self.learning.learner.load(Path(folder) / MODEL_FOLDER)

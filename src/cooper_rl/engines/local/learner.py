@@ -32,11 +32,13 @@ from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.engines.progress import BrokenOff, tell
 from cooper_rl.errors import InputError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
+from cooper_rl.persist.durable import read_fields
 from cooper_rl.rollouts import Column, offsets_of
 
 logger = logging.getLogger(__name__)
 
 _FOLDER = "trainer_state"
+_COUNTERS = ("steps", "skipped_updates", "total_steps")
 
 
 class TorchLearner:
@@ -210,10 +212,12 @@ class TorchLearner:
             restore_moments(parts, self.model, self._get_optimizer())
             if self.config.optimizer_offload:
                 offload_moments(self._get_optimizer())
-        counters = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        counters = read_fields(
+            folder / "state.json", dict.fromkeys(_COUNTERS, int), "load another checkpoint, or the model without it"
+        )
         if self.base_fingerprint is None:
             self._restore_weights(directory)
-        self.steps, self.skipped_updates, saved = (counters[k] for k in ("steps", "skipped_updates", "total_steps"))
+        self.steps, self.skipped_updates, saved = (counters[k] for k in _COUNTERS)
         self._clear_gradients()
         if saved != self.total_steps:
             logger.warning("%s: saved in a run of %d steps, now it is %d", directory, saved, self.total_steps)

@@ -17,7 +17,7 @@ from pydantic import Field
 from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import flat
 from cooper_rl.observe.sinks import SINKS, Sink, SinkConfig, SinkRun, require
-from cooper_rl.persist.durable import write_text
+from cooper_rl.persist.durable import read_fields, write_text
 
 TRACKERS_FILE = "trackers.json"
 """The file in a run's folder with the identifier of the run in every tracker."""
@@ -70,7 +70,7 @@ def _cell(value: Any) -> Any:
 
 def _identifiers(run: SinkRun) -> dict[str, str]:
     path = run.directory / TRACKERS_FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return read_fields(path, {}, "delete it, and the resumed run is a new one in its trackers") if path.exists() else {}
 
 
 class Tracker(Sink):
