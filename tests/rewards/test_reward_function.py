@@ -175,7 +175,7 @@ def test_a_function_can_be_the_only_reward_of_problems_without_answers(function_
 
 def test_only_a_run_with_function_rewards_can_do_without_answers(function_run):
     with pytest.raises(InputError, match="field 'answer' is missing"):
-        CooperTrainer.from_config(build_config({**function_run, "kind": "rule"}))
+        CooperTrainer.from_config(build_config({**function_run, "kind": "rule", "rewards": [{"kind": "rule"}]}))
 
 
 @pytest.mark.parametrize(
