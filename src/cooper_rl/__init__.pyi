@@ -42,6 +42,7 @@ from cooper_rl.data.readers import read_file as read_file
 from cooper_rl.data.strict_json import parse_json as parse_json
 from cooper_rl.data.text import fenced as fenced
 from cooper_rl.data.thoughts import without_thoughts as without_thoughts
+from cooper_rl.engines import Engine as Engine
 from cooper_rl.engines.base import LabelledBatch as LabelledBatch
 from cooper_rl.engines.base import Learner as Learner
 from cooper_rl.engines.base import PolicyLearner as PolicyLearner

@@ -9,7 +9,7 @@ import torch
 from pydantic import ValidationError
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.engines.base import sample_at_once
+from cooper_rl.engines.base import Sampler, sample_at_once
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.observe.run_record import read_metrics
@@ -120,7 +120,7 @@ def test_after_a_rollback_the_groups_drawn_ahead_are_drawn_anew(lagging, stop_af
 
 
 def test_a_failure_is_told_when_the_completions_are_wanted():
-    class Failing:
+    class Failing(Sampler):
         """Without `submit`, as the native sampler."""
 
         def sample(self, prompts, n, params, seed):

@@ -221,7 +221,7 @@ def engine_from(given: str | dict[str, Any], models: int = 1) -> Any:
     if values.get("kind") == "vllm":
         values = {"gpu_memory_utilization": VLLM_SHARE / models} | values
     engine: Any = check_settings(EvaluationEngine, Settings({"engine": values}, "--engine")).engine
-    if engine.kind != "local" and not hasattr(engine, "sampler_of_folder"):
+    if not engine.evaluates_folders:
         raise InputError(f"--engine: kind {engine.kind} evaluates only inside its own runs; use local or vllm")
     return engine
 

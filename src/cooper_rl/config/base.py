@@ -122,6 +122,7 @@ class Kinds:
 
     Settings without `kind` are of the kind `default`, if that is set. With `of_function`, `kind: package.module:name`
     may name a function: `of_function()` is the record of such parts, whose field `kind` holds the function's path.
+    Every record derives from the public class `base`.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class Kinds:
         needs: Sequence[str],
         default: str | None = None,
         of_function: Callable[[], type[Config]] | None = None,
+        base: type[Config] = Config,
     ) -> None:
         self.noun = noun
         self.default = default
@@ -138,6 +140,7 @@ class Kinds:
         """The form of `kind` for a part from outside the package."""
         self._home = home
         self._needs = needs
+        self._base = base
         self._of_function = of_function
         self._records: dict[str, type[Config]] = {}
         self._imported = False
@@ -229,13 +232,24 @@ class Kinds:
             return self._of_function()
         if not (isinstance(record, type) and issubclass(record, Config)):
             raise InputError(
-                f"{path}: not a configuration record; every {self.noun} must be a subclass of cooper_rl.Config"
+                f"{path}: not a configuration record; every {self.noun} must be a subclass of "
+                f"cooper_rl.{self._base.__name__}"
             )
         self._check(record, path)
         return record
 
     def _check(self, record: type[Config], name: str) -> None:
-        missing = [need for need in self._needs if need not in record.model_fields and not hasattr(record, need)]
+        if not issubclass(record, self._base):
+            raise InputError(
+                f"{name} cannot serve as {self.noun}: derive it from cooper_rl.{self._base.__name__}, which has "
+                "defaults for all that it leaves out"
+            )
+        missing = [
+            need
+            for need in self._needs
+            if need not in record.model_fields
+            if not hasattr(record, need) or need in record.__abstractmethods__
+        ]
         if missing:
             raise InputError(f"{name} cannot serve as {self.noun}: it has no {', '.join(missing)}")
 
