@@ -102,7 +102,7 @@ def _is_formula(text: str) -> bool:
     if re.search(r"\w\.\s", text) or (_LETTER_AND_FIGURE.search(symbols) and not re.search(r"[\\^]", text)):
         return False  # "a. 3, b. 4"; H2O, but N2^{-N}
     if _WORD.fullmatch(text.strip("()[]{} ")):
-        return text == "pi"
+        return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
     words = [word for word in _WORD.findall(symbols) if not _FUNCTION.fullmatch(word)]
     if any(map(_NO_PRODUCT.fullmatch, words)):
         return False
