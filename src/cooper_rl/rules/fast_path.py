@@ -1,7 +1,8 @@
 """The verdict of the rule `maths`. Math-Verify is asked only where nothing else can tell; it is not imported here.
 
 The kind of a reference decides how answers are compared with it. In mathematics `ab` is `ba`, so a reference is that
-only if it is all numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
+only if it is all numbers, signs, LaTeX and single letters, or nothing but x, y and z. Tokyo, 2024-01-05, 9 pm, H2O and
+A+ are text.
 """
 
 import re
