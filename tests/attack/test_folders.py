@@ -1,5 +1,6 @@
 """Damaged folders of runs: what reads them says what is wrong, shows the rest, and never waits for ever."""
 
+import io
 import json
 import os
 import resource
@@ -24,7 +25,7 @@ from cooper_rl.cli.main import commands
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.observe.live_page import FollowedReport
 from cooper_rl.observe.report import write_report
-from cooper_rl.observe.run_record import find_runs, read_events, read_metrics, read_record, read_summary
+from cooper_rl.observe.run_record import duration, find_runs, read_events, read_metrics, read_record, read_summary
 from cooper_rl.observe.terminal import screen
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.run_config import CheckpointConfig
@@ -383,3 +384,27 @@ def test_a_full_disk_ends_a_command_with_the_name_of_the_file(folder, tmp_path):
     assert ended.returncode == 2
     assert f"error: {page}: cannot be written (File too large); make room on its disk" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+DATES = ["0001-01-01", "9999-12-31T23:59:59-14:00", "1947-09-06T20:16:23+0000"]
+
+
+@pytest.mark.parametrize("mtime", [-2_000_000_000, 10**11])
+@pytest.mark.parametrize("started", DATES)
+def test_a_clock_that_is_wrong_by_ages_ends_no_command(folder, started, mtime):
+    write_lines(folder / "sessions.jsonl", [{"started": started, "command": []}])
+    for path in folder.rglob("*.jsonl"):
+        os.utime(path, (mtime, mtime))
+    for command in (["runs", str(folder.parent)], ["report", str(folder)]):
+        assert CliRunner().invoke(commands, command).exit_code == 0
+    (folder / "sessions.jsonl").unlink()
+    assert CliRunner().invoke(commands, ["runs", str(folder.parent)]).exit_code == 0
+    Console(file=io.StringIO()).print(screen(read_record(folder), 120))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-5, "0:00:00"), (62.4, "0:01:02"), (1e300, "999999999 days, 23:59:59"), (float("nan"), "0:00:00")],
+)
+def test_a_time_that_no_calendar_has_is_shown_as_the_nearest(seconds, shown):
+    assert duration(seconds) == shown

@@ -15,7 +15,7 @@ from cooper_rl.data.config import PromptConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.readers import read_hub
-from cooper_rl.engines.local.models import load_policy
+from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.model_folder import check_model_folder
 
 PLAIN = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
@@ -155,3 +155,35 @@ def test_a_data_set_with_a_script_or_a_broken_card_is_bad_input(tmp_path, card):
     (folder / "README.md").write_text(card)
     with pytest.raises(InputError, match="nor a loadable Hugging Face data set"):
         list(read_hub(str(folder), None, "train"))
+
+
+@pytest.fixture
+def cached(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same model as `owner/small` in the hub's cache: its snapshot."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    model = tmp_path / "hub" / "models--owner--small"
+    (model / "refs").mkdir(parents=True)
+    (model / "refs" / "main").write_text("a" * 40)
+    return folder.rename(Path(shutil.copytree(model / "refs", model / "snapshots")) / ("a" * 40))
+
+
+@pytest.mark.parametrize(
+    "load", [check_model_folder, load_tokenizer, load_policy], ids=["check", "tokenizer", "policy"]
+)
+def test_a_model_in_the_hubs_cache_is_checked_before_it_is_loaded(cached, load):
+    load("owner/small")
+    (cached / "chat_template.jinja").write_text(LOOPS)
+    change(cached, num_hidden_layers=10**7)
+    words = r"num_hidden_layers: 10,000,000 does not fit" if load is load_policy else r"chat_template\.jinja: chat_t"
+    begun = time.process_time()
+    with pytest.raises(InputError, match=words):
+        load("owner/small")
+    assert time.process_time() - begun < 5
+
+
+def test_a_model_without_weights_in_the_cache_is_not_measured_by_them(cached):
+    for weights in cached.glob("*.safetensors"):
+        weights.unlink()
+    check_model_folder("owner/small")
+    with pytest.raises(InputError, match="owner/small: the model cannot be loaded"):
+        load_policy("owner/small")

@@ -5,6 +5,7 @@ mark for a wrong answer that it accepts, because that must not happen.
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,17 @@ def test_words_need_no_verifier_process():
         assert verifier.verify_many(pairs) == ["wrong", "correct", "wrong"]
         assert verifier.counts["fast"] == 3
         assert verifier.counts["answered"] == 0
+
+
+PAGE = Path(__file__).parents[2] / "src/cooper_lab/benchmarks/README.md"
+
+
+def test_the_page_counts_these_verdicts(verdicts: list[str]):
+    kinds = [(right, verdict) for right in (True, False) for verdict in ("correct", "wrong", "unparsed")]
+    rows = [*zip(ROWS, verdicts, strict=True)]
+    names = [*CLASSES, "all"]
+    counts = {name: Counter((row["right"], v) for row, v in rows if name in (row["class"], "all")) for name in names}
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"a table of {len(ROWS):,} answers" in page
+    for name, found in counts.items():
+        assert f"| {name} | {' | '.join(str(found[kind]) for kind in kinds)} |" in page

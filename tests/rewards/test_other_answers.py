@@ -13,6 +13,7 @@ SAME = [
     *[("x^2+1", "1+x^2"), ("(1,2)", "(2,1)"), ("(1/2, 3)", "(0.5, 3)"), (r"\{1,2\}", r"\{2,1\}")],
     *[("one hundred and five", "105"), ("two and a half", "2.5"), ("forty-two", "42"), ("fifteen hundred", "1500")],
     *[("half a dozen", "6"), ("105,000", "one hundred and five thousand"), ("two five", "25"), ("12 hats", "a dozen")],
+    *[("two trillion", "2,000,000,000,000"), ("three lakh", "300000"), ("a crore", "10000000")],
     *[("Curie, Marie", "Marie Curie"), ("Nile", "the river Nile"), ("5", r"\boxed{5}")],
 ]
 DIFFERENT = [
@@ -20,7 +21,14 @@ DIFFERENT = [
     *[(r"\frac{1}{3}", "2"), (r"\frac{1}{3}", r"\frac{1}{4}"), (r"2\pi", r"3\pi"), ("x^2+1", "x^2+2"), ("x=2", "x=3")],
     *[("5 km", "7 km"), ("9 pm", "10 pm"), ("2024-01-05", "2024-01-06"), ("(1,2)", "(3,4)"), ("1, 2, 3", "1, 2, 4")],
     *[("twenty-four", "thirty-four"), ("twenty-eight", "28.5"), ("nineteen", "minus nineteen"), ("one half", "2")],
-    *[(r"\{1,2\}", r"\{1,3\}"), ("[1, 2]", "[1, 3]"), ("Paris", "London"), ("A", "B"), ("yes", "no")],
+    *[
+        ("two lakh", "three lakh"),
+        (r"\{1,2\}", r"\{1,3\}"),
+        ("[1, 2]", "[1, 3]"),
+        ("Paris", "London"),
+        ("A", "B"),
+        ("yes", "no"),
+    ],
 ]
 
 

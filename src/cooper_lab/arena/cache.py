@@ -17,7 +17,7 @@ from cooper_rl import __version__, read_fields
 RECIPE = 1
 """Raised by every change to a recipe: models of an older one are made again."""
 MANIFEST = "manifest.json"
-_MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": float}
+_MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": int | float}
 """Fields of a manifest that the arena's page shows."""
 START_SAMPLES = "start.jsonl"
 """Samples of the planted policy on the training problems."""

@@ -3,7 +3,6 @@
 import json
 import time
 from contextlib import suppress
-from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -143,6 +142,7 @@ def _row(run: "RunRecord", seconds: float, folder: Path) -> dict[str, Any]:
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:
     from cooper_rl.data.text import printable
+    from cooper_rl.observe.run_record import duration
     from cooper_rl.observe.terminal import STATE_STYLES
 
     if not rows:
@@ -158,8 +158,8 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
         figures = {key: "" if row[key] is None else f"{row[key]:.3f}" for key in ("accuracy", "reward", "kl")}
         measured = figures["accuracy"], row["accuracy_metric"] or "", figures["reward"], figures["kl"]
         started = "" if row["started"] is None else f"{row['started'].astimezone():%Y-%m-%d %H:%M}"
-        duration = str(timedelta(seconds=round(row["duration"])))
-        cells = (name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, duration)
+        took = duration(row["duration"])
+        cells = (name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, took)
         table.add_row(*(cells[place] for place in shown))
     (out if out.is_terminal else stdout(width=10**3)).print(table)
     if narrow:

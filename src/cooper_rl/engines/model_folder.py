@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import hf_hub_download, try_to_load_from_cache
+from huggingface_hub import hf_hub_download, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HFValidationError, RepositoryNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
@@ -61,10 +61,30 @@ def _nearest_folder(folder: Path) -> Path | None:
 
 
 def _in_cache(name: str) -> bool:
-    try:
-        return any(isinstance(try_to_load_from_cache(name, file), str) for file in ("config.json", "tokenizer.json"))
-    except HFValidationError:
-        return False
+    return _cached(name) is not None
+
+
+def _cached(name: str) -> Path | None:
+    """The folder of a model's files in the hub's cache, as many as have been downloaded; None if none have."""
+    with suppress(HFValidationError):
+        for file in ("config.json", *_TOKENIZERS):
+            if isinstance(path := try_to_load_from_cache(name, file), str):
+                return Path(path).parent
+    return None
+
+
+def download(name: str, weights: bool) -> None:
+    """Bring a model of the hub into its cache, so that the checks read the files before they are loaded: those of its
+    tokenizer or, with `weights`, its safetensors. Does nothing for a folder and for what is there already.
+
+    Raises InputError like `local_folder`, and what huggingface_hub raises.
+    """
+    if local_folder(name) is not None:
+        return
+    cached = _cached(name)
+    if cached is None or not any(cached.glob("*.safetensors" if weights else "tokenizer_config.json")):
+        kinds = ("*.json", "model.safetensors", "model-*.safetensors") if weights else _BESIDE_WEIGHTS
+        snapshot_download(name, allow_patterns=[*kinds])
 
 
 @cache
@@ -90,6 +110,7 @@ def _ask_the_hub(name: str) -> None:
         ) from error
 
 
+_BESIDE_WEIGHTS = ("*.json", "*.jinja", "*.txt", "*.model")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model")
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # the files of a peft folder
 YES_NO = "yes_no"
@@ -98,7 +119,7 @@ YES_NO = "yes_no"
 
 def check_model_folder(path: str) -> None:
     """Raises InputError for a folder that is missing or lacks a tokenizer, config.json or safetensors weights. The
-    files of a model on the hub are checked when it is loaded.
+    files of a model on the hub are checked as far as they are in its cache, and all when it is loaded.
     """
     check_tokenizer(path)
     check_weights(path)
@@ -178,8 +199,8 @@ def check_tokenizer(path: str) -> None:
     folder = local_folder(path)
     if folder and not any((folder / name).is_file() for name in _TOKENIZERS):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
-    if folder:
-        check_templates(folder)
+    if checked := folder or _cached(path):
+        check_templates(checked)
 
 
 def check_weights(path: str) -> None:
@@ -203,3 +224,5 @@ def check_weights(path: str) -> None:
         raise InputError(f"{path}: no weights in this folder (*.safetensors)")
     if folder:
         check_sizes(folder)
+    elif (cached := _cached(path)) and any(cached.glob("*.safetensors")) and (cached / "config.json").exists():
+        check_sizes(cached)

@@ -9,7 +9,6 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from cooper_rl.evaluation.accuracy import mean_interval, wilson_interval
 from cooper_rl.observe import report_completions as completions
 from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.plots import COLOURS
-from cooper_rl.observe.run_record import RunRecord, flat, read_runs, status_of
+from cooper_rl.observe.run_record import RunRecord, duration, flat, read_runs, status_of
 from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, problems_behind, verdict_of
 from cooper_rl.persist.durable import write_text, writing
 
@@ -327,8 +326,8 @@ def _most(run: RunRecord, *names: str) -> int | None:
 def _time(run: RunRecord, left: float | None) -> str:
     if not (steps := run.values("time/step")):
         return ""
-    total = f"{timedelta(seconds=round(sum(run.seconds)))} in steps and evaluations"
-    to_go = "" if left is None else f", about {timedelta(seconds=round(left))} to go"
+    total = f"{duration(sum(run.seconds))} in steps and evaluations"
+    to_go = "" if left is None else f", about {duration(left)} to go"
     return f"{total}, {_average(steps):.3g} s a step{to_go}"
 
 

@@ -10,8 +10,9 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -102,7 +103,9 @@ class RunRecord:
         if not first.is_file():
             return None
         took = sum(self.seconds[:2]) if self.metrics and self.metrics[0]["step"] == 0 else sum(self.seconds[:1])
-        return datetime.fromtimestamp(first.stat().st_mtime - took).astimezone()
+        with suppress(ValueError, OverflowError, OSError):  # a time of no year that the system knows
+            return datetime.fromtimestamp(first.stat().st_mtime - took).astimezone()
+        return None
 
     @property
     def checkpoints(self) -> list[int]:
@@ -325,6 +328,11 @@ def _seconds(value: float) -> float:
     return min(max(value, 0.0), LONGEST_STEP) if math.isfinite(value) else 0.0
 
 
+def duration(seconds: float) -> str:
+    """Seconds as days, hours, minutes and seconds; no fewer than 0, and no more than a calendar has."""
+    return str(timedelta(seconds=round(min(max(0.0, seconds), timedelta.max.total_seconds() - 1))))
+
+
 def _object(row: Any) -> Row | None:
     return row if isinstance(row, dict) else None
 
@@ -346,8 +354,8 @@ def _session(row: Any) -> Row | None:
     if not isinstance(row, dict) or not isinstance(row.get("command", []), list):
         return None
     try:
-        datetime.fromisoformat(row.get("started", "2000-01-01"))
-    except (TypeError, ValueError):
+        datetime.fromisoformat(row.get("started", "2000-01-01")).astimezone()
+    except (TypeError, ValueError, OverflowError):  # no date, or one at the end of the calendar
         return None
     return row
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from cooper_rl.data.text import printable
 from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.engines.progress import Progress
 from cooper_rl.observe.hacking_alarm import HACKING
-from cooper_rl.observe.run_record import RunRecord, RunStatus, State, is_right, status_of
+from cooper_rl.observe.run_record import RunRecord, RunStatus, State, duration, is_right, status_of
 
 if TYPE_CHECKING:
     from cooper_rl.run_config import RunConfig
@@ -125,7 +124,7 @@ class ProgressLines:
         first, since = self._first
         if completed > first:
             left_s = (total - completed) * (now - since) / (completed - first)
-            parts.append(f"left {timedelta(seconds=round(left_s))}")
+            parts.append(f"left {duration(left_s)}")
         return "  ".join(parts)
 
     def line_within(self, at: Progress) -> str | None:
@@ -165,7 +164,7 @@ class Pace:
             rate = (at.done - first) / (now - since)
             words += [
                 f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s",
-                f"{most}{timedelta(seconds=round((at.total - at.done) / rate))} left",
+                f"{most}{duration((at.total - at.done) / rate)} left",
             ]
         return "  ".join(filter(None, words))
 
@@ -270,11 +269,11 @@ def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
     metrics, left = run.directory / "metrics.jsonl", status.seconds_left
     silent = time.time() - metrics.stat().st_mtime if status.state == "running" and metrics.exists() else None
     told = {
-        "left {}": None if left is None else timedelta(seconds=round(left)),
+        "left {}": None if left is None else duration(left),
         "{:.3g} s a step": status.seconds_per_step,
         "{:,.0f} tokens/s": status.tokens_per_second,
         "{:,.0f} MiB at most": run.last("memory/peak"),
-        "last step {} ago": None if silent is None else timedelta(seconds=round(max(silent, 0))),
+        "last step {} ago": None if silent is None else duration(silent),
     }
     parts = [f"step {run.step} of {run.steps or '?'}"]
     parts += [text.format(value) for text, value in told.items() if value is not None]

@@ -134,13 +134,17 @@ def gives_several(completion: str, reference: str) -> bool:
 _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 
 
+_COUNTRY = re.compile(r"\b(?:US|CA|AU|NZ|HK)(?=\\?\$\s?-?[\d.])")
+"""Of a dollar: US$7 is $7."""
+
+
 @text_cache(4096)
 def reference_text(answer: str) -> str:
     """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one.
 
     Empty if that is longer than what is read of a completion: none could give it.
     """
-    text = _reference_in(one_notation(without_thoughts(answer)[-_SOLUTION_CHARS:]))
+    text = _COUNTRY.sub("", _reference_in(one_notation(without_thoughts(answer)[-_SOLUTION_CHARS:])))
     return text if len(text) <= TAIL_CHARS else ""
 
 

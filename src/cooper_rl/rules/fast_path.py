@@ -1,7 +1,8 @@
 """The verdict of the rule `maths`. Math-Verify is asked only where nothing else can tell; it is not imported here.
 
 The kind of a reference decides how answers are compared with it. In mathematics `ab` is `ba`, so a reference is that
-only if it is all numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
+only if it is all numbers, signs, LaTeX and single letters, or nothing but x, y and z. Tokyo, 2024-01-05, 9 pm, H2O and
+A+ are text.
 """
 
 import re
@@ -102,7 +103,7 @@ def _is_formula(text: str) -> bool:
     if re.search(r"\w\.\s", text) or (_LETTER_AND_FIGURE.search(symbols) and not re.search(r"[\\^]", text)):
         return False  # "a. 3, b. 4"; H2O, but N2^{-N}
     if _WORD.fullmatch(text.strip("()[]{} ")):
-        return text == "pi"
+        return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
     words = [word for word in _WORD.findall(symbols) if not _FUNCTION.fullmatch(word)]
     if any(map(_NO_PRODUCT.fullmatch, words)):
         return False

@@ -9,16 +9,10 @@ from cooper_rl.data.text import boxed
 from cooper_rl.rules.extraction import reference_text
 from cooper_rl.rules.fast_path import fast_verdict
 from cooper_rl.rules.number import number_value, plain_number, with_divisions
+from cooper_rl.rules.number_words import ONES, PARTS, TIMES
 from cooper_rl.rules.units import are_measures
 
-_ONES = {"a": 1, "an": 1, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
-_ONES |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15}
-_ONES |= {"sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40}
-_ONES |= {"fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
-_TIMES = {"dozen": 12, "score": 20, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
-_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
-_PARTS |= {"tenth": 10}
-_SPELLED = re.compile(rf"\b(?:{'|'.join([*list(_ONES)[2:], *_TIMES, *_PARTS])})s?\b", re.IGNORECASE)
+_SPELLED = re.compile(rf"\b(?:{'|'.join([*list(ONES)[2:], *TIMES, *PARTS])})s?\b", re.IGNORECASE)
 _ITEMS = re.compile(r"[,;](?!\d{3}(?!\d))|\band\b|\bor\b")
 _NO_SYMBOL = re.compile(r"\\(?:[dt]?frac|sqrt|text|mathrm|left|right|times|cdot|div|displaystyle)(?![A-Za-z])")
 
@@ -59,9 +53,9 @@ def _value(text: str) -> Fraction | None:
     sign = -1 if re.match(r"\s*(?:minus|negative)\s", spelled) else 1
     whole, _, digits = re.sub(r"^\s*(?:minus|negative)\s", "", spelled).partition(" point ")
     head, _, tail = whole.rpartition(" and ")
-    if not head or not any(word.removesuffix("s") in _PARTS for word in tail.split()):
+    if not head or not any(word.removesuffix("s") in PARTS for word in tail.split()):
         head, tail = whole.replace(" and ", " "), "zero"
-    places = [_ONES.get(word, 10) for word in digits.split()]
+    places = [ONES.get(word, 10) for word in digits.split()]
     total, rest = _sum(head.split()), _sum(tail.split())
     if total is None or rest is None or any(digit > 9 for digit in places):
         return None
@@ -73,19 +67,19 @@ def _sum(words: Sequence[str]) -> Fraction | None:
     total = group = Fraction(0)
     for word in words:
         single = word.removesuffix("s")
-        if word.isdecimal() or word in _ONES:
-            value, open_tens = int(word) if word.isdecimal() else _ONES[word], group % 100
+        if word.isdecimal() or word in ONES:
+            value, open_tens = int(word) if word.isdecimal() else ONES[word], group % 100
             if word in ("a", "an") and group:  # half a dozen
                 continue
             if open_tens and not (open_tens >= 20 and open_tens % 10 == 0 and 1 <= value <= 9):
                 return None
             group += value
-        elif single in _PARTS:
-            group = (group or Fraction(1)) / _PARTS[single]
-        elif single not in _TIMES:
+        elif single in PARTS:
+            group = (group or Fraction(1)) / PARTS[single]
+        elif single not in TIMES:
             return None
-        elif _TIMES[single] > 100:
-            total, group = total + (group or Fraction(1)) * _TIMES[single], Fraction(0)
+        elif TIMES[single] > 100:
+            total, group = total + (group or Fraction(1)) * TIMES[single], Fraction(0)
         else:
-            group = (group or Fraction(1)) * _TIMES[single]
+            group = (group or Fraction(1)) * TIMES[single]
     return total + group if words else None

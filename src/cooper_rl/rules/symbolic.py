@@ -15,6 +15,7 @@ from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.units import without_unit
 
 _DELIMITER = re.compile(r"\$|\\[()\[\]]")
+_WITH_LETTER = re.compile(r"(-?\d{1,40}(?:\.\d{1,40})?)[NJWVAKCL]", re.ASCII)
 _BOX = re.compile(r"\\boxed\{(.*)\}", re.DOTALL)
 
 _DIGITS = re.compile(r"(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?", re.ASCII)
@@ -57,7 +58,15 @@ def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:
         readings.append(percentage)  # of `40%`, which answers 0.4 and 40
     if verify(gold, readings, timeout_seconds=None, allow_set_relation_comp=True):
         return "correct"
-    return "correct" if _same_if_imaginary(gold, value) else "wrong"
+    if _same_if_imaginary(gold, value):
+        return "correct"
+    return "unparsed" if _may_lack_its_unit(reference, value) else "wrong"
+
+
+def _may_lack_its_unit(reference: str, value: Value) -> bool:
+    """Whether the answer is the number of a reference like 7N, a force or seven times a variable."""
+    number = _WITH_LETTER.fullmatch(reference)
+    return number is not None and value == read_formula(number.group(1))
 
 
 def _same_if_imaginary(gold: Value, value: Value) -> bool:

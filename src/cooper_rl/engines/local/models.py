@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
@@ -34,6 +34,7 @@ from cooper_rl.engines.model_folder import (
     check_merge,
     check_tokenizer,
     check_weights,
+    download,
     recorded,
 )
 from cooper_rl.engines.yes_no import yes_no_of
@@ -49,6 +50,7 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder or hub name. Without a padding token it pads with end-of-sequence. Raises
     InputError for a folder that is missing or has no tokenizer.
     """
+    _download(path, "tokenizer")
     check_tokenizer(path)
     with _readable(path, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(path, **_NO_FOREIGN_CODE)
@@ -65,6 +67,7 @@ def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> Pre
     """
     if (base := adapter_base(path)) is not None:
         return _merged(path, load_policy(base), quantization)
+    _download(path, "model")
     config = _load_config(path)
     claims = _architecture(config)
     if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
@@ -108,6 +111,7 @@ def load_reward_model(
         return model
     if (base := adapter_base(path)) is not None:
         return _merged(path, load_reward_model(base, new_head_seed), quantization)
+    _download(path, "model")
     config = check_reward_model(path, new_head=new_head_seed is not None)
     seed = None if _architecture(config).endswith("ForSequenceClassification") else new_head_seed
     config.num_labels = 1
@@ -131,6 +135,7 @@ def load_to_train(
     yes_no = yes_no_of(config, tokenizer) if scores else None
     if config.lora is not None:
         config.lora.check()
+        _download(path, "model")
         auto_class = AutoModelForSequenceClassification if scores and not yes_no else AutoModelForCausalLM
         with torch.device("meta"):
             shape = auto_class.from_config(_load_config(path), **_NO_FOREIGN_CODE)
@@ -203,18 +208,33 @@ def _load(
     return model.eval()
 
 
+def _download(path: str, what: Literal["tokenizer", "model"]) -> None:
+    """Download what the checks before loading read of a model on the hub."""
+    try:
+        download(path, weights=what == "model")
+    except InputError:
+        raise
+    # As in `_readable`.
+    except Exception as error:
+        raise _unreadable(path, what, error) from error
+
+
 @contextmanager
 def _readable(path: str, what: str) -> Iterator[None]:
     try:
         yield
     # No narrower type will do: tokenizers raises plain Exception, and wrong types in a config raise anything.
     except Exception as error:
-        first_line = one_line(str(error).strip().partition("\n")[0])
-        from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
-        fault = f"cannot be loaded{from_hub}: {first_line}"
-        if "trust_remote_code" in str(error):
-            fault = "comes with its own code, which is never run; use a model that transformers supports"
-        raise InputError(f"{path}: the {what} {fault}") from error
+        raise _unreadable(path, what, error) from error
+
+
+def _unreadable(path: str, what: str, error: Exception) -> InputError:
+    first_line = one_line(str(error).strip().partition("\n")[0])
+    from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
+    fault = f"cannot be loaded{from_hub}: {first_line}"
+    if "trust_remote_code" in str(error):
+        fault = "comes with its own code, which is never run; use a model that transformers supports"
+    return InputError(f"{path}: the {what} {fault}")
 
 
 def context_length(path: str) -> int | None:

@@ -141,7 +141,7 @@ class MLflowSink(Tracker):
         self._client.log_artifact(self._id, str(run.directory / "config.yaml"))
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        now = int(1000 * time.time())
+        now = max(int(1000 * time.time()), 0)  # MLflow takes no time before 1970
         rows = [self._mlflow.entities.Metric(_allowed(name), value, now, step) for name, value in metrics.items()]
         self._log("metrics", rows, METRICS)
         self._last_step = step
