@@ -24,8 +24,10 @@ from cooper_rl.rules.child import TRIES, ChildProcess, limit, reply_to_parent
 
 logger = logging.getLogger(__name__)
 
-CPU_S = 1.0
+CPU_S = 0.5
 """CPU seconds that one call may take. Those that are known take milliseconds."""
+_TOGETHER_CPU_S = 0.1
+"""The same while all replies come together: the calls are made again where one needs more."""
 _WALL_S = 60.0
 _MEMORY_MIB = 2048
 _FROM_OUTSIDE = (-9, -15)
@@ -36,7 +38,7 @@ _CALLS = 256
 
 def guarded(function: Callable[..., Any], calls: Sequence[Sequence[Any]], otherwise: Any) -> list[Any]:
     """The function's results for the arguments of each call, as JSON gives them back; `otherwise` for a call that needs
-    more than a second of CPU time or too much memory. Arguments are made JSON, what is no JSON becomes text.
+    more than half a second of CPU time or too much memory. Arguments are made JSON; what is no JSON becomes text.
 
     The function is one of a module of this package. Safe to use from several threads. Raises RuntimeError with the
     traceback if it raises anything.
@@ -110,17 +112,18 @@ def main() -> None:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
     reply_to_parent({"ready": True})
     for line in sys.stdin:
-        name, calls, at_once = json.loads(line)
-        replies = (_reply(_named(name), arguments) for arguments in calls)
-        if at_once:
+        name, calls, together = json.loads(line)
+        seconds = _TOGETHER_CPU_S if together else CPU_S
+        replies = (_reply(_named(name), arguments, seconds) for arguments in calls)
+        if together:
             reply_to_parent([*replies])
         else:
             for reply in replies:
                 reply_to_parent(reply)
 
 
-def _reply(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[str, Any]:
-    _set_timer(CPU_S)
+def _reply(function: Callable[..., Any], arguments: Sequence[Any], cpu_s: float) -> dict[str, Any]:
+    _set_timer(cpu_s)
     try:
         return {"result": function(*arguments)}
     except MemoryError:
