@@ -21,13 +21,13 @@ from cooper_rl.rules.kinds.maths import MathsRule, RuleVerifier
 from cooper_rl.rules.kinds.numeric import NumericRule
 from cooper_rl.rules.other_answers import are_different, stated_answers
 from cooper_rl.rules.rule import RuleConfig
-from planted import PLANTED, STALLS
+from planted import EXPONENTIAL, STALLS, planted
 
 
 @pytest.fixture
-def planted(tmp_path, monkeypatch) -> Iterator[None]:
+def pattern(tmp_path, monkeypatch) -> Iterator[None]:
     """The process that reads texts has a pattern which takes exponential time on `STALLS`."""
-    (tmp_path / "sitecustomize.py").write_text(PLANTED)
+    (tmp_path / "sitecustomize.py").write_text(planted(EXPONENTIAL))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     guard._guard.close()
     yield
@@ -51,7 +51,7 @@ RULES: dict[str, tuple[RuleConfig, str, str]] = {
 
 
 @pytest.mark.parametrize("kind", RULES)
-def test_a_text_that_stalls_a_pattern_is_a_timeout_and_its_neighbours_have_their_verdicts(planted, kind):
+def test_a_text_that_stalls_a_pattern_is_a_timeout_and_its_neighbours_have_their_verdicts(pattern, kind):
     settings, right, wrong = RULES[kind]
     problem = Problem("p", "Which?", right)
     texts = [boxed(right), STALLS, boxed(wrong), boxed(right)]
@@ -59,18 +59,18 @@ def test_a_text_that_stalls_a_pattern_is_a_timeout_and_its_neighbours_have_their
         assert rule.verify_problems([(problem, text) for text in texts]) == ["correct", "timeout", "wrong", "correct"]
 
 
-def test_a_reference_that_stalls_a_pattern_does_not_verify(planted):
+def test_a_reference_that_stalls_a_pattern_does_not_verify(pattern):
     problem = Problem("p", "Which?", STALLS)
     for rule in (MathsRule().build(), ExactRule().build()):
         assert "timeout" in (rule.fault(problem, STALLS) or "")
 
 
-def test_what_completions_state_is_read_there_too(planted):
+def test_what_completions_state_is_read_there_too(pattern):
     assert stated_answers([r"\boxed{12}", STALLS]) == [("12",), ()]
     assert are_different("12", "13")
 
 
-def test_other_threads_go_on_meanwhile(planted):
+def test_other_threads_go_on_meanwhile(pattern):
     _process()
     with RuleVerifier() as verifier, ThreadPoolExecutor(1) as thread:
         stalled = thread.submit(verifier.verify, "12", STALLS)
@@ -103,7 +103,7 @@ def test_all_rules_and_threads_share_one_process():
     assert _process().pid == pid
 
 
-def test_an_interrupted_question_leaves_no_reply_for_the_next(planted):
+def test_an_interrupted_question_leaves_no_reply_for_the_next(pattern):
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
