@@ -58,8 +58,8 @@ class _Guard(ChildProcess):
 
     def results(self, name: str, calls: Sequence[Sequence[Any]], otherwise: Any) -> list[Any]:
         """One result for each call. All replies come together, or one by one if the process ends before."""
-        for replies in self.exchange([name, calls, True], 1, _WALL_S):
-            return [_result(reply) for reply in replies]
+        if together := self.exchange([name, calls, True], 1, _WALL_S):
+            return [*map(_result, together[0])]
         results: list[Any] = []
         losses = 0
         while len(results) < len(calls):
