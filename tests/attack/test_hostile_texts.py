@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from uuid import uuid4
 
 import httpx
 import psutil
@@ -18,6 +19,7 @@ import yaml
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, Problem
 from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.service.client import RefusedError
 from planted import EXPONENTIAL, EXPONENTIAL_ON_SEVENS, STALLS, planted
 from service.served import Served
 
@@ -62,6 +64,13 @@ def _held(process: psutil.Process) -> int:
 
 def group(texts: Sequence[str], problem: Problem) -> AnswerGroup:
     return AnswerGroup("g", problem, [Answer(text, id=str(place)) for place, text in enumerate(texts)])
+
+
+def sent(server: Served, texts: Sequence[str], problem: Problem) -> None:
+    """One request of a training step, whose verdicts come first. Questions and references too long for the reward
+    model are refused after them."""
+    with suppress(RefusedError):
+        server.client().score([replace(group(texts, problem), id=str(uuid4()))])
 
 
 PROBLEM = Problem("p", "5 + 7 = ?", "12")
@@ -158,7 +167,7 @@ def test_repetitive_texts_do_not_hold_the_server(server, rule, place):
                 problem = replace(problem, metadata={"options": [text, "12"]})
             elif place != "completion":
                 problem = replace(problem, **{place: text})
-            server.client().score([group(texts, problem)], train=False)
+            sent(server, texts, problem)
 
     seen = watched(server, attack)
     print(f"{rule}, {place}: {seen}")  # noqa: T201 - for the table, with `pytest -s`
@@ -174,7 +183,7 @@ def test_long_references_fill_no_memory(server):
     def attack() -> None:
         for number in range(200):
             answer = f"{number} " + "x + " * 37_500
-            server.client().score([group(texts, replace(PROBLEM, id=str(number), answer=answer))], train=False)
+            sent(server, texts, replace(PROBLEM, id=str(number), answer=answer))
 
     seen = watched(server, attack)
     after = psutil.Process(server.pid).memory_info().rss / 2**20
