@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
+from cooper_rl.rules.extraction import SENTENCE_END, TAIL_CHARS, is_retracted, reference_text, text_answer
 from cooper_rl.rules.notation import one_notation
 from cooper_rl.rules.plain_text import bare_text, differ_in_form, plain_text
 from cooper_rl.rules.rule import RULES, ComputedConfig, Verdict
@@ -230,7 +230,8 @@ def _listed(value: Any) -> list[tuple[str, str]]:
 
 
 def _distinct(options: Iterable[tuple[str, str]]) -> Options:
-    plain = [(letter, plain_text(one_notation(text))) for letter, text in options]
+    # No completion could give a text that is longer than what is read of it.
+    plain = [(letter, plain_text(one_notation(text)) if len(text) <= TAIL_CHARS else "") for letter, text in options]
     if len(plain) < 2:
         return {}
     counts = Counter(text for _, text in plain)
