@@ -22,11 +22,11 @@ from cooper_rl.evaluation.accuracy import (
     maj_at_k,
     pass_at_k,
     relabel,
-    stated_answer,
     summarise,
     wilson_interval,
 )
 from cooper_rl.rollouts import Column, Samples
+from cooper_rl.rules.other_answers import stated_answers
 from cooper_rl.rules.rule import Rule
 from cooper_rl.rules.verifier import Verifier
 
@@ -203,6 +203,6 @@ def test_the_most_frequent_answer_is_right_or_a_tie_is_shared():
 
 
 def test_votes_are_for_answers_and_not_for_texts():
-    same = {stated_answer(text) for text in (r"So \boxed{12}.", r"I think \boxed{12}", "The answer is 12.")}
+    same = {*stated_answers([r"So \boxed{12}.", r"I think \boxed{12}", "The answer is 12."])}
     assert len(same) == 1
-    assert stated_answer(r"\boxed{13}") not in same
+    assert stated_answers([r"\boxed{13}"])[0] not in same

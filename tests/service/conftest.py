@@ -40,9 +40,9 @@ def module_server(reward_settings, tmp_path_factory) -> Iterator[Callable[..., S
 def _maker(reward_settings: dict[str, Any], folder: Path) -> Iterator[Callable[..., Served]]:
     made: list[Served] = []
 
-    def make(name: str = "one", reward: dict[str, Any] | None = None, **serve: Any) -> Served:
+    def make(name: str = "one", reward: dict[str, Any] | None = None, script: str = "", **serve: Any) -> Served:
         settings = {**reward_settings, **(reward or {}), "serve": serve}
-        made.append(Served(folder / name, settings).start())
+        made.append(Served(folder / name, settings, script).start())
         return made[-1]
 
     yield make

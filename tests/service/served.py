@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import random
 import re
+import runpy
 import signal
 import socket
 import sys
@@ -28,15 +29,16 @@ FORKS.set_forkserver_preload([__name__, "transformers.models.qwen2.modeling_qwen
 class Served:
     """A server of `settings` that works in `folder`; entering starts it, leaving kills it.
 
-    A server that is started again listens where it did before.
+    A server that is started again listens where it did before. A script is run first in each of its processes.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], script: str = "") -> None:
         self.folder = folder
         self.log = folder / "log"
         folder.mkdir(parents=True, exist_ok=True)
         serve = {"port": _free_port(), "folder": str(folder / "served")} | settings.get("serve", {})
         (folder / "serve.yaml").write_text(yaml.safe_dump({**settings, "serve": serve}), encoding="utf-8")
+        (folder / "sitecustomize.py").write_text(script, encoding="utf-8")
         self.process: BaseProcess | None = None
         self.url = ""
 
@@ -108,5 +110,8 @@ def _run(config: str, log: str) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     sys.argv = ["cooper", "serve", config]
-    os.environ |= {"COOPER_TEST_TOKEN": "secret", "COOPER_TEST_FOLDER": str(Path(log).parent)}
+    folder = str(Path(log).parent)
+    os.environ |= {"COOPER_TEST_TOKEN": "secret", "COOPER_TEST_FOLDER": folder}
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+    runpy.run_path(f"{folder}/sitecustomize.py")
     app()

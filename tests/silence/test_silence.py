@@ -21,11 +21,10 @@ from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig
 from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.rules.extraction import gives_several
 from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.other_answers import gives_several, states_another
 from cooper_rl.rules.rule import RULES, Rule
 from cooper_rl.rules.verifier import Verifier
-from cooper_rl.stage2.assistant import other_answer
 from cooper_rl.stage2.pairs import Contribution, Judged, swapped_pairs
 from cooper_rl.stage2.scored import answer_metrics, step_health, verdict_metrics
 from cooper_rl.stage2.signs import agreement, suspected
@@ -141,7 +140,7 @@ def test_a_hack_where_the_rule_is_silent_is_seen_without_a_verdict(metric, chang
     ],
 )
 def test_a_rewritten_solution_states_another_answer(right, text, other):
-    assert other_answer(right, text) is other
+    assert states_another(right, text) is other
 
 
 @pytest.mark.parametrize(

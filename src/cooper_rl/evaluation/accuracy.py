@@ -16,8 +16,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
-from cooper_rl.rules.extraction import extract_answer
-from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.other_answers import stated_answers
 from cooper_rl.rules.rule import is_right
 
 if TYPE_CHECKING:
@@ -149,11 +148,6 @@ def maj_at_k(answers: Sequence[Sequence[Hashable]], correct: Bool[ndarray, "P k"
     return found
 
 
-def stated_answer(text: str) -> Hashable:
-    """The final answer of a completion in a form in which equal answers are mostly equal; None if it states none."""
-    return tuple(map(plain_text, extract_answer(text).texts)) or None
-
-
 @dataclass(frozen=True)
 class EvaluationRecord:
     """One completion, and whether it is right: None where the rule is silent."""
@@ -269,7 +263,8 @@ def _shares(result: EvaluationResult) -> Float[ndarray, " P"]:
 def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
     """Statistics of labelled completions; `records` has k consecutive ones for each problem."""
     judged = [row for row in _by_problem(records, k) if row]
-    votes = [maj_at_k([[stated_answer(one.completion) for one in row]], _right(row))[0] for row in judged]
+    stated = iter(stated_answers([one.completion for row in judged for one in row]))
+    votes = [maj_at_k([[next(stated) or None for _ in row]], _right(row))[0] for row in judged]
     sizes = sorted({1 << power for power in range(k.bit_length())} | {k})
     passed = {size: [pass_at_k(_right(row), size)[0] for row in judged if len(row) >= size] for size in sizes}
     return EvaluationResult(

@@ -14,6 +14,7 @@ from cooper_rl.data.reasoning_gym import dataset
 from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import is_retracted, text_answer
+from cooper_rl.rules.guard import guarded
 
 _LIST = re.compile(r"[\w\s,.\[\]'\"-]*")  # without calls and arithmetic
 _SUM = re.compile(r"(?:[\d\s+/().-]|(?<!\*)\*(?!\*))*")  # without powers, which can take for ever
@@ -40,7 +41,7 @@ def gold(problem: Problem, completion_text: str) -> bool:
         raise InputError(f"gold: problem {problem.id} is not from reasoning_gym; choose another problems.gold")
     if name in _NO_GOLD:
         raise InputError(f"gold: {name} would run answers as code; leave the task out, or write your own problems.gold")
-    answer = _stated_answer(completion_text)
+    answer = guarded(_stated_answer, [(completion_text,)], None)[0]
     if answer is None:
         return False
     if name in _HARMLESS and (len(answer) > _LONGEST_EXPRESSION or not _HARMLESS[name].fullmatch(answer)):

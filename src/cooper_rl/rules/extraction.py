@@ -123,17 +123,6 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     return FinalAnswer("free", (free,) if free else ())
 
 
-def gives_several(completion: str, reference: str) -> bool:
-    """Whether a completion states more answers than the reference has: `19 or 18`, where the reference is `19`."""
-    answers = extract_answer(completion)
-    if answers.kind == "free" or not answers.texts:
-        return False
-    return len(answers.texts) > 1 or len(_BETWEEN.findall(answers.texts[0])) > len(_BETWEEN.findall(reference))
-
-
-_BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
-
-
 _COUNTRY = re.compile(r"\b(?:US|CA|AU|NZ|HK)(?=\\?\$\s?-?[\d.])")
 """Of a dollar: US$7 is $7."""
 

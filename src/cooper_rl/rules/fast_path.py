@@ -8,8 +8,9 @@ A+ are text.
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
+from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.rules.extraction import TAIL_CHARS, FinalAnswer, clean, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_rl.rules.kinds.exact import exact_verdict
@@ -30,7 +31,7 @@ from cooper_rl.rules.number_words import (
     without_scales,
 )
 from cooper_rl.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
-from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.rule import Verdict, copies_question
 from cooper_rl.rules.text_cache import text_cache
 from cooper_rl.rules.units import are_measures, is_unit, measures, same_quantity, same_unit, unit_of, without_unit
 
@@ -201,6 +202,35 @@ _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
 _SCALE_LETTER = re.compile(r"\d\s?[kKMBT]\Z")
 _LETTER_UNIT = re.compile(r"\d[msghlLNJWVA]\Z")
 _NO_NUMBER = re.compile(r"\d\s*+(?:\^\s*+)?\{?(?:\\(?:text|mathrm)\s*+\{)?\s*+(?:st|nd|rd|th)\b|\\overline")  # 8th
+
+
+class FastReading(NamedTuple):
+    """What is known of a completion before Math-Verify is asked."""
+
+    verdict: Verdict | None
+    """None if only Math-Verify can tell."""
+    key: str = ""
+    """All that Math-Verify's verdict depends on: completions of a group often end in the same answer."""
+    tail: str = ""
+    """What Math-Verify must read of the completion."""
+
+
+def fast_reading(question: str | None, answer: str, completion: str, expressions: bool) -> FastReading:
+    """The reading of a completion, for which the `question` again is wrong, unless that is None."""
+    reply = without_thoughts(completion)
+    if question is not None and copies_question(question, reply):
+        return FastReading("wrong")
+    if (verdict := fast_verdict(answer, reply, expressions)) is not None:
+        return FastReading(verdict)
+    tail = reply[-TAIL_CHARS:]
+    if len(answer) > TAIL_CHARS:
+        return FastReading(None, tail, tail)
+    final = extract_answer(reply, factorials="!" in reference_text(answer))
+    return FastReading(None, repr((final.kind, tuple(final.texts), is_retracted(final.after))), tail)
+
+
+def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
+    return reference_kind(reference_text(answer))
 
 
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:

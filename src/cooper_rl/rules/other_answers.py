@@ -1,4 +1,4 @@
-"""Whether two answers are different: what may serve as a wrong answer where no rule judges."""
+"""What completions state, and whether it is different: what may serve as a wrong answer where no rule judges."""
 
 import re
 from collections.abc import Sequence
@@ -6,10 +6,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 from cooper_rl.data.text import boxed
-from cooper_rl.rules.extraction import reference_text
+from cooper_rl.rules.extraction import extract_answer, reference_text
 from cooper_rl.rules.fast_path import fast_verdict
+from cooper_rl.rules.guard import guarded
 from cooper_rl.rules.number import number_value, plain_number, with_divisions
 from cooper_rl.rules.number_words import ONES, PARTS, TIMES
+from cooper_rl.rules.plain_text import plain_text
 from cooper_rl.rules.units import are_measures
 
 _SPELLED = re.compile(rf"\b(?:{'|'.join([*list(ONES)[2:], *TIMES, *PARTS])})s?\b", re.IGNORECASE)
@@ -19,6 +21,60 @@ _NO_SYMBOL = re.compile(r"\\(?:[dt]?frac|sqrt|text|mathrm|left|right|times|cdot|
 
 @lru_cache(maxsize=16384)
 def are_different(one: str, other: str) -> bool:
+    """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not."""
+    return guarded(_differ, [(one, other)], False)[0]
+
+
+def are_unrelated(one: str, other: str) -> bool:
+    """Whether two answers are different and have no word in common."""
+    return guarded(_share_nothing, [(one, other)], False)[0]
+
+
+def stated_answers(completions: Sequence[str]) -> list[tuple[str, ...]]:
+    """The final answers of each completion, in a form in which equal answers are mostly equal; empty for none."""
+    return [tuple(answers) for answers in guarded(_stated, [(text,) for text in completions], ())]
+
+
+def states_another(right: str, text: str) -> bool:
+    """Whether a text states an answer, and another than a right completion does: not the same in other words.
+
+    Texts that state none explicitly are compared as they are.
+    """
+    return guarded(_states_another, [(right, text)], False)[0]
+
+
+def gives_several(completion: str, reference: str) -> bool:
+    """Whether a completion states more answers than the reference has: `19 or 18`, where the reference is `19`."""
+    return guarded(_gives_several, [(completion, reference)], False)[0]
+
+
+def _stated(completion: str) -> list[str]:
+    return [*map(plain_text, extract_answer(completion).texts)]
+
+
+def _share_nothing(one: str, other: str) -> bool:
+    return not {*plain_text(one).split()} & {*plain_text(other).split()} and _differ(one, other)
+
+
+def _states_another(right: str, text: str) -> bool:
+    stated, others = extract_answer(right), extract_answer(text)
+    if "free" in (stated.kind, others.kind):
+        return bool(others.texts) and not set(map(plain_text, stated.texts)) & set(map(plain_text, others.texts))
+    return bool(others.texts) and all(_differ(one, two) for one in stated.texts for two in others.texts)
+
+
+_BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
+
+
+def _gives_several(completion: str, reference: str) -> bool:
+    answers = extract_answer(completion)
+    if answers.kind == "free" or not answers.texts:
+        return False
+    return len(answers.texts) > 1 or len(_BETWEEN.findall(answers.texts[0])) > len(_BETWEEN.findall(reference))
+
+
+@lru_cache(maxsize=16384)
+def _differ(one: str, other: str) -> bool:
     """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not.
 
     Numbers are compared by value, in words too. Else each answer is the reference of a verdict on the other, without a
@@ -37,8 +93,8 @@ def are_different(one: str, other: str) -> bool:
         return verdicts == {"wrong"}
     items = [[part for part in _ITEMS.split(text.strip("()[]{}\\ ")) if part.strip()] for text in texts]
     if "correct" not in verdicts and min(map(len, items)) > 1:
-        return any(all(are_different(a, b) for b in items[1]) for a in items[0]) or any(
-            all(are_different(a, b) for a in items[0]) for b in items[1]
+        return any(all(_differ(a, b) for b in items[1]) for a in items[0]) or any(
+            all(_differ(a, b) for a in items[0]) for b in items[1]
         )
     symbols = [sorted(re.findall(r"\w|[+*/^=<>|-]", _NO_SYMBOL.sub("", text))) for text in texts]
     has_variables = all(any(map(str.isalpha, found)) for found in symbols)

@@ -1,9 +1,11 @@
 """A rule gives verdicts on completions and says which reference answers it can work with."""
 
+import json
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, get_args
 
 from pydantic import Field
 
@@ -13,6 +15,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed, has_content
 from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.errors import InputError
+from cooper_rl.rules.guard import guarded
 
 if TYPE_CHECKING:
     from cooper_rl.rollouts import AnswerGroup
@@ -90,27 +93,65 @@ class OneRule(Config):
     """The rule."""
 
 
-class ComputedRule(Rule):
-    """A rule that computes each verdict in this process. `objection(problem)`: why it cannot read that reference."""
+class ComputedConfig(Config):
+    """Settings of a rule whose verdict is computed from the texts alone, in a process that can be killed."""
 
-    def __init__(
-        self, verdict: Callable[[Problem, str], Verdict], objection: Callable[[Problem], str | None] = lambda _: None
-    ) -> None:
-        self._verdict = verdict
-        self._objection = objection
+    def fields(self) -> Sequence[str]:
+        """The metadata that it reads of a problem."""
+        return ()
+
+    def verdict(self, problem: Problem, text: str) -> Verdict:
+        raise NotImplementedError
+
+    def objection(self, problem: Problem) -> str | None:
+        """Why the rule cannot read the problem's reference; None if it can."""
+        return None
+
+    def build(self) -> "ComputedRule":
+        return ComputedRule(self)
+
+
+class ComputedRule(Rule):
+    """The rule with these settings. A text that takes too long has the verdict `timeout`."""
+
+    def __init__(self, settings: ComputedConfig) -> None:
+        self._settings = json.dumps(RULES.dump(settings))
+        self._fields = settings.fields()
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        replies = [(problem, without_thoughts(text)) for problem, text in asked]
-        return ["wrong" if copies_question(*reply) else self._verdict(*reply) for reply in replies]
+        return guarded(_computed_verdict, [self._call(problem, text) for problem, text in asked], "timeout")
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """The objection, if there is one; otherwise the answer in a box must be correct."""
-        return self._objection(problem) or unverified(self._verdict(problem, boxed(answer)))
+        return guarded(_computed_fault, [self._call(problem, answer)], unverified("timeout"))[0]
+
+    def _call(self, problem: Problem, text: str) -> tuple[Any, ...]:
+        metadata = {name: problem.metadata[name] for name in self._fields if name in problem.metadata}
+        return self._settings, problem.question, problem.answer, metadata, text
 
 
-def copies_question(problem: Problem, text: str) -> bool:
+@lru_cache
+def _computed(settings: str) -> ComputedConfig:
+    rule = RULES.read(json.loads(settings))
+    assert isinstance(rule, ComputedConfig)
+    return rule
+
+
+def _computed_verdict(settings: str, question: str, reference: str, metadata: dict[str, Any], text: str) -> Verdict:
+    reply = without_thoughts(text)
+    if copies_question(question, reply):
+        return "wrong"
+    return _computed(settings).verdict(Problem("", question, reference, metadata=metadata), reply)
+
+
+def _computed_fault(settings: str, question: str, reference: str, metadata: dict[str, Any], answer: str) -> str | None:
+    rule, problem = _computed(settings), Problem("", question, reference, metadata=metadata)
+    return rule.objection(problem) or unverified(rule.verdict(problem, boxed(answer)))
+
+
+def copies_question(question: str, text: str) -> bool:
     """Whether a completion is the question again and nothing else."""
-    letters, of_question = (" ".join(one.casefold().split()).strip(" .?!:*") for one in (text, problem.question))
+    letters, of_question = (" ".join(one.casefold().split()).strip(" .?!:*") for one in (text, question))
     return has_content(text) and letters == of_question
 
 

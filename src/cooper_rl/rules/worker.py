@@ -16,9 +16,7 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,19 +24,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
-from cooper_rl.errors import InputError
+from cooper_rl.rules.child import TRIES, ChildProcess, limit, reply_to_parent
 from cooper_rl.rules.extraction import extract_answer, reference_text
 from cooper_rl.rules.rule import Verdict
 
 logger = logging.getLogger(__name__)
-
-_START_SECONDS = 120.0
-_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
-_TRIES = 2
-_STARTS = 4
-"""Times that a process may die while it starts, before the run ends. The out-of-memory killer takes several at once."""
-_PAUSE_S = 0.5
-"""Before the second start, and twice as long before each further one: memory may be free again by then."""
 
 
 @dataclass(frozen=True)
@@ -55,100 +45,28 @@ class Checked:
     """How often the process was lost before it replied."""
 
 
-class WorkerProcess:
+class WorkerProcess(ChildProcess):
     """One worker process. It starts with the first question and again whenever it was lost. Not thread-safe.
 
-    A plain subprocess needs no fork of a process that holds a model, no pickle, and no `__main__` guard in the user's
-    script. After `wall_s` seconds of wall time a question, which may take `timeout_s` of CPU time, counts as lost.
+    After `wall_s` seconds of wall time a question, which may take `timeout_s` of CPU time, counts as lost.
     """
 
     def __init__(self, timeout_s: float, memory_mib: int, wall_s: float) -> None:
-        self._arguments = ["-m", "cooper_rl.rules.worker", str(memory_mib), str(timeout_s)]
+        super().__init__("cooper_rl.rules.worker", str(memory_mib), str(timeout_s))
         self._wall_s = wall_s
-        self._process: subprocess.Popen[str] | None = None
 
     def ask(self, answer: str, completion: str, expressions: bool = False) -> Checked:
         """The verdict. It is asked for again if the process is lost: killed from outside, or silent for `wall_s`."""
         question = {"answer": answer, "completion": completion, "expressions": expressions}
-        for stalls in range(_TRIES):
-            reply = _exchange(self._process or self._start(), question, self._wall_s)
-            if reply is not None and reply["outcome"] != "lost":
-                if reply["verdict"] not in get_args(Verdict):
-                    raise RuntimeError(f"worker process replied {reply!r}")
-                return Checked(stalls=stalls, **reply)
+        for stalls in range(TRIES):
+            replies = self.exchange(question, 1, self._wall_s)
+            if replies and replies[0]["outcome"] != "lost":
+                if replies[0]["verdict"] not in get_args(Verdict):
+                    raise RuntimeError(f"worker process replied {replies[0]!r}")
+                return Checked(stalls=stalls, **replies[0])
             self.close()
             logger.warning("a worker process was lost: killed from outside, or silent for %g s", self._wall_s)
-        return Checked("timeout", "stalled", 0.0, _TRIES)
-
-    def close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            _kill(process)
-            with suppress(BrokenPipeError), process:  # it may have died with unread input
-                pass
-
-    def _start(self) -> subprocess.Popen[str]:
-        """A process that is ready. Raises InputError where each of `_STARTS` died, or could not be made at all."""
-        why = ""
-        for attempt in range(_STARTS):
-            time.sleep(_PAUSE_S * 2 ** (attempt - 1) if attempt else 0.0)
-            try:
-                process = self._spawn()
-                if _exchange(process, None, _START_SECONDS) is not None:
-                    return process
-                self.close()
-                why = f"exit code {process.returncode}"
-            except OSError as error:  # the system has no room for another process
-                why = str(error)
-            logger.warning("a worker process of the rule died while it started (%s)", why)
-        command = " ".join([sys.executable, *self._arguments])
-        raise InputError(
-            f"the rule's worker process did not start, {_STARTS} times ({why}); make memory free or lower rule.workers "
-            f"where the system has killed it (exit code -9); else run `{command}` to see why"
-        )
-
-    def _spawn(self) -> subprocess.Popen[str]:
-        # -P keeps the user's working directory off the module path. PYTHONPATH makes the package importable anyway.
-        # Without a fixed hash seed, sympy's sets have another order in every process.
-        paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._process = process = subprocess.Popen(
-            [sys.executable, "-P", *self._arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"},
-            start_new_session=True,  # Ctrl-C is the main process's to handle
-        )
-        return process
-
-
-def _exchange(process: subprocess.Popen[str], request: dict[str, Any] | None, seconds: float) -> dict[str, Any] | None:
-    """One reply; None if the process died, or was killed because it took longer than these wall seconds."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    timer = threading.Timer(seconds, _kill, [process])
-    timer.daemon = True
-    timer.start()
-    try:
-        if request is not None:
-            process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.flush()
-        line = process.stdout.readline()
-    except BrokenPipeError:
-        line = ""
-    finally:
-        timer.cancel()
-    return json.loads(line) if line.endswith("\n") else None
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill the process with its fork. They are a session of their own."""
-    if not hasattr(os, "killpg"):
-        process.kill()
-    elif process.returncode is None:  # not waited for, so that the number is still its own
-        os.killpg(process.pid, signal.SIGKILL)
+        return Checked("timeout", "stalled", 0.0, TRIES)
 
 
 # What follows runs in the process itself.
@@ -183,23 +101,23 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
     from cooper_rl.rules.symbolic import maths_verdict  # noqa: PLC0415 - the main process needs none of this
 
     logging.disable(logging.CRITICAL)
-    _limit("RLIMIT_AS", memory_mib * _MIB)
-    _limit("RLIMIT_CORE", 0)
+    limit("RLIMIT_AS", memory_mib * _MIB)
+    limit("RLIMIT_CORE", 0)
     for answer, completion in _WARM_UP:
         maths_verdict(answer, completion)
     gc.collect()
     gc.freeze()  # a collection in a fork would copy all of this
     gc.set_threshold(20_000, 50, 100)  # a parser leaves so little garbage that to look for it often is a loss
-    _reply({"ready": True})
+    reply_to_parent({"ready": True})
     fork: _Fork | None = None
     for line in sys.stdin:
         question = json.loads(line)
         if not hasattr(os, "fork"):
-            _reply(_answered(question))
+            reply_to_parent(_answered(question))
             continue
         if _is_deep(**question):
             alone = _Fork(memory_mib)  # the one with a past goes on with what it has learned
-            _reply(reply := alone.ask(question, cpu_seconds))
+            reply_to_parent(reply := alone.ask(question, cpu_seconds))
             if reply["outcome"] == "answered":
                 alone.close()
             continue
@@ -207,7 +125,7 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
         if fork is not None and fork.answered < _QUESTIONS_A_FORK:
             reply = fork.ask(question, cpu_seconds * _SHARE_OF_TIME)
             if reply["outcome"] in ("answered", "lost"):
-                _reply(reply)
+                reply_to_parent(reply)
                 fork = fork if reply["outcome"] == "answered" else None
                 continue
             spent = reply["cpu_s"]
@@ -216,7 +134,7 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
         fork = _Fork(memory_mib)
         reply = fork.ask(question, cpu_seconds)
         fork = fork if reply["outcome"] == "answered" else None
-        _reply({**reply, "cpu_s": reply["cpu_s"] + spent})
+        reply_to_parent({**reply, "cpu_s": reply["cpu_s"] + spent})
 
 
 def _is_deep(answer: str, completion: str, expressions: bool) -> bool:
@@ -313,21 +231,6 @@ def _near_memory_limit(memory_mib: int) -> bool:
         return False
     peak_kib = next(int(line.split()[1]) for line in _STATUS.read_text().splitlines() if line.startswith("VmPeak"))
     return peak_kib * 1024 > memory_mib * _MIB / 2
-
-
-def _limit(name: str, value: int) -> None:
-    """Lower a soft limit as far as the system allows: Windows has none, and macOS refuses RLIMIT_AS."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415
-
-        kind = getattr(resource, name)
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
-
-
-def _reply(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -22,9 +22,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.data.transcript import escaped, split_reply
 from cooper_rl.errors import InputError
-from cooper_rl.rules.extraction import extract_answer
-from cooper_rl.rules.other_answers import are_different
-from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.other_answers import states_another
 from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -121,7 +119,7 @@ class Attempts:
         verdicts = self._verifier.verify_problems([(self._requests[i].problem, text) for i, text in to_verify])
         for (i, text), verdict in zip(to_verify, verdicts, strict=True):
             request = self._requests[i]
-            differs = verdict == "silent" and request.goal == "wrong" and other_answer(request.text, text)
+            differs = verdict == "silent" and request.goal == "wrong" and states_another(request.text, text)
             if verdict == WANTED[request.goal] or differs:
                 self._accepted[i] = text
                 self._count(i, "accepted")
@@ -138,17 +136,6 @@ class Attempts:
 
     def _open(self) -> list[int]:
         return [i for i, text in enumerate(self._accepted) if text is None and i not in self._given_up]
-
-
-def other_answer(right: str, text: str) -> bool:
-    """Whether a text states an answer, and another than a right completion does: not the same in other words.
-
-    Texts that state none explicitly are compared as they are.
-    """
-    stated, others = extract_answer(right), extract_answer(text)
-    if "free" in (stated.kind, others.kind):
-        return bool(others.texts) and not set(map(plain_text, stated.texts)) & set(map(plain_text, others.texts))
-    return bool(others.texts) and all(are_different(one, two) for one in stated.texts for two in others.texts)
 
 
 def _overlong(text: str, given: str) -> bool:

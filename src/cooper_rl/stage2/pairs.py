@@ -11,9 +11,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.data.transcript import split_reply
 from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.rules.extraction import gives_several
-from cooper_rl.rules.other_answers import are_different
-from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.other_answers import are_unrelated, gives_several
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import RewriteRequest
 from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin
@@ -187,17 +185,11 @@ def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> l
     )
     pairs: list[Pair] = []
     for one, positive, candidates in wanted:
-        words = set(plain_text(one.problem.answer).split())
         said = [(answer, next(verdicts)) for answer in candidates]
         if wrong := [
             answer
             for answer, verdict in said
-            if verdict == "wrong"
-            or (
-                verdict == "silent"
-                and not words & set(plain_text(answer).split())
-                and are_different(one.problem.answer, answer)
-            )
+            if verdict == "wrong" or (verdict == "silent" and are_unrelated(one.problem.answer, answer))
         ]:
             pair = one.pair(positive, positive, "swapped_reference")
             pairs.append(replace(pair, negative_answer=wrong[0], negative_logit_before=None))

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cooper_rl.engines.base import Metrics
-from cooper_rl.rules.extraction import extract_answer
-from cooper_rl.rules.other_answers import are_different
-from cooper_rl.rules.plain_text import plain_text
+from cooper_rl.rules.other_answers import are_different, stated_answers
 
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
@@ -53,7 +51,7 @@ def signs_without_verdict(context: StepContext) -> Metrics:
 
 def agreement(group: AnswerGroup) -> float:
     """The share of a group's answers that state its most frequent answer, as text."""
-    stated = Counter(tuple(map(plain_text, extract_answer(answer.text).texts)) for answer in group.answers)
+    stated = Counter(stated_answers([answer.text for answer in group.answers]))
     return stated.most_common(1)[0][1] / len(group.answers)
 
 

@@ -2,16 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
-from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
+from cooper_rl.rules.extraction import SENTENCE_END, TAIL_CHARS, is_retracted, reference_text, text_answer
 from cooper_rl.rules.notation import one_notation
 from cooper_rl.rules.plain_text import bare_text, differ_in_form, plain_text
-from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
+from cooper_rl.rules.rule import RULES, ComputedConfig, Verdict
 from cooper_rl.rules.text_cache import text_cache
 
 Options = Mapping[str, str]
@@ -48,8 +47,12 @@ _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pi
 _MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
 
 
+_FIELDS = ("options", "choices")
+"""Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
+
+
 @RULES.register
-class ChoiceRule(Config):
+class ChoiceRule(ComputedConfig):
     """Multiple choice. The reference is a letter (`B`, `(b)`, `B) apple`, `A, C`) or the text of a listed option.
 
     Options are read from the question ("A) apple B) pear") or from the problem's metadata (`options` or `choices`).
@@ -57,16 +60,17 @@ class ChoiceRule(Config):
 
     kind: Literal["choice"] = "choice"
 
-    def build(self) -> ComputedRule:
-        return ComputedRule(_verdict, lambda problem: None if _reference(problem) else _NAMES_NONE)
+    def fields(self) -> Sequence[str]:
+        return _FIELDS
 
+    def verdict(self, problem: Problem, text: str) -> Verdict:
+        reference = _reference(problem)
+        return "unparsed" if reference is None else choice_verdict(reference, text, options_of(problem))
 
-_NAMES_NONE = "names no option: it is neither a letter nor the text of an option in the question or the metadata"
-
-
-def _verdict(problem: Problem, text: str) -> Verdict:
-    reference = _reference(problem)
-    return "unparsed" if reference is None else choice_verdict(reference, text, options_of(problem))
+    def objection(self, problem: Problem) -> str | None:
+        if _reference(problem):
+            return None
+        return "names no option: it is neither a letter nor the text of an option in the question or the metadata"
 
 
 def _reference(problem: Problem) -> "Choice | None":
@@ -181,8 +185,6 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     return Choice((letter, *sorted(others)), text)
 
 
-_FIELDS = ("options", "choices")
-"""Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
 _LETTERS = "ABCDEFGHIJ"
 _QUESTION_CHARS = 32_000
 """Only this many characters at the end of a question are read: options are its last part."""
@@ -228,7 +230,8 @@ def _listed(value: Any) -> list[tuple[str, str]]:
 
 
 def _distinct(options: Iterable[tuple[str, str]]) -> Options:
-    plain = [(letter, plain_text(one_notation(text))) for letter, text in options]
+    # No completion could give a text that is longer than what is read of it.
+    plain = [(letter, plain_text(one_notation(text)) if len(text) <= TAIL_CHARS else "") for letter, text in options]
     if len(plain) < 2:
         return {}
     counts = Counter(text for _, text in plain)

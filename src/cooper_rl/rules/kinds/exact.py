@@ -3,10 +3,10 @@
 import re
 from typing import Literal
 
-from cooper_rl.config.base import Config
+from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, reference_text, text_answer
 from cooper_rl.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
-from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
+from cooper_rl.rules.rule import RULES, ComputedConfig, Verdict
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
 _SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|but)\b|/", re.IGNORECASE)
@@ -23,13 +23,13 @@ _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
 
 
 @RULES.register
-class ExactRule(Config):
+class ExactRule(ComputedConfig):
     """The same text, whatever its case, LaTeX or punctuation. `0.5` does not equal `1/2`, and `A` is not an option."""
 
     kind: Literal["exact"] = "exact"
 
-    def build(self) -> ComputedRule:
-        return ComputedRule(lambda problem, text: exact_verdict(reference_text(problem.answer), text))
+    def verdict(self, problem: Problem, text: str) -> Verdict:
+        return exact_verdict(reference_text(problem.answer), text)
 
 
 def exact_verdict(reference: str, completion: str) -> Verdict:

@@ -15,10 +15,9 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
-from cooper_rl.data.thoughts import without_thoughts
-from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
-from cooper_rl.rules.fast_path import TextPolicy, fast_verdict, reference_kind
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, copies_question, unverified
+from cooper_rl.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer
+from cooper_rl.rules.guard import guarded
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, unverified
 from cooper_rl.rules.worker import Checked, WorkerProcess
 
 WALL_S = 60.0
@@ -32,10 +31,11 @@ class RuleVerifier(Rule):
     Math-Verify compares mathematics by value, in `workers` processes. The verdict is `timeout` if an answer takes more
     than `timeout_s` seconds of CPU time or more than `memory_mib` MiB. A process that is killed from outside, or silent
     for `wall_s` seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
-    All else is decided in this process, except for references of more than 8,000 characters. If the answer in one is as
-    long, the verdict is `unparsed`: of a completion less is read. The last `cache_size` slow verdicts are cached by
-    final answer. `counts` has the number of verdicts of each name, of the outcomes `fast`, `cached` and those of
-    `Checked`, and of `lost` processes; `cpu_s` the CPU seconds of all questions.
+    All else is decided by the process that reads texts (`guarded`), except for references of more than 8,000
+    characters. If the answer in one is as long, the verdict is `unparsed`: of a completion less is read. The last
+    `cache_size` slow verdicts are cached by final answer. `counts` has the number of verdicts of each name, of the
+    outcomes `fast`, `cached` and those of `Checked`, and of `lost` processes; `cpu_s` the CPU seconds of the questions
+    to Math-Verify.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class RuleVerifier(Rule):
         self._expressions = expressions
         self._cache_size = cache_size
         self._cache: OrderedDict[bytes, Checked] = OrderedDict()
+        self._cpu_s_of: dict[bytes, float] = {}
         self._lock = Lock()
         self._idle: queue.LifoQueue[WorkerProcess] = queue.LifoQueue()
         wall_s = WALL_S + 20 * timeout_s if wall_s is None else wall_s
@@ -72,30 +73,17 @@ class RuleVerifier(Rule):
 
     def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
         """Verdicts on (answer, completion) pairs, in order; all workers take part."""
-        pairs = [(answer, without_thoughts(completion)) for answer, completion in pairs]
-        verdicts: list[Verdict | None] = [fast_verdict(*pair, self._expressions) for pair in pairs]
-        slow = dict.fromkeys(pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict is None)
-        decided = [verdict for verdict in verdicts if verdict is not None]
-        with self._lock:
-            self.counts.update([*decided, *["fast"] * len(decided)])
-        if self._workers == 1 or len(slow) < 2:
-            late: dict[tuple[str, str], Verdict] = {pair: self._verify_slowly(*pair) for pair in slow}
-        else:
-            with ThreadPoolExecutor(self._workers) as threads:
-                late = dict(zip(slow, threads.map(lambda pair: self._verify_slowly(*pair), slow), strict=True))
-        return [verdict or late[pair] for pair, verdict in zip(pairs, verdicts, strict=True)]
+        return self._verdicts([(None, *pair) for pair in pairs])
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """Verdicts against the problems' reference answers, in order. The question again is `wrong`."""
-        asked = [(problem, without_thoughts(text)) for problem, text in asked]
-        verdicts = self.verify_many([(problem.answer, text) for problem, text in asked])
-        if self._expressions:
-            return verdicts
-        return ["wrong" if copies_question(*one) else verdict for one, verdict in zip(asked, verdicts, strict=True)]
+        return self._verdicts(
+            [(None if self._expressions else problem.question, problem.answer, text) for problem, text in asked]
+        )
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """The answer in a box must be correct and of a kind that the settings accept."""
-        if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
+        if self._text == "refuse" and guarded(kind_of_answer, [(answer,)], "maths") == ["exact"]:
             return "is text; with rule.text: refuse, only mathematics and options are accepted"
         return unverified(self.verify(problem.answer, boxed(answer)))
 
@@ -106,25 +94,47 @@ class RuleVerifier(Rule):
         return [p for p, verdict in zip(formulas, verdicts, strict=True) if verdict not in ("correct", "wrong")]
 
     def cpu_s_of(self, answer: str, completion: str) -> float:
-        """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it has left the cache."""
+        """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it was long ago."""
         with self._lock:
-            checked = self._cache.get(_key(answer, completion))
-        return 0.0 if checked is None else checked.cpu_s
+            return self._cpu_s_of.get(_digest(answer, completion), 0.0)
 
     def close(self) -> None:
         for process in self._processes:
             process.close()
 
-    def _verify_slowly(self, answer: str, completion: str) -> Verdict:
-        key = _key(answer, completion)
+    def _verdicts(self, asked: Sequence[tuple[str | None, str, str]]) -> list[Verdict]:
+        """Verdicts on completions: each with its question (None if it does not matter) and its reference."""
+        calls = list(dict.fromkeys(asked))
+        replies = guarded(fast_reading, [(*call, self._expressions) for call in calls], FastReading("timeout"))
+        readings = {call: FastReading(*reply) for call, reply in zip(calls, replies, strict=True)}
+        decided = [verdict for call in asked if (verdict := readings[call].verdict) is not None]
         with self._lock:
-            if key in self._cache:
+            self.counts.update(decided)
+            self.counts.update("killed" if verdict == "timeout" else "fast" for verdict in decided)
+        slow = [call for call in calls if readings[call].verdict is None]
+
+        def slowly(call: tuple[str | None, str, str]) -> Verdict:
+            return self._verify_slowly(call[1], call[2], readings[call])
+
+        if self._workers == 1 or len(slow) < 2:
+            late: dict[tuple[str | None, str, str], Verdict] = {call: slowly(call) for call in slow}
+        else:
+            with ThreadPoolExecutor(self._workers) as threads:
+                late = dict(zip(slow, threads.map(slowly, slow), strict=True))
+        return [late[call] if (verdict := readings[call].verdict) is None else verdict for call in asked]
+
+    def _verify_slowly(self, answer: str, completion: str, reading: FastReading) -> Verdict:
+        key = _digest(answer, reading.key)
+        with self._lock:
+            checked = self._cache.get(key)
+            if checked is not None:
                 self._cache.move_to_end(key)
-                self.counts.update(["cached", self._cache[key].verdict])
-                return self._cache[key].verdict
+                self.counts.update(["cached", checked.verdict])
+                self._note_cpu_s(answer, completion, checked)
+                return checked.verdict
         process = self._idle.get()
         try:
-            checked = process.ask(answer, completion[-TAIL_CHARS:], self._expressions)
+            checked = process.ask(answer, reading.tail, self._expressions)
         finally:
             self._idle.put(process)
         with self._lock:
@@ -132,19 +142,19 @@ class RuleVerifier(Rule):
             self.cpu_s += checked.cpu_s
             if checked.outcome != "stalled":  # all else is true of the question whenever it is asked
                 self._cache[key] = checked
+                self._note_cpu_s(answer, completion, checked)
                 while len(self._cache) > self._cache_size:
                     self._cache.popitem(last=False)
         return checked.verdict
 
+    def _note_cpu_s(self, answer: str, completion: str, checked: Checked) -> None:
+        self._cpu_s_of[_digest(answer, completion)] = checked.cpu_s
+        while len(self._cpu_s_of) > self._cache_size:
+            del self._cpu_s_of[next(iter(self._cpu_s_of))]
 
-def _key(answer: str, completion: str) -> bytes:
-    """All that a verdict on mathematics depends on: completions of a group often end in the same answer."""
-    if len(answer) > TAIL_CHARS:  # the worker reads it
-        asked = repr((answer, completion[-TAIL_CHARS:]))
-    else:
-        final = extract_answer(completion, factorials="!" in reference_text(answer))
-        asked = repr((answer, final.kind, tuple(final.texts), is_retracted(final.after)))
-    return blake2b(asked.encode(), digest_size=16).digest()  # whatever is written, the cache stays small
+
+def _digest(answer: str, completion: str) -> bytes:
+    return blake2b(repr((answer, completion)).encode(), digest_size=16).digest()  # the cache stays small
 
 
 @RULES.register

@@ -1,17 +1,17 @@
 """The rule for a single number within a tolerance: measurements, estimates, rounded results."""
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import clean, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.number import any_number, number_value, with_divisions
 from cooper_rl.rules.plain_text import bare_text
-from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
+from cooper_rl.rules.rule import RULES, ComputedConfig, Verdict
 from cooper_rl.rules.units import measures, same_unit, without_unit
 
 _PERCENT = re.compile(r"(?:(?<!\s)\s++)?\\?%\s*+\Z")
@@ -23,7 +23,7 @@ _MAX_EXPONENT = 400
 
 
 @RULES.register
-class NumericRule(Config):
+class NumericRule(ComputedConfig):
     """One number within max(absolute, relative * |reference|) of the reference, which must be a plain number too.
 
     The rule reads fractions, percentages, scientific notation and units. An expression such as a root is `unparsed`.
@@ -38,10 +38,10 @@ class NumericRule(Config):
     """Metadata field with a problem's own absolute tolerance, such as OlympiadBench's `error`. If it holds a number,
     that number replaces `relative` and `absolute`."""
 
-    def build(self) -> ComputedRule:
-        return ComputedRule(self._verdict, self._objection)
+    def fields(self) -> Sequence[str]:
+        return () if self.absolute_field is None else (self.absolute_field,)
 
-    def _verdict(self, problem: Problem, text: str) -> Verdict:
+    def verdict(self, problem: Problem, text: str) -> Verdict:
         """Every candidate for the answer, or else the last line, must be within the tolerance, which is inclusive."""
         expected = self._expected(problem)
         final = extract_answer(text)
@@ -55,7 +55,7 @@ class NumericRule(Config):
         same = all(same_unit(reference_text(problem.answer), one) for one in texts)
         return "correct" if same and not is_retracted(final.after) else "wrong"
 
-    def _objection(self, problem: Problem) -> str | None:
+    def objection(self, problem: Problem) -> str | None:
         expected = self._expected(problem)
         return expected if isinstance(expected, str) else None
 
