@@ -22,9 +22,9 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
         "paper": "cooper",
         "cooper": "cooper",
     }
-    assert configs["paper"].cooptimization.negatives == ("assistant",)
+    assert [part.kind for part in configs["paper"].cooptimization.pairs] == ["assistant"]
     assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
-    assert configs["cooper"].cooptimization.negatives == ("assistant", "on_policy")
+    assert [part.kind for part in configs["cooper"].cooptimization.pairs] == ["assistant", "on_policy"]
     assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
     for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "rule"):
         assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name

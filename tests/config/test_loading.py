@@ -39,7 +39,7 @@ def test_overrides_win_over_the_file_and_the_file_over_the_preset(tmp_path):
     assert config.policy.learning_rate == 1e-5
     assert config.rollout.n == 4
     assert config.algorithm.min_spread == 0.2
-    assert config.cooptimization.negatives == ("assistant",)
+    assert [part.kind for part in config.cooptimization.pairs] == ["assistant"]
 
 
 def test_the_paper_preset_neither_skips_groups_nor_adds_to_the_published_loss():
@@ -71,7 +71,7 @@ def test_the_light_preset_only_makes_stage_2_smaller():
 
 
 def test_presets_differ_in_their_negatives():
-    assert build_config(MINIMAL).cooptimization.negatives == ("assistant", "on_policy")
+    assert [part.kind for part in build_config(MINIMAL).cooptimization.pairs] == ["assistant", "on_policy"]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" f
         ("name: " + "[" * 5000, "nested too deeply"),
         (ALIASES, "aliases multiply"),
         ("preset: [1]\n", r"run\.yaml:5: preset"),
-        ("preset: paper\ncooptimization: {negatives: {a: 1}}\n", r"run\.yaml:6: cooptimization\.negatives"),
+        ("preset: paper\ncooptimization: {pairs: {a: 1}}\n", r"run\.yaml:6: cooptimization\.pairs"),
         ("name: \0\n", "not valid YAML"),
     ],
 )

@@ -17,15 +17,17 @@ def stage2_of(preset):
 def test_the_cooper_preset_is_the_default():
     cooper = stage2_of("cooper")
     assert cooper == CooptimizationConfig() == build_config(RULE_RUN).cooptimization
-    assert (cooper.negatives, cooper.positives) == (("assistant", "on_policy"), ("rollout", "reference_solution"))
+    assert cooper.pairs == (AssistantPairs(), OnPolicyPairs())
+    assert cooper.positives == ("rollout", "reference_solution")
     assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 2, 0.1)
     assert (cooper.replay.capacity, cooper.replay.pairs_per_step, cooper.loss) == (4096, 32, PairwiseLoss(anchor=0.5))
-    assert (cooper.on_policy.order, cooper.on_policy.trust_unparsed) == ("hardest", False)
+    assert (OnPolicyPairs().order, OnPolicyPairs().trust_unparsed) == ("hardest", False)
 
 
 def test_the_paper_preset_has_none_of_our_remedies():
     paper = stage2_of("paper")
-    assert (paper.negatives, paper.positives, paper.loss) == (("assistant",), ("rollout",), PairwiseLoss(anchor=0))
+    assert paper.pairs == (AssistantPairs(),)
+    assert (paper.positives, paper.loss) == (("rollout",), PairwiseLoss(anchor=0))
     assert (paper.replay.pairs_per_step, paper.replay.labelled, paper.epochs) == (0, None, 1)
     assert (paper.pairs_per_problem, paper.before_policy) == (1, None)
 
@@ -43,8 +45,10 @@ def test_the_kind_of_an_assistant_decides_its_settings():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"negatives": []}, "at least one"),
-        ({"negatives": ["assistant", "assistant"]}, "twice"),
+        ({"pairs": []}, "no source of pairs"),
+        ({"pairs": [{"kind": "overpaid"}]}, "no source of pairs"),
+        ({"positives": []}, "at least one"),
+        ({"pairs": [{"kind": "assistant"}, {"kind": "assistant"}]}, "twice"),
         ({"replay": {"capacity": 0}}, "capacity"),
         ({"replay": {"labelled": "x.jsonl", "labelled_per_step": 0}}, "labelled_per_step"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cooptimization_cases import answer_text, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
+from cooptimization_cases import answer_text, context_of, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
@@ -27,10 +27,7 @@ def cooptimizer(verifier, preset=LIGHT, seed=0, labelled=None, corrupter=flip, *
 
 
 def make_pairs(stage2: Cooptimizer, verifier, groups, logits=None, step=1):
-    verdicts = verifier.verify_groups(groups)
-    if logits is None:
-        logits = [[0.0] * len(group.answers) for group in groups]
-    return stage2.finish([stage2.start(groups, verdicts, logits, step)])
+    return stage2.finish([stage2.start(context_of(groups, verifier, logits), step)])
 
 
 def mixed_groups(count: int, first: int = 10):

@@ -39,7 +39,7 @@ def test_every_arm_is_measured_after_it_is_trained_and_verifyrm_comes_first(tmp_
     ]
     kinds = {arm: study.config(arm) for arm in ARMS[1:]}
     assert [config.kind for config in kinds.values()] == ["rule", "static", "cooper", "cooper"]
-    assert kinds["paper"].cooptimization.negatives == ("assistant",)
+    assert [part.kind for part in kinds["paper"].cooptimization.pairs] == ["assistant"]
     assert kinds["cooper"].cooptimization.epochs == 1
     assert kinds["cooper"].cooptimization.assistant == kinds["paper"].cooptimization.assistant
     assert list(stages[0].settings["sets"]) == list(LABELS)

@@ -34,7 +34,8 @@ def test_the_papers_hyper_parameters(path: Path):
     stage2, evaluation = config.cooptimization, config.evaluation
     assert isinstance(stage2.assistant, ChatAssistantConfig)
     assert (stage2.assistant.temperature, stage2.assistant.tries) == (0.7, 3)
-    assert (stage2.negatives, stage2.positives, stage2.loss) == (("assistant",), ("rollout",), PairwiseLoss(anchor=0))
+    assert [part.kind for part in stage2.pairs] == ["assistant"]
+    assert (stage2.positives, stage2.loss) == (("rollout",), PairwiseLoss(anchor=0))
     assert (evaluation.k, evaluation.temperature, evaluation.top_p) == (8, 0.7, 0.95)
 
 

@@ -87,7 +87,7 @@ def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
 COMMON = (
     *("kind", "name", "steps", "problems_per_step", "policy.model", "policy.learning_rate", "reward_model.model"),
     *("problems.source", "test_problems.source", "rollout.n", "rollout.max_tokens", "evaluation.every"),
-    *("checkpoint.every", "rule.kind", "cooptimization.negatives", "extra_rewards", "seed"),
+    *("checkpoint.every", "rule.kind", "cooptimization.pairs", "extra_rewards", "seed"),
 )
 """The settings that most runs set."""
 

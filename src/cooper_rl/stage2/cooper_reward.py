@@ -9,7 +9,6 @@ from typing import Any, Self, get_args
 
 import torch
 
-from cooper_rl.config.user_functions import load_added
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
@@ -25,7 +24,6 @@ from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
 from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated, answer_metrics
-from cooper_rl.stage2.signs import suspected
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
@@ -326,14 +324,7 @@ class CooperReward:
     def _add(self, opened: OpenStep, scored: Scored, groups: Sequence[ScoredGroup]) -> None:
         """Add newly scored groups to the step and set the assistant to work on them."""
         if self._cooptimizer is not None:
-            context = scored.context
-            logits, trusted = context.logits(context.model_names[0]).rows(), None
-            if names := self.config.cooptimization.on_policy.agree_with:  # what all accept, whatever the rule says
-                asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
-                trusted = [list(map(bool, row)) for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
-            suspects = suspected(context, self.config.cooptimization.on_policy.unread)
-            stage2 = self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted, suspects)
-            opened.stage2.append(stage2)
+            opened.stage2.append(self._cooptimizer.start(scored.context, opened.number))
         opened.add_call(scored)
         for one in groups:
             opened.add_group(one)
@@ -354,10 +345,8 @@ class CooperReward:
         clock, model = Clock(), self.learning
         with clock.measure("wait_for_assistant"):
             pairs = self._cooptimizer.finish(opened.stage2, keep)
-        picked: Metrics = {}
         with clock.measure("update_reward_model"):
-            if peer := self.config.cooptimization.peer:
-                pairs, picked = load_added("designs", "peer")(pairs, self.models[peer.model], peer.noise)
+            pairs, picked = self._cooptimizer.filtered(pairs, self.models)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
             metrics |= self._probes.measure(model.learner, model.encoder, opened.answered)
