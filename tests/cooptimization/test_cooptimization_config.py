@@ -6,6 +6,9 @@ from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
 from cooper_rl.stage2.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.sources.assistant import AssistantPairs
+from cooper_rl.stage2.sources.on_policy import OnPolicyPairs
+from cooper_rl.stage2.stage2 import Cooptimizer
 
 RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
 
@@ -59,9 +62,9 @@ def test_contradictions_are_refused(settings, message):
 
 
 def test_an_assistant_is_built_only_if_needed_and_then_required(verifier):
-    assert build_assistant(CooptimizationConfig(negatives=("on_policy",)), verifier) is None
-    with pytest.raises(InputError, match=r"cooptimization\.assistant"):
-        build_assistant(CooptimizationConfig(), verifier)
+    assert build_assistant(CooptimizationConfig(pairs=(OnPolicyPairs(),)), verifier) is None
+    with pytest.raises(InputError, match=r"cooptimization\.assistant is missing, but cooptimization\.pairs lists"):
+        Cooptimizer(CooptimizationConfig(), verifier)
     corrupter = {"kind": "corrupter", "function": "cooptimization_cases:flip"}
     config = CooptimizationConfig.model_validate({"assistant": corrupter})
     assert isinstance(build_assistant(config, verifier), CorrupterAssistant)

@@ -133,9 +133,9 @@ def test_a_slow_assistant_does_not_hold_up_the_policys_update(verifier):
         config = CooptimizationConfig.model_validate(PAPER)
         stage2 = Cooptimizer(config, verifier, ChatAssistant(client, verifier))
         groups = [make_group([RIGHT], id=str(i)) for i in range(8)]
-        verdicts = verifier.verify_groups(groups)
+        context = context_of(groups, verifier)
         start = time.perf_counter()
-        handle = stage2.start(groups, verdicts, [[0.0]] * 8, 1)
+        handle = stage2.start(context, 1)
         assert time.perf_counter() - start < 0.4
         assert len(stage2.finish([handle])) == 8
         stage2.close()

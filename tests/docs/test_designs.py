@@ -16,4 +16,6 @@ PAGE = Path(__file__).parents[2] / "src" / "cooper_lab" / "designs" / "README.md
 @pytest.mark.parametrize("kinds", [SHAPINGS, COMBINATIONS, ADVANTAGES, PAIRS], ids=lambda kinds: kinds.noun)
 def test_every_kind_has_a_row(kinds: Kinds):
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    assert [kind for kind in kinds.records if not any(f"| `{kind}` |" in row for row in rows)] == []
+    listed = [kind for kind, record in kinds.records.items() if record.__module__.startswith("cooper_lab")]
+    assert listed != []
+    assert [kind for kind in listed if not any(f"| `{kind}` |" in row for row in rows)] == []

@@ -44,9 +44,16 @@ RUNS: dict[str, dict[str, Any]] = {
         "reward_model": MODEL,
         "extra_rewards": [{"function": "docs.test_metrics_page:ends", "weight": 0.1}],
         "rollout": {"resample": 1},
-        "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 1.5, "loss": {"kind": "cispo"}},
+        "algorithm": {
+            "kl": {"kind": "k1", "where": "reward"},
+            "advantages": {"kind": "without_outliers", "max_z": 1.5},
+            "loss": {"kind": "cispo"},
+        },
         "cooptimization": {
-            "ties": ["two_right", "irrelevant_question"],
+            "pairs": [
+                {"kind": kind}
+                for kind in ("assistant", "on_policy", "swapped_reference", "two_right", "irrelevant_question")
+            ],
             "skip_gradient_share": 0.1,
             "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
         },
