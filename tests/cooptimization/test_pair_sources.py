@@ -121,7 +121,10 @@ def test_nearby_numbers_are_for_whole_numbers_only():
 
 def test_weights_follow_how_wrong_the_score_was(verifier, make_learner, encoder):
     pair = Pair("p", "q", "7", "a", "b", "rollout", "on_policy")
-    pairs = [replace(pair, positive_logit_before=p, negative_logit_before=n) for p, n in ((2.0, 0.0), (1.0, 3.0))]
+    pairs = [
+        replace(pair, question=f"q{p}", positive_logit_before=p, negative_logit_before=n)
+        for p, n in ((2.0, 0.0), (1.0, 3.0))
+    ]
     tie = replace(pairs[0], label="tie")
     model = RewardModel(make_learner(), encoder)
     for config, ratio in (
