@@ -109,7 +109,11 @@ def test_validity_is_reported_by_origin(verifier, make_learner, encoder):
     def fails_on_7(problem, text, attempt, seed):
         return text if problem.answer == "7" else flip(problem, text, attempt, seed)
 
-    groups = [make_group([RIGHT, RIGHT]), make_group([answer_text(20), WRONG], "20", id="b"), make_group(["", ""])]
+    groups = [
+        make_group([RIGHT, RIGHT]),
+        make_group([answer_text(20), WRONG], "20", id="b"),
+        make_group(["", ""], id="c"),
+    ]
     stage2 = cooptimizer(verifier, corrupter=fails_on_7)
     _, metrics = stage2.update(make_pairs(stage2, verifier, groups), make_learner(), encoder)
     expected = {
