@@ -74,7 +74,7 @@ def alarm(results: Sequence[dict[str, Any]]) -> list[str]:
 def alarm_by_kind(results: Sequence[dict[str, Any]]) -> list[str]:
     """The alarm on runs of built-in designs: without co-training, with the published one, and with the policy's own
     wrong answers in it."""
-    kinds = {name: _kind(design.settings) for name, design in built_in_designs().items()}
+    kinds = kinds_of_designs()
     lines = []
     for name in ("no reward model learns", "paper", "a reward model learns otherwise"):
         report = alarm_report([result for result in results if kinds.get(result["design"]) == name])
@@ -82,6 +82,11 @@ def alarm_by_kind(results: Sequence[dict[str, Any]]) -> list[str]:
         counted = f"{report['hacked']} of {report['runs']} runs hacked, area {area}"
         lines.append(f"{name}: {counted}, {now['hits']} found, {now['false_alarms']} false")
     return lines
+
+
+def kinds_of_designs() -> dict[str, str]:
+    """Of every built-in design, whether a reward model learns in it."""
+    return {name: _kind(design.settings) for name, design in built_in_designs().items()}
 
 
 def _kind(settings: dict[str, Any]) -> str:

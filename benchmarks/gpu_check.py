@@ -36,15 +36,11 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM,
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.local.learner import (
-    TorchPolicyLearner,
-    TorchRewardModelLearner,
-    check_fused,
-    fused_logprobs,
-    token_logprobs,
-)
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.logprobs import check_fused, fused_logprobs, token_logprobs
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import largest_chunk
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyObjective, PPOClip

@@ -18,7 +18,8 @@ from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.linear import BFloat16Linear, has_bfloat16
 from cooper_rl.engines.local import attention
-from cooper_rl.engines.local.learner import TorchLearner, TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchLearner, TorchPolicyLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.rollouts import Column

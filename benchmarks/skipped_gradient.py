@@ -20,7 +20,7 @@ from torch import Tensor
 from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics, PairBatch
-from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.stage2.update_rows import Part, needed, pulls
 from workload import arguments, scratch
@@ -90,7 +90,7 @@ class Comparing:
         gradient = gradient * min(1.0, config.max_grad_norm / gradient.norm().item())
         mean = (beta1 * first + (1 - beta1) * gradient) / (1 - beta1**count)
         square = (beta2 * second + (1 - beta2) * gradient.square()) / (1 - beta2**count)
-        return mean / (square.sqrt() + config.eps)
+        return mean / (square.sqrt() + 1e-8)
 
 
 def main() -> None:

@@ -29,7 +29,8 @@ from cooper_rl import CooperTrainer, build_config
 from cooper_rl.config.base import merge
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.learner import TorchRewardModelLearner, freeze_layers
+from cooper_rl.engines.local.learner import freeze_layers
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rules.verifier import Verifier

@@ -21,9 +21,9 @@ def main() -> None:
     config = CooperRewardConfig.model_validate(settings | {"cooptimization": stage2})
     groups = [AnswerGroup(q, Problem(q, q, a), [Answer(text) for text in texts]) for q, a, texts in ROWS]
     with CooperReward.from_config(config) as reward:
-        for step in range(1, 9):
-            scored = reward.score(groups, step=step)
-            pairs = reward.update(step).pairs
+        for _ in range(8):
+            scored = reward.score(groups)
+            pairs = reward.update(scored).pairs
             print("score and update:", [[round(x, 2) for x in row] for row in scored.rewards])
     for pair in pairs:
         print(f"taught: {pair.positive!r} rather than {pair.negative!r}")

@@ -55,10 +55,10 @@ from cooper_rl.engines.config import ScorerConfig as ScorerConfig
 from cooper_rl.engines.local.adapter import target_names as target_names
 from cooper_rl.engines.local.device import available_cores as available_cores
 from cooper_rl.engines.local.device import set_threads as set_threads
-from cooper_rl.engines.local.learner import TorchRewardModelLearner as TorchRewardModelLearner
 from cooper_rl.engines.local.learner import freeze_layers as freeze_layers
 from cooper_rl.engines.local.models import load_policy as load_policy
 from cooper_rl.engines.local.models import load_tokenizer as load_tokenizer
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner as TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler as NativeSampler
 from cooper_rl.engines.model_folder import adapter_base as adapter_base
 from cooper_rl.engines.model_folder import check_reward_model_folder as check_reward_model_folder
@@ -89,6 +89,7 @@ from cooper_rl.observe.plots import load_run as load_run
 from cooper_rl.observe.report import REPORT_FILE as REPORT_FILE
 from cooper_rl.observe.report import write_report as write_report
 from cooper_rl.observe.run_record import read_events as read_events
+from cooper_rl.observe.run_record import read_groups as read_groups
 from cooper_rl.observe.run_record import read_metrics as read_metrics
 from cooper_rl.observe.run_record import read_runs as read_runs
 from cooper_rl.observe.verdict import HACKED_MARGIN as HACKED_MARGIN
@@ -96,6 +97,7 @@ from cooper_rl.observe.verdict import HACKED_STATES as HACKED_STATES
 from cooper_rl.observe.verdict import averaged_over_steps as averaged_over_steps
 from cooper_rl.observe.verdict import outcome_of as outcome_of
 from cooper_rl.persist.durable import Journal as Journal
+from cooper_rl.persist.durable import read_fields as read_fields
 from cooper_rl.persist.durable import write_text as write_text
 from cooper_rl.persist.folder_lock import BUSY_RUNS as BUSY_RUNS
 from cooper_rl.persist.folder_lock import FolderLock as FolderLock

@@ -13,6 +13,7 @@ from cooper_rl.engines import LongLived
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
 from cooper_rl.environments.rounds import Rounds, hidden_tools, tool_schemas
+from cooper_rl.errors import EngineLost
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
@@ -21,6 +22,19 @@ from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.step import Parts, RolloutSource
 
 logger = logging.getLogger(__name__)
+
+RECOVERIES = 3
+"""How often a lost engine is restarted at the same step before the run fails."""
+
+
+def assemble_patiently(config: RunConfig, inputs: Inputs | None) -> Parts:
+    """`assemble`, again if a process of an engine dies while it starts, up to `RECOVERIES` times."""
+    for _ in range(RECOVERIES):
+        try:
+            return assemble(config, inputs)
+        except EngineLost as lost:
+            logger.error("ENGINE LOST before the first step; restarting it: %s", lost)
+    return assemble(config, inputs)
 
 
 def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
@@ -39,40 +53,12 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
             "defaults and shape the samples with rollout.temperature alone",
             ", ".join(config.rollout.truncations),
         )
-    tokenizer = load_tokenizer(config.policy.model)
-    room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
-    environments = inputs.environments
-
-    def asking(data: ProblemsConfig, more: Mapping[str, ProblemsConfig]) -> tuple[PromptEncoder, Rounds | None]:
-        """How these problems, and `more` sets, become prompts and, in an environment, runs."""
-        prompt, others = data.prompt, {name: one.prompt for name, one in more.items()}
-        if environments is None:
-            return PromptEncoder(tokenizer, prompt, room, others), None
-        if environments.tools:
-            tools = tool_schemas(environments)
-            prompt, others = _with_tools(prompt, tools), {name: _with_tools(one, tools) for name, one in others.items()}
-        encoder = PromptEncoder(tokenizer, prompt, room, others)
-        turns, judged = config.rollout, inputs.reward.verifier.needs_verdicts
-        return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, turns.solved_at, judged)
-
-    prompt_encoder, rounds = asking(config.problems, config.more_problems)
-    if environments is not None and (hidden := hidden_tools(prompt_encoder, environments, inputs.problems[0])):
-        logger.warning(
-            "rollout.environment: the policy does not read of its tools (%s): %s does not show them. Describe them and "
-            "how they are called in problems.prompt.system or problems.prompt.template, unless the policy was trained "
-            "to call them",
-            *(", ".join(hidden), "the chat template" if prompt_encoder.chat else "a prompt without a chat template"),
-        )
-    fitting = prompt_encoder.fitting(inputs.problems)
+    prompts = _Prompts(config, inputs)
+    encoder, rounds = prompts.of(config.problems, config.more_problems)
+    _warn_of_hidden_tools(encoder, inputs)
+    fitting = encoder.fitting(inputs.problems)
     stream = ProblemStream(fitting, config.problems_per_step, config.seed, config.set_weights, config.curriculum)
-    evaluation, test_sets = config.evaluation, []
-    params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
-    for name, data in config.test_sets.items():
-        encoder, own = asking(data, {})
-        fitting = encoder.fitting(inputs.test_problems[name])
-        how = params, evaluation.k, evaluation.batch_size, gold_of(data), name, own
-        test_sets.append(HeldOut(fitting, encoder, *how))
-
+    test_sets = _test_sets(config, inputs, prompts)
     with ExitStack() as undone:
         if isinstance(config.engine, LongLived):
             undone.callback(config.engine.close)
@@ -88,18 +74,57 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
             model = next(iter(reward.models.values()))
             monitor = Monitor(config.monitor, inputs.held_out, model.learner, model.encoder, config.seed)
         undone.pop_all()  # everything is built: the engine stays open
-        return Parts(
-            engine=config.engine,
-            stream=stream,
-            prompt_encoder=prompt_encoder,
-            sampler=sampler,
-            rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler, rounds),
-            policy=policy,
-            reference=reference,
-            reward=reward,
-            test_sets=test_sets,
-            monitor=monitor,
+        rollouts = RolloutSource(config.rollout, stream, encoder, sampler, rounds)
+        models = policy, reference, reward
+        return Parts(config.engine, stream, encoder, sampler, rollouts, *models, test_sets, monitor)
+
+
+class _Prompts:
+    """How a run's problems become prompts and, in an environment, its rounds."""
+
+    def __init__(self, config: RunConfig, inputs: Inputs) -> None:
+        self._rollout, self._environments = config.rollout, inputs.environments
+        self._judged = inputs.reward.verifier.needs_verdicts
+        self._tokenizer = load_tokenizer(config.policy.model)
+        self._room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
+
+    def of(
+        self, data: ProblemsConfig, more: Mapping[str, ProblemsConfig] | None = None
+    ) -> tuple[PromptEncoder, Rounds | None]:
+        """For these problems and `more` sets of them."""
+        prompt, others = data.prompt, {name: problems.prompt for name, problems in (more or {}).items()}
+        environments, turns = self._environments, self._rollout
+        if environments is not None and environments.tools:
+            tools = tool_schemas(environments)
+            prompt = _with_tools(prompt, tools)
+            others = {name: _with_tools(other, tools) for name, other in others.items()}
+        encoder = PromptEncoder(self._tokenizer, prompt, self._room, others)
+        if environments is None:
+            return encoder, None
+        limits = turns.max_turns, turns.tool_syntax, turns.solved_at
+        return encoder, Rounds(environments, encoder, *limits, self._judged)
+
+
+def _warn_of_hidden_tools(encoder: PromptEncoder, inputs: Inputs) -> None:
+    environments = inputs.environments
+    if environments is not None and (hidden := hidden_tools(encoder, environments, inputs.problems[0])):
+        logger.warning(
+            "rollout.environment: the policy does not read of its tools (%s): %s does not show them. Describe them and "
+            "how they are called in problems.prompt.system or problems.prompt.template, unless the policy was trained "
+            "to call them",
+            *(", ".join(hidden), "the chat template" if encoder.chat else "a prompt without a chat template"),
         )
+
+
+def _test_sets(config: RunConfig, inputs: Inputs, prompts: _Prompts) -> list[HeldOut]:
+    evaluation, test_sets = config.evaluation, []
+    params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
+    for name, data in config.test_sets.items():
+        encoder, rounds = prompts.of(data)
+        fitting = encoder.fitting(inputs.test_problems[name])
+        how = params, evaluation.k, evaluation.batch_size, gold_of(data), name, rounds
+        test_sets.append(HeldOut(fitting, encoder, *how))
+    return test_sets
 
 
 def _with_tools(prompt: PromptConfig, tools: Sequence[Any]) -> PromptConfig:

@@ -1,6 +1,8 @@
 """Code of the user's that a run calls between its steps, and the settings that it may change."""
 
+import copy
 import fnmatch
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +38,7 @@ class Callback:
         """After a checkpoint was written into `folder`. Settings cannot be changed here: it would not know them."""
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run has to know, as JSON values. It is asked before every checkpoint."""
+        """What a resumed run has to know, as JSON values. Called before the run, before every step and checkpoint."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -49,6 +51,38 @@ def load_callback(path: str) -> type[Callback]:
     if not (isinstance(found, type) and issubclass(found, Callback)):
         raise InputError(f"callbacks: {path} is no subclass of cooper_rl.Callback")
     return found
+
+
+class Callbacks:
+    """The callbacks of a run: those `passed` to it in Python, then those that its settings name."""
+
+    def __init__(self, passed: Sequence[Callback], paths: Sequence[str]) -> None:
+        self._passed, self._paths = list(passed), paths
+        self._states_before_run = _states(passed)
+        self._callbacks = self._passed + [load_callback(path)() for path in paths]
+
+    def __iter__(self) -> Iterator[Callback]:
+        return iter(self._callbacks)
+
+    def renew(self) -> None:
+        """Make the callbacks as they were before the run: those that settings name are built anew, and those that were
+        passed restore the state that they had."""
+        self._callbacks = self._passed + [load_callback(path)() for path in self._paths]
+        self.restore(self._states_before_run)
+
+    def states(self) -> list[dict[str, Any]]:
+        return _states(self._callbacks)
+
+    def restore(self, states: Sequence[dict[str, Any]]) -> None:
+        """Restore what `states` returned. If the settings name other callbacks by now, those without a state keep the
+        one that they have."""
+        for callback, state in zip(self._callbacks, copy.deepcopy(states), strict=False):
+            callback.restore(state)
+
+
+def _states(callbacks: Sequence[Callback]) -> list[dict[str, Any]]:
+    # Copies: a callback may return an object that it goes on to change.
+    return [copy.deepcopy(callback.state()) for callback in callbacks]
 
 
 def check_changeable(name: str) -> None:

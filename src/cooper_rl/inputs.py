@@ -120,9 +120,9 @@ def _problems(
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # If the user's functions pay, the rule is only one metric among others and no reason to refuse a problem.
-    fault = verifier.fault if config.needs_references else None
+    rule = verifier if config.needs_references else None
     held_out = section.startswith(("test_problems", "more_test_problems"))
-    problems = load_problems(data, fault, section, held_out).problems
+    problems = load_problems(data, rule, section, held_out).problems
     verifier.check(problems)
     waiting = next(filter(verifier.needs_verdicts, problems), None)
     if waiting and (environments is None or not environments.has_reward):

@@ -103,13 +103,13 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     early, paid = None, scored
     if parts.reward.learns_first(scored):  # the rule contradicts the model: it pays what it says after learning
         weights_change()
-        early, paid = parts.reward.update_and_rescore(step, rollouts.groups())
+        early, paid = parts.reward.update_and_rescore(scored, rollouts.groups())
     algorithm, credit = config.algorithm, None
     if isinstance(algorithm.advantages, CreditsTokens):
         with clock.measure("score_steps"):
             decode = parts.prompt_encoder.text_of
             credit = algorithm.advantages.token_credit(parts.reward.models, rollouts, decode)
-    with _stage2(parts, step, early) as update_reward_model:
+    with _stage2(parts, scored, early) as update_reward_model:
         with clock.measure("update_policy"):
             rewards = paid.scores.rewards
             stage1 = update_policy(parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, credit)
@@ -130,8 +130,9 @@ def _resampled(
     """Dynamic sampling: the step's groups, where possible only such as have a spread of rewards to learn from.
 
     Groups without one are replaced, in their places, by groups of problems that the step has not had, as long as
-    `rollout.resample` allows. Tells the stream of problems what every group got.
+    `rollout.resample` allows. Tells the stream of problems what every group got. The reward model learns from all.
     """
+    calls = [scored]
     picks, extra, draws = [(rollouts, p) for p in range(len(rollouts.problems))], 0, 0
     teaching = _told(parts.stream, rollouts, scored, config.algorithm.min_spread)
     missing = [place for place, teaches in enumerate(teaching) if not teaches]
@@ -141,8 +142,8 @@ def _resampled(
         more = parts.rollouts.more(len(missing), seed + draws * RESAMPLED_SEED, step - 1)
         if more is None:
             break
-        paid = parts.reward.score(more.groups(), step=step)
-        for p, teaches in enumerate(_told(parts.stream, more, paid, config.algorithm.min_spread)):
+        calls.append(parts.reward.score(more.groups(), step=step, earlier=calls))
+        for p, teaches in enumerate(_told(parts.stream, more, calls[-1], config.algorithm.min_spread)):
             extra, flat = extra + 1, flat + (not teaches)
             if teaches:
                 picks[missing.pop(0)] = (more, p)
@@ -155,7 +156,7 @@ def _resampled(
         return rollouts, scored, metrics
     rollouts = Rollouts.joined(picks)  # everything is scored, so only the first call's times are worth keeping
     metrics |= {name: value for name, value in scored.metrics.items() if name.startswith(MEASURED)}
-    return rollouts, parts.reward.score(rollouts.groups(), step=step), metrics
+    return rollouts, Scored.joined(calls, rollouts.groups()), metrics
 
 
 def _told(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread: float) -> list[bool]:
@@ -167,7 +168,7 @@ def _told(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread:
 
 
 @contextmanager
-def _stage2(parts: Parts, step: int, early: Updated | None) -> Iterator[Callable[[], Updated]]:
+def _stage2(parts: Parts, scored: Scored, early: Updated | None) -> Iterator[Callable[[], Updated]]:
     """The reward model's update: under way from now on if the model has devices of its own, else when it is called.
 
     An `early` update was made before and is returned.
@@ -175,11 +176,11 @@ def _stage2(parts: Parts, step: int, early: Updated | None) -> Iterator[Callable
     if early is not None:
         yield lambda: early
     elif not parts.learns_side_by_side:
-        yield lambda: parts.reward.update(step)
+        yield lambda: parts.reward.update(scored)
     else:
         weights_change()
         with ThreadPoolExecutor(max_workers=1) as thread:  # left only when the update has ended, after an error too
-            yield thread.submit(parts.reward.update, step).result
+            yield thread.submit(parts.reward.update, scored).result
 
 
 @dataclass(frozen=True)

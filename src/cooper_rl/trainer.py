@@ -2,23 +2,30 @@
 
 import functools
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from cooper_rl.build import assemble
-from cooper_rl.callbacks import Callback, check_changeable, load_callback
-from cooper_rl.checkpoint_content import check_kind, check_steps, export_models, restore_state, save_state
+from cooper_rl.build import RECOVERIES, assemble, assemble_patiently
+from cooper_rl.callbacks import Callback, Callbacks, check_changeable
+from cooper_rl.checkpoint_content import (
+    Position,
+    check_kind,
+    check_steps,
+    export_models,
+    restore_state,
+    save_state,
+)
 from cooper_rl.engines.base import Described, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.errors import EngineLost, InputError, show_users_frames
 from cooper_rl.inputs import Inputs
-from cooper_rl.observe.record import RESUME, Recorder, check_folder, record_session
+from cooper_rl.observe.record import Recorder, check_folder, record_session
 from cooper_rl.observe.report import write_report
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.terminal import (
@@ -32,10 +39,8 @@ from cooper_rl.observe.terminal import (
 )
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
-from cooper_rl.persist.durable import writing
 from cooper_rl.persist.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
-from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig, build_config
 from cooper_rl.step import Parts, cooper_step
 
@@ -43,9 +48,6 @@ logger = logging.getLogger(__name__)
 
 UNSEEN_AFTER = 10
 """Step at which the trainer reports watched metrics that no step has recorded so far."""
-
-RECOVERIES = 3
-"""Times that an engine lost at the same step is started anew; instead of another one the run ends."""
 
 OnStep = Callable[[int, Metrics], None]
 
@@ -72,18 +74,17 @@ class CooperTrainer:
         or if another process holds the folder.
         """
         self.config = self._given = config
-        self._changes: dict[str, Any] = {}
-        self._saving = self._interrupted = False
-        self.callbacks = [*callbacks, *(load_callback(path)() for path in config.callbacks)]
+        self.position = Position()
+        self.callbacks = Callbacks(callbacks, config.callbacks)
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
-        self.completed_steps = self._saved_steps = 0
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
+        self._saved_steps = 0  # completed steps in the newest checkpoint
         self._failed_checkpoints = 0
-        self._lost_after: list[int] = []  # steps
-        self._changed = False  # whether the step under way has begun to change weights
-        self._unmeasured: Metrics | None = None  # those of the last step until its evaluations are done
-        seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
+        self._lost_after: list[int] = []  # completed steps each time an engine was lost
+        self._saving = False  # callbacks are being told of a checkpoint
+        self._weights_changing = False  # the step under way has begun to change weights
+        self._interrupted = False
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
@@ -91,9 +92,7 @@ class CooperTrainer:
         """The class of the callback that ended the run, if one did."""
         check_folder(self.directory, resume, locked=lock is not None)
         self._lock = lock or FolderLock(self.directory)
-        if resume and not self._restore():
-            logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
-        self._open_record(resume)
+        self._begin(resume)
         test_problems = len(parts.test_sets[0].problems) if parts.test_sets else None
         record_session(self.directory, self.completed_steps, test_problems)
 
@@ -113,11 +112,15 @@ class CooperTrainer:
             check_steps(config, state, directory)
         lock = FolderLock(directory)
         try:
-            return cls(config, _assembled(config, inputs), resume, lock, callbacks)
+            return cls(config, assemble_patiently(config, inputs), resume, lock, callbacks)
         except BaseException as error:
             lock.withdraw()
             show_users_frames(error)
             raise
+
+    @property
+    def completed_steps(self) -> int:
+        return self.position.step
 
     def step(self) -> Metrics:
         """Do one step of the algorithm (`cooper_step`) and record it."""
@@ -129,22 +132,21 @@ class CooperTrainer:
                 done = cooper_step(self.config, self.parts, step, seed)
         except BrokenOff:  # everything is as it was before the step, unless weights have changed
             take_back()
-            self.parts.reward.forget_step()
             restore_random_state(random)
             raise
         finally:
-            self._changed = False
+            self._weights_changing = False
         decode, verify_s = self.parts.prompt_encoder.decode, self.parts.reward.verifier.cpu_s_of
         rollouts = self.recorder.step(step, done, decode, verify_s)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
-        self.completed_steps = step
+        self.position = replace(self.position, step=step)
         return done.metrics
 
     def _seed_of(self, step: int) -> int:
         """Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
         run that rolled back samples something else."""
-        return self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+        return self.config.seed * 1_000_003 + step + len(self.position.rollbacks) * 1_000_000_000_039
 
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run up to `config.steps`, with evaluations and checkpoints on the way.
@@ -176,7 +178,7 @@ class CooperTrainer:
                 logger.info("run: %s\nreport: %s", self.directory, report)
 
     def _told(self, at: Progress, lines: ProgressLines | None) -> None:
-        if self._stop.is_set() and (not self._changed or self._saved_steps == self.completed_steps):
+        if self._stop.is_set() and (not self._weights_changing or self._saved_steps == self.completed_steps):
             raise BrokenOff
         if lines is not None and (line := lines.line_within(at)):
             logger.info("%s", line)
@@ -186,7 +188,7 @@ class CooperTrainer:
             logger.info("%s", line)
 
     def _weights_change(self) -> None:
-        self._changed = True
+        self._weights_changing = True
 
     def _run(self, on_step: OnStep) -> None:
         try:
@@ -199,10 +201,12 @@ class CooperTrainer:
             self._last_checkpoint()
         if self.ended_by is not None and self._unfinished and not self.interrupted and self.stopped_by is None:
             self.recorder.ended(self.ended_by)
-        if not self.interrupted and self._saved_steps == self.completed_steps:
-            self._export(self._checkpoints.list()[-1], "final")
-            if (best := self._checkpoints.best()) is not None:
-                self._export(best[0], "best")
+        checkpoints = self._checkpoints.list()  # none, if a callback has ended the run before its first step
+        if checkpoints and not self.interrupted and self._saved_steps == self.completed_steps:
+            chat, best = self.parts.prompt_encoder.chat, self._checkpoints.best()
+            export_models(self.config, checkpoints[-1], self.directory / "final", chat)
+            if best is not None:
+                export_models(self.config, best[0], self.directory / "best", chat)
 
     def _steps(self, on_step: OnStep) -> None:
         """All steps up to the last, or until something asks for the end. Raises BrokenOff inside of one."""
@@ -217,7 +221,7 @@ class CooperTrainer:
             logger.info("%s", describe_prompt(*self.parts.rollouts.first_prompt(self._seed_of(1))))
             if metrics := self._measure(at_start=True):
                 self._record(0, metrics, on_step)
-        while (self._unmeasured is not None or self.completed_steps < self.config.steps) and not self._stop.is_set():
+        while (not self._measured or self.completed_steps < self.config.steps) and not self._stop.is_set():
             metrics = self._step_with_callbacks()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
@@ -226,9 +230,8 @@ class CooperTrainer:
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue
-            for callback in self.callbacks:
-                with self._asked_by(callback):
-                    callback.after_step(self, self.completed_steps, metrics)
+            for callback in self._each_callback():
+                callback.after_step(self, self.completed_steps, metrics)
             if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
                 self.stopped_by = ending[0]
                 self.request_stop()
@@ -238,19 +241,17 @@ class CooperTrainer:
 
     def _step_with_callbacks(self) -> Metrics:
         """The next step with its evaluation. What callbacks did before a step that is broken off is taken back."""
-        if self._unmeasured is not None:
+        if not self._measured:
             return self._step_and_measure()
-        changes, states = self._changes, [callback.state() for callback in self.callbacks]
+        before, states = self.position, self.callbacks.states()
         try:
-            for callback in self.callbacks:
-                with self._asked_by(callback):
-                    callback.before_step(self, self.completed_steps + 1)
+            for callback in self._each_callback():
+                callback.before_step(self, before.step + 1)
             return self._step_and_measure()
         except BrokenOff:
-            if self._unmeasured is None:  # the step itself will be repeated, and not only its evaluation
-                self._apply(changes)
-                for callback, state in zip(self.callbacks, states, strict=True):
-                    callback.restore(state)
+            if self._measured:  # the step itself will be repeated, and not only its evaluation
+                self._apply(before.changes)
+                self.callbacks.restore(states)
             raise
 
     def change(self, settings: Mapping[str, Any]) -> None:
@@ -263,10 +264,10 @@ class CooperTrainer:
             raise InputError("settings cannot change in on_save, after the checkpoint; change them in after_step")
         for name in settings:
             check_changeable(name)
-        self._apply({**self._changes, **settings})
+        self._apply({**self.position.changes, **settings})
         logger.info("after step %d: %s", self.completed_steps, ", ".join(f"{k}: {v}" for k, v in settings.items()))
 
-    def _apply(self, changed: dict[str, Any]) -> None:
+    def _apply(self, changed: Mapping[str, Any]) -> None:
         """Go on with the settings that the run was given and these changes."""
         values = self._given.model_dump(mode="json")
         for name, value in changed.items():
@@ -282,7 +283,7 @@ class CooperTrainer:
         _set_rate(self.parts.policy, self.config.policy, config.policy)
         for name, model in self.parts.reward.models.items():
             _set_rate(model.learner, self.config.reward_models[name], config.reward_models[name])
-        self.config, self._changes = config, changed
+        self.config, self.position = config, replace(self.position, changes=changed)
 
     def _recover(self, lost: EngineLost) -> None:
         """Build all parts anew and go on from the newest checkpoint; raises EngineLost where that has not helped."""
@@ -293,12 +294,8 @@ class CooperTrainer:
         self._close()
         try:
             self.parts = assemble(self._given)
-            self.config, self._changes = self._given, {}
-            if not self._restore():
-                self.completed_steps = self._saved_steps = 0
-                self._unmeasured = None
-                seed_random_state(self.config.seed)
-            self._open_record(resume=True)
+            self.callbacks.renew()
+            self._begin(resume=True)
         except EngineLost as again:  # a process can also die while it starts
             self._recover(again)
 
@@ -329,13 +326,13 @@ class CooperTrainer:
         self._interrupted = True
         self._stop.set()
 
-    @contextmanager
-    def _asked_by(self, callback: Callback) -> Iterator[None]:
-        """A call of a callback, which may be the one that asks the run to stop."""
-        before = self._stop.is_set()
-        yield
-        if self._stop.is_set() and not before and not self._interrupted:
-            self.ended_by = f"{type(callback).__module__}:{type(callback).__qualname__}"
+    def _each_callback(self) -> Iterator[Callback]:
+        """The callbacks one after the other. The caller calls each, which may be what asks the run to stop."""
+        for callback in self.callbacks:
+            before = self._stop.is_set()
+            yield callback
+            if self._stop.is_set() and not before and not self._interrupted:
+                self.ended_by = f"{type(callback).__module__}:{type(callback).__qualname__}"
 
     @property
     def interrupted(self) -> bool:
@@ -345,7 +342,11 @@ class CooperTrainer:
 
     @property
     def _unfinished(self) -> bool:
-        return not self._finished or self._unmeasured is not None
+        return not (self._finished and self._measured)
+
+    @property
+    def _measured(self) -> bool:
+        return self.position.unmeasured is None
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
@@ -376,11 +377,7 @@ class CooperTrainer:
 
     def _save(self, metrics: Metrics | None) -> Path:
         def write(folder: Path) -> dict[str, Any]:
-            state = save_state(self.config, self.parts, folder)
-            state["changed"] = self._changes
-            state["callbacks"] = [callback.state() for callback in self.callbacks]
-            write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, folder)
-            return state if self._unmeasured is None else state | {"unmeasured": self._unmeasured}
+            return save_state(self.config, self.parts, self.position, self.callbacks, folder)
 
         folder = self._checkpoints.save(self.completed_steps, write, metrics)
         self._saved_steps = self.completed_steps
@@ -388,9 +385,8 @@ class CooperTrainer:
 
     def _tell_saved(self, folder: Path) -> None:
         self._saving = True
-        for callback in self.callbacks:
-            with self._asked_by(callback):
-                callback.on_save(self, self.completed_steps, folder)
+        for callback in self._each_callback():
+            callback.on_save(self, self.completed_steps, folder)
         self._saving = False
 
     def _try_checkpoint(self, metrics: Metrics) -> None:
@@ -413,38 +409,38 @@ class CooperTrainer:
                 "make room on the disk and continue from the previous checkpoint with resume=True (the option --resume)"
             ) from error
 
-    def _export(self, checkpoint: Path, name: str) -> None:
-        """Write the models of a checkpoint as they are used: folders that need no adapter and hold no optimizer."""
-        folder, aside = self.directory / name, self.directory / f".{name}.partial"
-        shutil.rmtree(aside, ignore_errors=True)
-        with writing(folder, RESUME):
-            export_models(checkpoint, aside)
-            write_model_cards(self.config, int(checkpoint.name), self.parts.prompt_encoder.chat, aside)
-            shutil.rmtree(folder, ignore_errors=True)  # of a run that had ended before it was resumed
-            aside.rename(folder)
+    def _begin(self, resume: bool) -> None:
+        """Begin the run or, with `resume`, go on from its newest undamaged checkpoint. If it has none, begin it again.
+
+        The parts and callbacks are those of a run that has not begun.
+        """
+        self.config, self.position, self._saved_steps = self._given, Position(), 0
+        seed_random_state(self.config.seed)  # we draw from generators of our own; a user's reward may not
+        if resume and not self._restore():
+            logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
+        self._open_record(resume)
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
         if (found := self._checkpoints.latest()) is None:
             return False
         folder, state = found
-        self._apply(state.get("changed", {}))
-        for callback, own in zip(self.callbacks, state.get("callbacks", ()), strict=False):
-            callback.restore(own)
-        restore_state(self.config, self.parts, folder, state)
-        if self._back_to()[-1:] == [state["step"]]:  # groups that led to a fault are not learned from again
+        check_kind(self._given, state)
+        position = Position.of(state, self._back_to())
+        self._apply(position.changes)
+        restore_state(self.config, self.parts, self.callbacks, folder, state)
+        if position.rollbacks[-1:] == [position.step]:  # groups that led to a fault are not learned from again
             self.parts.rollouts.forget()
-        self.completed_steps = self._saved_steps = state["step"]
-        self._unmeasured = state.get("unmeasured")
-        logger.info("resuming after step %d from %s", self.completed_steps, folder)
+        self.position, self._saved_steps = position, position.step
+        logger.info("resuming after step %d from %s", position.step, folder)
         return True
 
     def _open_record(self, resume: bool) -> None:
-        resume_at, measured = self.completed_steps if resume else None, self._unmeasured is None
-        self.recorder = Recorder(self.directory, self._given, resume_at, measured)
+        resume_at = self.completed_steps if resume else None
+        self.recorder = Recorder(self.directory, self._given, resume_at, self._measured)
         best = self.config.checkpoint.keep_best
         self.watch = Watch(self.config.watch_rules, read_metrics(self.directory), [best] if best else [])
-        self._rollbacks = self._back_to()
+        self.position = replace(self.position, rollbacks=self._back_to())
 
     def _back_to(self) -> list[int]:
         """The checkpoints that the run has gone back to."""
@@ -459,9 +455,8 @@ class CooperTrainer:
             with clock.measure("held_out_monitor"):
                 metrics |= monitor.measure()
             metrics |= clock.parts()
-        for callback in self.callbacks if metrics else ():
-            with self._asked_by(callback):
-                callback.on_evaluation(self, self.completed_steps, metrics)
+        for callback in self._each_callback() if metrics else ():
+            callback.on_evaluation(self, self.completed_steps, metrics)
         return metrics
 
     @property
@@ -469,18 +464,18 @@ class CooperTrainer:
         return self.completed_steps == self.config.steps
 
     def _step_and_measure(self) -> Metrics:
-        step = self.completed_steps + (self._unmeasured is None)
-        metrics: Metrics = self._unmeasured or {"rollout/non_finite_logits": 0.0}
+        """The next step and its evaluation, or the evaluation alone where the last step still lacks it."""
+        step = self.completed_steps + self._measured
+        metrics: Metrics = {"rollout/non_finite_logits": 0.0}
         try:
-            if self._unmeasured is None:
+            if self._measured:
                 metrics |= self.step()
-                self._unmeasured = metrics
-            metrics |= self._measure()
+                self.position = replace(self.position, unmeasured=metrics)
+            metrics = (self.position.unmeasured or metrics) | self._measure()
         except FloatingPointError as error:  # a diverged policy cannot be sampled, neither in training nor evaluation
             logger.error("step %d: %s", step, error)
-            metrics["rollout/non_finite_logits"] = 1.0
-            self.completed_steps = step
-        self._unmeasured = None
+            metrics = (self.position.unmeasured or metrics) | {"rollout/non_finite_logits": 1.0}
+        self.position = replace(self.position, step=step, unmeasured=None)
         return metrics
 
     def _record(self, step: int, metrics: Metrics, on_step: OnStep) -> list[Firing]:
@@ -501,7 +496,7 @@ class CooperTrainer:
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
         """Go back to a checkpoint if a rule asks for it and there is one. Returns whether the run went back."""
         checkpoints = [int(path.name) for path in self._checkpoints.list()]
-        if (target := rollback_target(firings, checkpoints, self._rollbacks)) is None:
+        if (target := rollback_target(firings, checkpoints, self.position.rollbacks)) is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
         self._checkpoints.drop_after(target)  # first, so that a run killed here rolls back to the same step
@@ -513,16 +508,6 @@ class CooperTrainer:
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0
-
-
-def _assembled(config: RunConfig, inputs: Inputs | None) -> Parts:
-    """The parts of a run. An engine of which a process dies while it starts is started anew, as within the run."""
-    for _ in range(RECOVERIES):
-        try:
-            return assemble(config, inputs)
-        except EngineLost as lost:
-            logger.error("ENGINE LOST before the first step, it is started anew: %s", lost)
-    return assemble(config, inputs)
 
 
 def _set_rate(learner: Learner, before: LearnerConfig, now: LearnerConfig) -> None:

@@ -7,6 +7,7 @@ import torch
 
 from cooper_rl import CooperReward, InputError
 from cooper_rl.adapters.rows import Columns
+from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
 from cooper_rl.rollouts import Answer
 from in_process import model_of
@@ -19,15 +20,15 @@ class Recorded:
     """A `CooperReward`, and the calls that TRL made on it."""
 
     def __init__(self, inner: CooperReward) -> None:
-        self.inner, self.calls = inner, []
+        self.inner, self.steps, self.calls = inner, StepKeeper(inner), []
 
     def score(self, groups, *, step=None, train=True):
-        scored = self.inner.score(groups, step=step, train=train)
+        scored = self.steps.score(groups, step=step, train=train)
         self.calls.append(("train" if train else "eval", step, scored.version, groups))
         return scored
 
-    def update(self, step, keep=None):
-        learned = self.inner.update(step, keep)
+    def update(self, step):
+        learned = self.steps.update(step)
         self.calls.append(("update", step, learned.version, learned.pairs))
         return learned
 

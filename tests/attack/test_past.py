@@ -310,7 +310,7 @@ def test_a_commit_that_cannot_be_trained_says_failed_also_after_a_restart(settin
     with Opened(tmp_path, settings) as opened:
         view = opened.training.steps[1]
         assert (view.state, view.error) == ("failed", f"{type(error).__name__}: {error}")
-        assert opened.training.reward.open_step is not None
+        assert opened.training.ledger.open_step is not None
         assert opened.step(1).state == "done"
     with Opened(tmp_path, settings) as opened:
         assert opened.training.reward.last_step == 1
@@ -338,12 +338,11 @@ def _fail(reward: CooperReward, patched: pytest.MonkeyPatch, times: int, error: 
     """The reward's next updates fail in the middle, as where a file cannot be opened."""
     right, left = reward.update, [times]
 
-    def update(step: int, keep: Any = None) -> Updated:
-        if step > reward.last_step and left[0] > 0:
+    def update(scored: Any, **given: Any) -> Updated:
+        if left[0] > 0:
             left[0] -= 1
-            reward.forget_step()
             raise error
-        return right(step, keep)
+        return right(scored, **given)
 
     patched.setattr(reward, "update", update)
 

@@ -8,7 +8,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForSequenceClassification, PreTrainedTokenizerFast
 
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rules.kinds.maths import RuleVerifier
 

@@ -49,8 +49,7 @@ def test_a_run_asks_its_learning_model_and_the_named_one():
             }
         )
         with CooperReward.from_config(config) as reward:
-            reward.score([group], step=1)
-            return [pair.negative_logit_before for pair in reward.update(1).pairs]
+            return [pair.negative_logit_before for pair in reward.update(reward.score([group])).pairs]
 
     plain = negatives({"kind": "on_policy"})
     filtered = negatives({"kind": "on_policy_agreed", "agree_with": ["start"]})

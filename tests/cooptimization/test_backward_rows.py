@@ -9,7 +9,7 @@ from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImp
 
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
-from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem
-from cooper_rl.engines.clock import MEASURED
+from cooper_rl.stage2.scored import Scored
 from in_process import model_of
 
 CORRUPTER = {"kind": "corrupter", "function": "test_cooper_reward:flip"}
@@ -80,7 +80,7 @@ def test_the_order_of_groups_and_a_second_scoring_change_nothing(make, kind):
         given = groups(10 * step, sizes)
         forwards = one.score(given, step=step)
         backwards = other.score(given[::-1], step=step)
-        again = other.score(given[::-1], step=step)
+        again = other.score(given[::-1], train=False)
         assert (again.rewards, again.logits, again.verdicts) == (
             backwards.rewards,
             backwards.logits,
@@ -89,7 +89,7 @@ def test_the_order_of_groups_and_a_second_scoring_change_nothing(make, kind):
         for ours, theirs in zip(forwards.rewards, backwards.rewards[::-1], strict=True):
             assert ours == pytest.approx(theirs, abs=1e-5)
         assert [len(row) for row in forwards.rewards] == list(sizes)
-        found, expected = one.update(step).pairs, other.update(step).pairs
+        found, expected = one.update(forwards).pairs, other.update(backwards).pairs
         assert found
         assert_equal_but_for_last_bits(found, expected)
         for ours, theirs in zip(weights(one), weights(other), strict=True):
@@ -101,52 +101,64 @@ def test_calls_of_one_step_add_up(make):
     """All but the last bits of the logits before the update, which on some processors differ by a call's batch."""
     whole, parts = make(), make()
     given = groups(10)
-    whole.score(given, step=1)
-    for one in (given[2:], given[:1], given[1:3]):
-        parts.score(one, step=1)
-    assert_equal_but_for_last_bits(parts.update(1).pairs, whole.update(1).pairs)
+    expected = whole.update(whole.score(given)).pairs
+    calls = [parts.score(one) for one in (given[2:], given[:1], given[1:2])]
+    assert_equal_but_for_last_bits(parts.update(calls).pairs, expected)
     assert same(weights(parts), weights(whole))
 
 
-def test_a_mixed_repeat_gets_what_was_stored(make):
-    reward, given = make(), groups(10)
-    first = reward.score(given[:2], step=1)
-    again = reward.score([given[1], given[3], given[0]], step=1)
-    assert [again.rewards[0], again.rewards[2]] == first.rewards[::-1]
-    assert again.verdicts[2] == first.verdicts[0] == ["correct", "wrong", "correct", "wrong"]
+def test_groups_of_several_calls_are_joined_and_the_update_still_learns_from_all(make):
+    reward, whole, given = make(), make(), groups(10)
+    first, second = reward.score(given[:2]), reward.score(given[2:])
+    joined = Scored.joined([first, second], [given[1], given[3], given[0]])
+    assert joined.rewards == [first.rewards[1], second.rewards[1], first.rewards[0]]
+    assert joined.verdicts[0] == ["correct", "wrong", "correct", "wrong"]
+    assert_equal_but_for_last_bits(reward.update(joined).pairs, whole.update(whole.score(given)).pairs)
 
 
-def test_an_id_that_comes_back_with_other_content_is_refused(make):
+def test_a_step_with_an_id_twice_is_refused(make):
     reward = make()
-    reward.score([group(10)], step=1)
-    with pytest.raises(InputError, match="g10: step 1 has already scored a group with this id but other content"):
-        reward.score([group(10, size=2)], step=1)
+    first = reward.score([group(10)])
+    for again in (lambda: reward.score([group(11), group(11)]), lambda: reward.score([group(10, 2)], earlier=[first])):
+        with pytest.raises(InputError, match=r"step 1: group g1[01] is in it twice; give every group"):
+            again()
+    with pytest.raises(InputError, match="step 1: group g10 is in it twice"):
+        reward.update([first, first])
 
 
-def test_a_step_is_updated_once(make):
+def test_only_answers_of_the_present_step_and_version_are_learned_from(make):
     reward = make()
-    reward.score(groups(10), step=3)
-    with pytest.raises(InputError, match=r"step 4: step 3 was scored but not updated; call update\(3\)"):
-        reward.score(groups(20), step=4)
-    first = reward.update(3)
+    first, later, third = (reward.score([group(10 * step)], step=step) for step in (3, 4, 3))
+    with pytest.raises(InputError, match="answers of step 3 and step 4; update one step after the other"):
+        reward.update([first, later])
+    with pytest.raises(InputError, match="train=False are never learned from"):
+        reward.update([first, reward.score(groups(50), train=False)])
+    with pytest.raises(InputError, match="step 5: the answers were scored for step 3"):
+        reward.update(first, step=5)
+    assert reward.update(first).step == 3
     after = weights(reward)
-    assert reward.update(3) is first
-    assert same(weights(reward), after)
     assert (reward.version, reward.last_step) == (1, 3)
-    for behind in (lambda: reward.update(2), lambda: reward.score(groups(20), step=3)):
+    for behind in (
+        lambda: reward.update(first),
+        lambda: reward.update(third),
+        lambda: reward.score([group(9)], step=3),
+    ):
         with pytest.raises(InputError, match="step 3 is already updated"):
             behind()
+    with pytest.raises(InputError, match=r"step 4: version 0 of the reward model scored its answers, .* at version 1"):
+        reward.update(later)
+    assert same(weights(reward), after)
     assert reward.score(groups(20)).version == 1
-    assert reward.update(4).step == 4
+    assert reward.update([], step=6).step == 6
 
 
 def test_only_kept_groups_become_pairs_and_evaluated_ones_never_do(make):
     reward = make()
-    reward.score(groups(10), step=1)
-    reward.score(groups(50), step=1, train=False)
+    scored = reward.score(groups(10))
+    reward.score(groups(50), train=False)
     with pytest.raises(InputError, match="keep names groups that were not scored: g50"):
-        reward.update(1, keep=["g10", "g50"])
-    assert {pair.problem_id for pair in reward.update(1, keep=["g10", "g12"]).pairs} == {"p10", "p12"}
+        reward.update(scored, keep=["g10", "g50"])
+    assert {pair.problem_id for pair in reward.update(scored, keep=["g10", "g12"]).pairs} == {"p10", "p12"}
 
 
 @pytest.mark.parametrize("kind", ["cooper", "hybrid"])
@@ -154,35 +166,50 @@ def test_a_loaded_reward_continues_bit_for_bit(make, tmp_path, kind):
     def steps(reward: CooperReward, numbers: Sequence[int]):
         for step in numbers:
             scored = reward.score(groups(10 * step), step=step)
-            yield scored.rewards, scored.metrics["rule/accuracy"], reward.update(step).pairs
+            yield scored.rewards, scored.metrics["rule/accuracy"], reward.update(scored).pairs
 
     whole, first, resumed = make(kind=kind), make(kind=kind), make(kind=kind)
     expected = list(steps(whole, range(1, 6)))
     assert list(steps(first, (1, 2, 3))) == expected[:3]
     first.save(tmp_path / "saved")
     resumed.load(tmp_path / "saved")
-    assert resumed.update(3).pairs == expected[2][2]  # a repeated call, as after a restart
     assert list(steps(resumed, (4, 5))) == expected[3:]
     assert same(weights(resumed), weights(whole))
     resumed.save(tmp_path / "resumed")
     whole.save(tmp_path / "whole")
     states = [json.loads((tmp_path / name / "reward.json").read_text()) for name in ("resumed", "whole")]
-    for state in states:
-        state["last"]["metrics"] = {k: v for k, v in state["last"]["metrics"].items() if not k.startswith(MEASURED)}
     assert states[0] == states[1]
+
+
+@pytest.mark.parametrize(("text", "why"), [("[]", "no JSON object"), ("{", "no JSON"), ("{}", "outline is missing")])
+def test_a_damaged_state_is_bad_input(make, tmp_path, text, why):
+    (tmp_path / "reward.json").write_text(text)
+    with pytest.raises(InputError, match=rf"reward\.json: damaged, {why}.*; restore another checkpoint"):
+        make().load(tmp_path)
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused(make, tmp_path):
     reward = make()
-    reward.score(groups(10), step=1)
-    with pytest.raises(InputError, match="step 1 is under way"):
-        reward.save(tmp_path)
-    reward.update(1)
+    reward.update(reward.score(groups(10)))
     reward.save(tmp_path)
     with pytest.raises(InputError, match=r"rewards: the checkpoint .* has reward_model\(main\), this run has hybrid"):
         make(kind="hybrid").load(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         reward.load(tmp_path / "nowhere")
+
+
+def test_a_checkpoint_between_scores_and_update_is_the_state_before_the_step(make, tmp_path):
+    whole, resumed = make(), make()
+    whole.update(whole.score(groups(10)))
+    scored = whole.score(groups(20))
+    whole.save(tmp_path)
+    expected = whole.update(scored).pairs
+    stale = resumed.score(groups(20))
+    resumed.load(tmp_path)
+    with pytest.raises(InputError, match="step 1 is already updated"):
+        resumed.update(stale)
+    assert resumed.update(resumed.score(groups(20))).pairs == expected
+    assert same(weights(resumed), weights(whole))
 
 
 def test_scores_during_updates_come_from_one_version_each(make):
@@ -201,8 +228,7 @@ def test_scores_during_updates_come_from_one_version_each(make):
     for watcher in watchers:
         watcher.start()
     for step in range(1, 5):
-        reward.score(groups(10 * step), step=step)
-        reward.update(step)
+        reward.update(reward.score(groups(10 * step)))
         time.sleep(0.1)
         whole[step] = reward.score(probe, train=False).rewards
     done.set()
@@ -219,9 +245,12 @@ def test_a_later_call_of_a_step_is_paid_by_what_the_step_has_shown_and_the_weigh
     reward = make(kind=None, reward_model=None, reward_models={"main": model}, rewards=[{"kind": "earned"}])
     heard = groups(20)
     silent = [replace(one, answers=[replace(answer, verdict="silent") for answer in one.answers]) for one in groups(40)]
-    weight = reward.score(heard, step=1).metrics["earned/weight"]
+    first = reward.score(heard)
+    weight = first.metrics["earned/weight"]
     assert weight < 1
-    assert reward.score(silent, step=1).metrics["earned/weight"] == weight
-    sharper = reward.score(groups(60, (8,)), step=1).metrics["earned/weight"]
-    together = reward.score([*heard, *silent, *groups(60, (8,))], step=1).metrics["earned/weight"]
-    assert together == pytest.approx((32 * weight + 8 * sharper) / 40)
+    second = reward.score(silent, earlier=[first])
+    assert second.metrics["earned/weight"] == weight
+    third = reward.score(groups(60, (8,)), earlier=[first, second])
+    together = Scored.joined([first, second, third], [*heard, *silent, *groups(60, (8,))])
+    sharper = third.metrics["earned/weight"]
+    assert together.metrics["earned/weight"] == pytest.approx((32 * weight + 8 * sharper) / 40)

@@ -51,7 +51,7 @@ def test_code_that_tests_have_judged_teaches_without_a_rule_or_a_reference(make)
     assert scored.metrics["rule/accuracy"] == pytest.approx(1 / 3)
     assert scored.metrics["rule/heard"] == 0.75
     assert scored.metrics["rule/unparsed"] == pytest.approx(1 / 3)
-    updated = reward.update(1)
+    updated = reward.update(scored)
     (pair,) = updated.pairs
     assert (pair.positive, pair.negative) == ("def f(): return 0", "def f(): return 1")
     assert (pair.answer, pair.negative_origin) == ("", "on_policy")
@@ -76,7 +76,7 @@ def test_problems_with_and_without_a_rule_share_a_run(make):
     scored = reward.score([group("correct", "wrong", rule="tests"), sums])
     assert scored.verdicts == [["correct", "wrong"]] * 2
     assert scored.metrics["rule/tests_share"] == scored.metrics["rule/maths_share"] == 0.5
-    assert {pair.problem_id for pair in reward.update(1).pairs} == {"p", "q"}
+    assert {pair.problem_id for pair in reward.update(scored).pairs} == {"p", "q"}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,6 @@ def test_an_answer_that_nobody_can_judge_is_refused_before_it_is_scored(make, se
     reward = make(**{"cooptimization": {"pairs": [{"kind": "on_policy"}]}, **settings})
     with pytest.raises(InputError, match=words):
         reward.score([given])
-    assert reward.open_step is None
 
 
 def test_the_rule_reads_the_reply_and_the_model_reads_the_run(make):
@@ -109,7 +108,7 @@ def test_the_rule_reads_the_reply_and_the_model_reads_the_run(make):
     assert scored.verdicts == [["correct", "wrong", "correct"]]
     assert scored.logits is not None
     assert scored.logits[0][0] != scored.logits[0][2]
-    pairs = reward.update(1).pairs
+    pairs = reward.update(scored).pairs
     run = right.transcript.removesuffix("answer: 19")
     assert {pair.positive for pair in pairs} == {right.transcript, "answer: 19"}
     assert {pair.negative for pair in pairs if pair.negative_origin == "on_policy"} == {wrong.transcript}
@@ -117,16 +116,6 @@ def test_the_rule_reads_the_reply_and_the_model_reads_the_run(make):
     assert rewritten[right.transcript] == f"{run}[tool]\nanswer: 21"
     assert rewritten["answer: 19"] == "<tool>\nanswer: 21"
     assert any(pair.negative_answer and pair.positive == right.transcript for pair in pairs)
-
-
-def test_a_checkpoint_and_a_repeat_know_the_run(make):
-    reward = make(**OUTSIDE)
-    answers = [run_of(19, "correct"), run_of(20, "wrong")]
-    first = reward.score([AnswerGroup("g", Problem("p", "?", "19"), answers)])
-    again = reward.score([AnswerGroup("g", Problem("p", "?", "19"), [run_of(19, "correct"), run_of(20, "wrong")])])
-    assert again.rewards == first.rewards
-    with pytest.raises(InputError, match="other content"):
-        reward.score([AnswerGroup("g", Problem("p", "?", "19"), [run_of(19, "wrong"), run_of(20, "wrong")])])
 
 
 def test_a_run_of_our_own_loop_has_nobody_who_could_judge(tiny_models):

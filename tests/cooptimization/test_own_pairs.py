@@ -93,8 +93,7 @@ def step(cooper: CooperReward, number: int):
         AnswerGroup(str(n), Problem(str(n), f"{n} + 1 = ?", str(n + 1)), [Answer(f"{n}+1={n + 1} answer: {n + 1}")])
         for n in range(number, number + 3)
     ]
-    cooper.score(groups, step=number)
-    return cooper.update(number)
+    return cooper.update(cooper.score(groups, step=number))
 
 
 def test_a_run_learns_from_its_pairs_and_goes_on_from_a_checkpoint(tmp_path):

@@ -71,8 +71,7 @@ def test_a_run_trains_on_what_the_peer_leaves():
     group = AnswerGroup("g", Problem("p", "6 + 1 = ?", "7"), [Answer(text) for text in texts])
     for filters, count in (([], 8), ([{"kind": "peer", "model": "start", "noise": 0.5}], 4)):
         with reward(*filters) as cooper:
-            cooper.score([group], step=1)
-            updated = cooper.update(1)
+            updated = cooper.update(cooper.score([group]))
         assert len(updated.pairs) == count
         assert updated.metrics.get("pairs/peer_dropped", 0) == 8 - count
 

@@ -11,6 +11,7 @@ from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.inputs import read_inputs
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.base import ShapingConfig
+from cooper_rl.stage2.scored import Scored
 
 SHAPINGS = {
     "cap": [{"kind": "cap", "references": "solution"}],
@@ -127,7 +128,7 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings):
             first = reward.score(groups, step=1)
             assert [len(row) for row in first.rewards] == [3, 1, 2]
             assert reward.score(groups, step=1).rewards == first.rewards
-            back = reward.score([groups[2], groups[0]], step=1)
+            back = Scored.joined([first], [groups[2], groups[0]])
             assert back.rewards == [first.rewards[2], first.rewards[0]]
 
 

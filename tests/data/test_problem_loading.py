@@ -1,6 +1,7 @@
 """Loading problems: the real files, which rows are left out, and which mistakes are refused."""
 
 import json
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -8,21 +9,18 @@ from pydantic import ValidationError
 
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems, read_problems
-from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rules.fast_path import TextPolicy
-from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.kinds.maths import MathsRule, RuleVerifier
+from cooper_rl.rules.rule import ComputedRule
+from cooper_rl.rules.verifier import Verifier
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
 
 
-def accept(problem: Problem, answer: str) -> str | None:
-    return None
-
-
-def reject_words(problem: Problem, answer: str) -> str | None:
-    return None if answer[0].isdigit() else "does not verify against itself"
+accept = ComputedRule(lambda problem, text: "correct")
+reject_words = ComputedRule(lambda problem, text: "correct" if any(map(str.isdigit, text)) else "wrong")
 
 
 def save(tmp_path: Path, rows: list[dict]) -> str:
@@ -102,7 +100,7 @@ def test_a_question_with_two_answers_is_reported_with_both_lines(tmp_path: Path,
     rows = [*numbered(30), {"question": "3 + 1 = ?", "answer": "4.0"}, {"question": "3 + 1 = ?", "answer": 5}]
     source = save(tmp_path, rows)
     with RuleVerifier() as verifier:
-        report = load_problems(ProblemsConfig(source=source), verifier.fault)
+        report = load_problems(ProblemsConfig(source=source), verifier)
     told = f"{source}:32: same question as {source}:4, but the answer is '5' here and '4' there"
     assert [str(row) for row in report.bad_rows] == [told]
     assert told in caplog.text
@@ -124,7 +122,7 @@ def test_text_answers_are_compared_as_text_or_refused_and_listed(tmp_path: Path,
     rows = [*numbered(20), *words, {"question": "Which?", "answer": "B"}, {"question": "Which x?", "answer": "2x+1"}]
     config = ProblemsConfig(source=save(tmp_path, rows))
     with RuleVerifier(text=text) as verifier:
-        report = load_problems(config, verifier.fault)
+        report = load_problems(config, verifier)
     assert len(report.problems) == kept
     reason = "is text; with rule.text: refuse, only mathematics and options are accepted"
     refused = [f"rows.jsonl:21: answer 'Tokyo' {reason}", f"rows.jsonl:22: answer '2024-01-05' {reason}"]
@@ -247,3 +245,68 @@ def test_a_folder_that_datasets_can_load_is_a_source(tmp_path: Path, monkeypatch
     problems = read_problems(ProblemsConfig(source=str(tmp_path / "data"))).problems
     assert [p.answer for p in problems] == ["1", "2", "3"]
     assert problems[2].location == f"{tmp_path}/data/train:row 3"
+
+
+UNREAD = [
+    r"x^2+1 \quad (x \ge 2)",
+    r"\begin{cases} 1 & x>0 \\ 2 & x \le 0\end{cases}",
+    r"\min_{x\in S} x",
+    r"x>1 \Rightarrow x>0",
+    r"x=1 \implies y=2",
+    r"1,2,\ldots,n-1",
+    r"A \setminus B",
+    r"A\subset B",
+    r"3 \pmod{7}",
+    r"\{x \mid x>2\}",
+    r"2n+1 \text{ for } n \in \mathbb{Z}",
+    "2024^{2024^{2024}}",
+]
+READ = [
+    "12",
+    "3/4",
+    "12 cm",
+    "12 million",
+    "10%",
+    "B",
+    "Tokyo",
+    "10:30",
+    "x+1",
+    "x=3",
+    "(1,2)",
+    "[1,2)",
+    "1, 2",
+    r"\pi",
+]
+READ += [r"n \choose k", r"\min\{n,10\}", r"\infty", r"\sum_{k=1}^n k", r"(-\infty, 2)\cup(3,\infty)", "f'(x)", "101_2"]
+READ += [r"\begin{pmatrix}1\\2\end{pmatrix}", r"x \le 2", "3+4i", r"90^\circ", r"\lfloor x\rfloor", r"\emptyset", "5!"]
+
+
+def test_references_that_the_rule_cannot_read_are_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    rows = [{"question": f"{answer}?", "answer": answer} for answer in [*READ, *UNREAD]]
+    with Verifier(MathsRule(timeout_s=1.0)) as verifier:
+        unread = verifier.unread(read_problems(ProblemsConfig(source=save(tmp_path, rows))).problems)
+        assert [problem.answer for problem in unread] == UNREAD
+        loaded = load_problems(ProblemsConfig(source=save(tmp_path, rows[len(READ) - 1 : len(READ) + 2])), verifier)
+    assert len(loaded.problems) == 3  # they are used, for the same text is still accepted
+    assert "problems: the rule cannot read the reference answers of 2 of 3 problems" in caplog.text
+    assert f"rows.jsonl:2: problem rows-2, answer {UNREAD[0]!r}" in caplog.text
+    assert "compare them as text (rule: exact" in caplog.text
+
+
+def test_with_unverified_silent_the_rule_is_silent_on_references_that_it_cannot_read(tmp_path: Path):
+    rows = [{"question": f"{answer}?", "answer": answer} for answer in ("7", UNREAD[0])]
+    with Verifier(MathsRule()) as verifier:
+        loaded = load_problems(ProblemsConfig(source=save(tmp_path, rows), unverified="silent"), verifier)
+        assert [verifier.judges(problem) for problem in loaded.problems] == [True, False]
+
+
+@pytest.mark.slow  # thousands of formulas
+def test_the_references_of_real_data_can_be_read():
+    if not DATA.exists():
+        pytest.skip(f"{DATA} is not here")
+    sets = {"math": "math_test.jsonl", "olympiadbench": "olympiadbench_en_text.jsonl", "asdiv": "asdiv.jsonl"}
+    data = [{"source": str(DATA / name), "format": form} for form, name in sets.items()]
+    problems = [*chain(*(read_problems(ProblemsConfig.model_validate(one)).problems for one in data))]
+    with Verifier(MathsRule()) as verifier:
+        unread = [problem.answer for problem in verifier.unread(problems)]
+    assert (len(problems), unread) == (7889, [r"m_{\max }=n^{2}-n-1", "t(0,4]"])

@@ -77,7 +77,7 @@ def test_a_rule_can_name_the_tasks_it_may_judge():
     rule = PartialRule.model_validate({"only": {"task": ["gcd"]}}).build()
     config = ProblemsConfig(source="reasoning_gym", tasks=TASKS, limit=40)
     try:
-        loaded = load_problems(config, rule.fault)
+        loaded = load_problems(config, rule)
         assert not loaded.bad_rows
         heard = {one.metadata["task"] for one in loaded.problems if rule.judges(one)}
         assert heard == {"gcd"}

@@ -64,6 +64,13 @@ def test_a_run_that_a_callback_ends_has_a_state_of_its_own_and_can_go_on(setting
     assert all(event["action"] != "ended" for event in read_events(ended.directory))
 
 
+@pytest.mark.parametrize("hook", ["before_step", "on_evaluation"])
+def test_a_callback_ends_a_run_before_its_first_step(settings, hook):
+    ended = _fit(settings, callbacks=[Ends(hook, int(hook == "before_step"))])
+    assert (ended.completed_steps, ended.ended_by) == (0, NAME)
+    assert not (ended.directory / "final").exists()
+
+
 def test_a_callback_that_asks_after_the_last_step_ends_nothing(settings):
     finished = _fit(settings, callbacks=[Ends("after_step", 4)])
     assert status_of(read_record(finished.directory)).state == "finished"

@@ -106,8 +106,7 @@ def test_the_service_reward_scores_learns_and_restores(tiny_models, tmp_path):
     )
     with CooperReward.from_config(config) as reward, CooperReward.from_config(config) as other:
         before = reward.score(groups(10), train=False).logits
-        reward.score(groups(10))
-        reward.update(1)
+        reward.update(reward.score(groups(10)))
         reward.save(tmp_path)
         other.load(tmp_path)
         after = reward.score(groups(10), train=False).logits

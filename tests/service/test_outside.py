@@ -1,6 +1,7 @@
 """Verdicts from outside and runs of several turns over HTTP, and the alarm of the service."""
 
 import json
+from dataclasses import replace
 from signal import SIGKILL
 
 import httpx
@@ -32,11 +33,16 @@ def test_verdicts_and_runs_are_those_of_the_reward_in_process(make_server, rewar
             ours, theirs = in_process.score(groups(step), step=step), client.score(groups(step), step=step)
             assert (ours.rewards, ours.logits, ours.verdicts) == (theirs.rewards, theirs.logits, theirs.verdicts)
             assert theirs.verdicts == [["correct", "wrong", "unparsed", "silent"]] * 2
-            pairs = in_process.update(step).pairs
+            pairs = in_process.update(ours).pairs
             assert client.update(step).pairs == pairs != []
             assert pairs[0].positive == run_of(1, None).transcript
+    client.score(groups(3), step=3)
     server.end(SIGKILL)  # the journal knows messages and verdicts
     server.start()
+    assert client.score(groups(3), step=3).verdicts == [["correct", "wrong", "unparsed", "silent"]] * 2
+    other = replace(groups(3)[0], answers=[run_of(1, "wrong"), *groups(3)[0].answers[1:]])
+    with pytest.raises(RefusedError, match="409: group g3-0: step 3 has scored other content under this id"):
+        client.score([other], step=3)
     assert client.last_step == 2
 
 

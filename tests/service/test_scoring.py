@@ -16,7 +16,7 @@ def test_scores_and_updates_are_those_of_the_reward_in_process(make_server, in_p
         ours, theirs = in_process.score(groups(10 * step), step=step), client.score(groups(10 * step), step=step)
         assert (ours.rewards, ours.logits, ours.verdicts) == (theirs.rewards, theirs.logits, theirs.verdicts)
         assert (theirs.version, theirs.step) == (ours.version, step)
-        updated, served = in_process.update(step), client.update(step)
+        updated, served = in_process.update(ours), client.update(step)
         assert served.pairs == updated.pairs != []
         assert served.version == updated.version == client.version
     assert client.last_step == 5
@@ -34,7 +34,7 @@ def test_rewards_with_state_pay_and_remember_as_in_process(make_server, reward_s
         for step in (1, 2, 3):
             ours, theirs = in_process.score(groups(10 * step), step=step), client.score(groups(10 * step), step=step)
             assert ours.rewards == theirs.rewards
-            in_process.update(step)
+            in_process.update(ours)
             client.update(step)
 
 
@@ -53,9 +53,9 @@ def test_the_asynchronous_client_does_the_same(make_server, in_process, tmp_path
             return [*parts, first]
 
     *parts, updated = asyncio.run(run(tmp_path / "saved"))
-    ours = [in_process.score(groups(10)[i : i + 1], step=1) for i in range(4)]
+    ours = [in_process.score(groups(10)[i : i + 1]) for i in range(4)]
     assert [one.logits for one in parts] == [one.logits for one in ours]
-    assert updated.pairs == in_process.update(1).pairs
+    assert updated.pairs == in_process.update(ours).pairs
 
 
 def test_a_client_can_be_sent_to_another_process(make_server):

@@ -193,7 +193,7 @@ def test_a_problem_whose_reference_no_rule_can_read_may_stay(tmp_path, unverifie
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     data = {"source": str(tmp_path / "rows.jsonl"), "max_bad_rows": 1, "unverified": unverified}
     with Verifier(RULES.read({"kind": "numeric"})) as verifier:  # pyright: ignore[reportArgumentType]
-        loaded = load_problems(ProblemsConfig.model_validate(data), verifier.fault)
+        loaded = load_problems(ProblemsConfig.model_validate(data), verifier)
         found = [(problem.answer, verifier.judges(problem)) for problem in loaded.problems]
     assert found == ([("2", True)] if unverified == "drop" else [("2", True), ("by induction", False)])
 

@@ -12,11 +12,13 @@ from typing import Any
 
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
-from cooper_rl import __version__
+from cooper_rl import __version__, read_fields
 
 RECIPE = 1
 """Raised by every change to a recipe: models of an older one are made again."""
 MANIFEST = "manifest.json"
+_MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": float}
+"""Fields of a manifest that the arena's page shows."""
 START_SAMPLES = "start.jsonl"
 """Samples of the planted policy on the training problems."""
 
@@ -70,7 +72,7 @@ class Planted:
     @property
     def manifest(self) -> dict[str, Any]:
         """What was measured when they were made; see `plant.measure`."""
-        return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+        return read_fields(self.folder / MANIFEST, _MEASURED, f"delete {self.folder} to plant the hole again")
 
 
 def make(planted: Planted) -> None:

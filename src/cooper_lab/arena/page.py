@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cooper_lab.figures import figure_svg
-from cooper_rl import REPORT_FILE
+from cooper_rl import REPORT_FILE, write_text
 
 INK = "#8a94a3"
 """Text and axes: readable on a light and on a dark page."""
@@ -47,7 +47,7 @@ def write_page(
         strokes=strokes,
         roc=figure_svg(roc_figure(summary["alarm"])) if summary["alarm"]["roc"] else None,
     )
-    target.write_text(page, encoding="utf-8")
+    write_text(target, page)
 
 
 def curves(results: Sequence[Mapping[str, Any]], hole: str, strokes: Mapping[str, Mapping[str, str]]) -> Figure:

@@ -97,7 +97,7 @@ def plant(hole: Hole, folder: Path, seed: int, report: Report | None = None) -> 
     save(learner.model, tokenizer, folder / "reward_model")
     manifest = measure(hole, policy, learner, tokenizer, seed)
     manifest |= {"hole": HOLES.dump(hole), "seed": seed, "cpu_s": round(time.process_time() - start, 1)}
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 

@@ -13,10 +13,19 @@ from cooper_lab.arena.cells import Cell, Plan
 from cooper_lab.arena.measures import measures
 from cooper_lab.arithmetic.arms import steps_done
 from cooper_lab.arithmetic.pool import run_in_processes
-from cooper_rl import InputError, build_config, write_text
+from cooper_rl import InputError, build_config, read_fields, write_text
 
 STARTED = "fingerprint"
 """File of a run that has begun, with its cell's fingerprint."""
+RESULT = {
+    **dict.fromkeys(("design", "hole", "fingerprint"), str),
+    **dict.fromkeys(("seed", "planting", "steps"), int),
+    **dict.fromkeys(("gold_start", "gold_end", "gold_best", "heard", "drawdown"), int | float),
+    **dict.fromkeys(("gold_heard_end", "gold_silent_end", "reward_end", "reward_model_end"), int | float | None),
+    **dict.fromkeys(("hacked_at", "half_lost", "alarm", "kl_end", "cpu_s"), int | float | None),
+    **{"held_out": bool, "alarm_strength": dict, "disagreement": dict | None, "gold_curve": list},
+}
+"""What the arena's page reads of a cell's result."""
 
 Progress = Callable[[int, int], None]
 """Called with the steps done in all cells together, and the cells that are finished."""
@@ -88,13 +97,7 @@ def run_cell(cell: Cell) -> None:
 
 def read_result(path: Path) -> dict[str, Any]:
     """The result of one cell. Raises InputError for a file that is none."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not the result of a cell; delete it to run the cell again") from error
-    if not isinstance(result, dict) or not {"fingerprint", "gold_end"} <= result.keys():
-        raise InputError(f"{path}: not the result of a cell; delete it to run the cell again")
-    return result
+    return read_fields(path, RESULT, "delete it to run the cell again")
 
 
 def read_results(output_dir: Path) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
 from cooper_lab.figures import figure_svg
-from cooper_rl import ATTACKS, Estimate
+from cooper_rl import ATTACKS, Estimate, write_text
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
@@ -31,11 +31,11 @@ def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Seque
     for name, method in result.methods.items():
         del methods[name]["mistakes"]
         methods[name]["mean_attack_rate"] = mean_attack_rate(method) if method.attacks else None
-    (output_dir / JSON).write_text(json.dumps({**about, "methods": methods}, indent=2), encoding="utf-8")
-    (output_dir / MARKDOWN).write_text(markdown(result, published), encoding="utf-8")
+    write_text(output_dir / JSON, json.dumps({**about, "methods": methods}, indent=2))
+    write_text(output_dir / MARKDOWN, markdown(result, published))
     charts = {name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration}
     for name, chart in charts.items():
-        (output_dir / f"calibration-{name}.svg").write_text(chart, encoding="utf-8")
+        write_text(output_dir / f"calibration-{name}.svg", chart)
     loader = PackageLoader("cooper_lab.benchmarks")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     page = environment.get_template("bench.html.j2").render(
@@ -50,7 +50,7 @@ def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Seque
         cell=cell,
         published=published,
     )
-    (output_dir / HTML).write_text(page, encoding="utf-8")
+    write_text(output_dir / HTML, page)
 
 
 def markdown(result: BenchResult, published: Sequence[Sequence[str]] = ()) -> str:

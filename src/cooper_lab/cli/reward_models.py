@@ -10,7 +10,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl import InputError, OldSetting, console, named_models, names_and_settings, progress, record_from
+from cooper_rl import (
+    InputError,
+    OldSetting,
+    console,
+    named_models,
+    names_and_settings,
+    progress,
+    record_from,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer
@@ -42,7 +51,7 @@ def measure_benchmark(
     found = {model: benchmark.measure(items, values) for model, values in scores.items()}
     out.mkdir(parents=True, exist_ok=True)
     result = {"benchmark": name, "models": {model: asdict(measured) for model, measured in found.items()}}
-    (out / "benchmark.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_text(out / "benchmark.json", json.dumps(result, indent=2) + "\n")
     table = Table(name, *found)
     for measure in next(iter(found.values())).summary:
         table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in found.values()))
@@ -90,7 +99,7 @@ def reward_distance(
         table.add_row(name, *(f"{distance:.4f}" for distance in distances.values()))
     Console(markup=False, emoji=False).print(table)
     if out is not None:
-        out.write_text(json.dumps({"rows": len(rows), "distances": found}, indent=2) + "\n", encoding="utf-8")
+        write_text(out, json.dumps({"rows": len(rows), "distances": found}, indent=2) + "\n")
 
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":

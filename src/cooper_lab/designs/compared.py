@@ -21,6 +21,10 @@ class Comparison(ShapingConfig):
     references: ReferenceSource = "solution"
     """Where the references come from."""
 
+    @property
+    def compares_answers(self) -> bool:
+        return self.references in ("group", "accepted")
+
     def reads(self) -> tuple[str, ...]:
         return (self.model,)
 

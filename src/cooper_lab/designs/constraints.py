@@ -59,6 +59,10 @@ class Constraints(ShapingConfig):
     noise. In units of that reward."""
 
     @property
+    def compares_answers(self) -> bool:
+        return True
+
+    @property
     def needs_reference(self) -> bool:
         """Whether a constrained reward needs one."""
         return any(getattr(one.reward, "needs_reference", True) for one in self.constraints)

@@ -35,6 +35,10 @@ class RewardGate(ShapingConfig):
     """Factor of the gated reward."""
 
     @property
+    def compares_answers(self) -> bool:
+        return SumConfig(rewards=(self.by,)).compares_answers
+
+    @property
     def needs_reference(self) -> bool:
         """Whether `by` needs one."""
         return getattr(self.by, "needs_reference", True)

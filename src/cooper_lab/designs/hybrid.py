@@ -54,6 +54,10 @@ class HybridConfig(RewardConfig):
             raise ValueError("w_min exceeds w_max")
         return self
 
+    @property
+    def compares_answers(self) -> bool:
+        return True
+
     def reads(self) -> tuple[str, ...]:
         return (self.model,)
 

@@ -57,6 +57,10 @@ class PairwiseJudgeConfig(JudgeRewardConfig):
     opponents: Literal["group", "solution"] = "group"
     """What an answer is compared with: the other answers of its `group`, or the data set's `solution`."""
 
+    @property
+    def compares_answers(self) -> bool:
+        return self.opponents == "group"
+
     def check_problems(self, problems: Sequence[Problem]) -> None:
         if self.opponents == "solution":
             check_solutions(self.kind, "opponents", "group", problems)

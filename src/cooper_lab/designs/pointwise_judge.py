@@ -98,6 +98,8 @@ Tally = Counter[str]
 class JudgedReward:
     """A reward from a judge. Each kind implements `judge`. The connection opens at the first question."""
 
+    reads_first_token = False
+
     def __init__(self, server: JudgeServer) -> None:
         self._server = server
         self._client: ChatClient | None = None
@@ -148,7 +150,7 @@ class JudgedReward:
         """One number for each answer of each group."""
 
     def _replies(self, chats: list[list[Message]], seeds: list[int]) -> list[ChatReply]:
-        client = self._client = self._client or ChatClient(self._server)
+        client = self._client = self._client or ChatClient(self._server, self.reads_first_token)
 
         async def before_deadline() -> list[ChatReply]:
             deadline = asyncio.get_running_loop().time() + self._server.step_timeout_s
@@ -159,9 +161,8 @@ class JudgedReward:
 
 class PointwiseJudge(JudgedReward):
     def __init__(self, server: VerdictServer) -> None:
-        self._reads_first_token = server.read == "first_token"
-        first_token = {"max_tokens": 1, "top_logprobs": server.top_logprobs or 20}
-        super().__init__(server.model_copy(update=first_token if self._reads_first_token else {}))
+        super().__init__(server)
+        self.reads_first_token = server.read == "first_token"
 
     def judge(self, context: StepContext, tally: Tally) -> Heard:
         most = self._server.max_completion_chars
@@ -174,7 +175,7 @@ class PointwiseJudge(JudgedReward):
         return [[next(found) for _ in group.answers] for group in context.groups]
 
     def _read(self, reply: ChatReply) -> float | None:
-        judgement = judgement_of(reply, self._reads_first_token)
+        judgement = judgement_of(reply, self.reads_first_token)
         if judgement.verdict == "unreadable":
             return None
         return float(judgement.verdict == "yes") if judgement.probability is None else judgement.probability

@@ -29,6 +29,10 @@ class RankInGroup(ShapingConfig):
     tie: float = Field(default=0.01, ge=0)
     """Rewards that differ by no more than this count as equal, in units of the reward."""
 
+    @property
+    def compares_answers(self) -> bool:
+        return True
+
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
         """In float64. A group with a reward that is not finite becomes NaN."""
         return type(rewards).of([self.ranks(group) for group in rewards.groups()])

@@ -14,7 +14,7 @@ from numpy import ndarray
 from cooper_lab.figures import figure_svg
 from cooper_lab.overopt.best_of_n import best_of_n_curve, best_of_n_kl
 from cooper_lab.overopt.gap import Method, OveroptimisationFit, fit_over_optimisation
-from cooper_rl import InputError, read_metrics
+from cooper_rl import InputError, read_groups, read_metrics, write_text
 
 KL, LENGTH = "policy/reference_kl", "rollout/mean_length"
 GOLD = "gold/accuracy"
@@ -84,8 +84,8 @@ def read_overoptimisation(directory: Path, proxy: str | None = None, gold: str =
 def write_overoptimisation(found: Sequence[Overoptimisation], output_dir: Path) -> None:
     """Write `overopt.json` and the picture `overopt.svg`."""
     output_dir.mkdir(parents=True, exist_ok=True)
-    (output_dir / JSON).write_text(json.dumps([_as_json(run) for run in found], indent=2) + "\n", encoding="utf-8")
-    (output_dir / SVG).write_text(picture(found), encoding="utf-8")
+    write_text(output_dir / JSON, json.dumps([_as_json(run) for run in found], indent=2) + "\n")
+    write_text(output_dir / SVG, picture(found))
 
 
 def picture(found: Sequence[Overoptimisation]) -> str:
@@ -133,7 +133,7 @@ def _best_of_n(directory: Path, proxy: str, gold: str) -> Curve | None:
     path = directory / "rollouts" / "000001.jsonl"
     if not path.is_file() or proxy not in COLUMNS or gold not in COLUMNS:
         return None
-    groups = [json.loads(line)["completions"] for line in path.read_text(encoding="utf-8").splitlines()]
+    groups = [group["completions"] for group in read_groups(path)]
     groups = [[{"unshaped": row.get("reward", np.nan), **row} for row in group] for group in groups]
     sizes = {len(group) for group in groups}
     needed = (COLUMNS[proxy], COLUMNS[gold])

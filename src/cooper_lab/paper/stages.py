@@ -23,6 +23,7 @@ from cooper_rl import (
     engine_from,
     labelled_row,
     progress,
+    read_fields,
     read_labelled,
     record_from,
     write_text,
@@ -68,13 +69,17 @@ class Stage:
         Raises InputError for a result of other settings: the same folder cannot hold two studies.
         """
         for path in (self.started_path, self.result_path):
-            begun = json.loads(path.read_text(encoding="utf-8"))["settings"] if path.exists() else self.settings
+            begun = _read(path, "settings")["settings"] if path.exists() else self.settings
             if changed := [name for name in self.settings | begun if begun.get(name) != self.settings.get(name)]:
                 raise InputError(
                     f"{path}: begun with other settings ({', '.join(changed)}); choose another --output-dir, or delete "
                     "this file and what the stage made, to run it again"
                 )
-        return json.loads(self.result_path.read_text(encoding="utf-8")) if self.result_path.exists() else None
+        return _read(self.result_path, "settings") if self.result_path.exists() else None
+
+
+def _read(path: Path, *fields: str) -> dict[str, Any]:
+    return read_fields(path, dict.fromkeys(fields, dict), "delete it to run its stage again")
 
 
 def stages_of(study: Study, engine: str, verifyrm_settings: tuple[str, ...]) -> list[Stage]:
@@ -237,7 +242,7 @@ def _evaluate(stage: Stage) -> dict[str, Any]:
                 (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
                 measured = {"k": found.k, "problems": found.problems, "cut_off": found.truncated}
                 write_text(folder / f"{name}.json", json.dumps(asdict(found.avg_at_k) | measured) + "\n")
-    sets = {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in given["sets"]}
+    sets = {name: _read(folder / f"{name}.json") for name in given["sets"]}
     return {"sets": sets}
 
 

@@ -28,7 +28,8 @@ async def reward(args: Any, sample: Any, **unused: Any) -> Any:
     if len({train for _, train in rows}) > 1:
         raise InputError("a group has training and test rows; slime evaluates on data sets of their own")
     groups, train = [group for group, _ in rows], rows[0][1]
-    scored = await async_client().score(joined(groups), train=train, partial=True)
+    whole = isinstance(sample, list) and getattr(args, "group_rm", False)
+    scored = await async_client().score(joined(groups), train=train, partial=not whole)
     if train:
         _scored.update(group.id for group in groups)
     rewards = by_row(groups, scored.rewards)

@@ -10,6 +10,7 @@ from typing import Any, Self
 from transformers import TrainerCallback
 
 from cooper_rl.adapters.rows import FOLDER, Columns, Row, consecutive, folder_in, gathered, on_first
+from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
@@ -19,7 +20,7 @@ from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 logger = logging.getLogger(__name__)
-Scorer = CooperReward | RewardClient
+Scorer = CooperReward | StepKeeper | RewardClient
 
 LOGGED = frozenset(
     {
@@ -57,7 +58,8 @@ class GRPOReward:
         self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
         """Only the first process needs a `scorer`. `resume_from` is TRL's checkpoint if it is not in `output_dir`."""
-        self.scorer, self.columns, self.resume_from = scorer, columns or Columns(), resume_from
+        self.scorer = StepKeeper(scorer) if isinstance(scorer, CooperReward) else scorer
+        self.columns, self.resume_from = columns or Columns(), resume_from
         self.callback = GRPOCallback(self)
         self.learned: Metrics = {}
         """The metrics of the last update."""

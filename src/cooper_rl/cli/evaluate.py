@@ -1,8 +1,8 @@
 """`cooper eval`: accuracy of a model on a set of problems, alone or beside another model's."""
 
 import json
-from collections.abc import Collection
-from dataclasses import asdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +28,7 @@ from cooper_rl.config_checking import Settings, check_settings, with_overrides
 from cooper_rl.data.config import same_form, with_form_of
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import EvalConfig
-from cooper_rl.persist.durable import writing
+from cooper_rl.persist.durable import write_text, writing
 
 if TYPE_CHECKING:
     from cooper_rl.evaluation.accuracy import EvaluationResult
@@ -79,81 +79,122 @@ def evaluate_model(
     its test problems, prompt, rule, sampling and lengths. A setting that differs wins, with a warning. Other problems
     (problems=FILE) are read, asked and judged like the run's, where their settings do not say otherwise.
     """
-    from cooper_rl.engines.config import SamplingParams
-    from cooper_rl.observe.terminal import describe_prompt
+    names, settings = names_and_settings(given)
+    subject = _subject_of(names, run, step, against)
+    settings = [*(f"problems.{one}" for one in setting or []), *map(in_full, settings)]
+    by_key = with_overrides({}, settings)
+    data_options = _given(source=problems, format=format, limit=limit)
+    options = _given(k=k, temperature=temperature, top_p=top_p, max_tokens=max_tokens, batch_size=batch_size)
+    options |= _given(seed=seed, threads=threads, rule=rule_from(rule) if rule else None)
+    drawn_by = engine_from(by_key.pop("engine", engine), models=1 if subject.against is None else 2)
+    usual = subject.usual_settings()
+    if drawn_by.kind == "vllm":
+        usual |= {"batch_size": PROBLEMS_WITH_VLLM}
+    data_options |= mapping_of(by_key.get("problems"))
+    source = _problems_of(subject, data_options)
+    values = merge({**usual, **options}, by_key) | {"problems": source}
+    chosen = check_settings(EvalConfig, Settings(values, "command line", overrides=settings))
+    _say_how_the_run_evaluates(subject, usual, chosen, options, other_problems="source" in data_options)
+    results = _measure(subject.model, subject.run, drawn_by, chosen, shows_prompt=True)
+    _print_results(results, chosen.k, chosen.max_tokens)
+    if subject.against is not None:
+        others = _measure(subject.against, subject.run, drawn_by, chosen, shows_prompt=False)
+        _print_difference(subject.against, others, results)
+    if out is not None:
+        _write_completions(out, results)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is evaluated: a model, beside another if there is one, and the run that it belongs to, with its folder."""
+
+    model: str
+    against: str | None
+    run: "RunConfig | None"
+    folder: Path | None
+
+    def usual_settings(self) -> dict[str, Any]:
+        """How the run evaluates itself."""
+        return _settings_of(self.run) if self.run else {}
+
+    def usual_problems(self) -> dict[str, Any]:
+        return (self.run.test_problems or self.run.problems).model_dump(mode="json") if self.run else {}
+
+
+def _subject_of(names: Sequence[str], run: Path | None, step: str | None, against: str | None) -> _Subject:
     from cooper_rl.run_config import load_config
 
-    names, settings = names_and_settings(given)
     if len(names) + (run is not None) != 1:
         raise InputError("name a model's folder or --run, and not both")
     if step is not None and run is None:
         raise InputError("--step is a checkpoint's of --run; name the run")
     model = names[0] if names else ""
     folder = run or _run_of(model)
-    of_run = None if folder is None else load_config(folder / "config.yaml")
-    if run is not None and of_run is not None:
-        model, against = str(_checkpoint_policy(run, of_run, step)), against or of_run.policy.model
+    config = None if folder is None else load_config(folder / "config.yaml")
+    if run is not None and config is not None:
+        model, against = str(_checkpoint_policy(run, config, step)), against or config.policy.model
+    return _Subject(model, against, config, folder)
 
-    settings = [*(f"problems.{one}" for one in setting or []), *map(in_full, settings)]
-    asked = with_overrides({}, settings)
-    data_options = {"source": problems, "format": format, "limit": limit}
-    options = {"k": k, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "batch_size": batch_size}
-    options |= {"seed": seed, "threads": threads, "rule": rule_from(rule) if rule else None}
-    options = {name: value for name, value in options.items() if value is not None}
-    drawn_by = engine_from(asked.pop("engine", engine), models=1 if against is None else 2)
-    usual: dict[str, Any] = _settings_of(of_run) if of_run else {}
-    if drawn_by.kind == "vllm":
-        usual = usual | {"batch_size": PROBLEMS_WITH_VLLM}
-    base = (of_run.test_problems or of_run.problems).model_dump(mode="json") if of_run else {}
-    own = {name: value for name, value in data_options.items() if value is not None} | mapping_of(asked.get("problems"))
-    if "source" not in own and of_run is None:
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that are on the command line."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _problems_of(subject: _Subject, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the problems: the run's with what is `given`, or other ones, read like the run's."""
+    if "source" not in given and subject.run is None:
         raise InputError("problems: name the problems, problems=FILE; only a run's own policy has some by default")
-    source = with_form_of(base, own)[0] if "source" in own else merge(base, own)
-    values = merge({**usual, **options}, asked) | {"problems": source}
-    chosen = check_settings(EvalConfig, Settings(values, "command line", overrides=settings))
-    data = chosen.problems
-    sampling = of_run.rollout.model_dump(include=set(SamplingParams.model_fields)) if of_run else {}
+    usual = subject.usual_problems()
+    return with_form_of(usual, given)[0] if "source" in given else merge(usual, given)
+
+
+def _say_how_the_run_evaluates(
+    subject: _Subject, usual: dict[str, Any], chosen: EvalConfig, options: Collection[str], other_problems: bool
+) -> None:
+    if subject.run is None:
+        return
+    values = usual | {"problems": subject.usual_problems()}
+    before = check_settings(EvalConfig, Settings(values, str(subject.folder)))
+    say(f"settings of the run {subject.folder}")
+    if other_problems and (alike := same_form(before.problems, chosen.problems)[0]):
+        say(f"{chosen.problems.source}: {', '.join(alike)} as in the run")
+    _warn_of_differences(before, chosen, options)
+    if subject.run.rollout.environment:
+        warn("the run has an environment, but this evaluation draws a single turn without tools")
+
+
+def _measure(
+    model: str, run: "RunConfig | None", engine: Any, chosen: EvalConfig, shows_prompt: bool
+) -> "dict[str, EvaluationResult]":
+    from cooper_rl.engines.config import SamplingParams
+    from cooper_rl.evaluation.folder import FolderEvaluator  # torch loads only once the settings fit
+    from cooper_rl.observe.terminal import describe_prompt
+
+    sampling = run.rollout.model_dump(include=set(SamplingParams.model_fields)) if run else {}
     sampling |= {name: getattr(chosen, name) for name in ("temperature", "top_p", "max_tokens")}
     params = record_from(SamplingParams, sampling)
-    if of_run:
-        before = check_settings(EvalConfig, Settings(usual | {"problems": base}, str(folder)))
-        say(f"settings of the run {folder}")
-        if "source" in own and (alike := same_form(before.problems, data)[0]):
-            say(f"{data.source}: {', '.join(alike)} as in the run")
-        _warn_of_differences(before, chosen, options)
-        if of_run.rollout.environment:
-            warn("the run has an environment, but this evaluation draws a single turn without tools")
+    of_run: dict[str, Any] = {}
+    if run:
+        of_run = {"autocast": run.policy.autocast, "max_rows": run.rollout.max_rows, "rules": run.rules}
+    show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shows_prompt else None
+    sampled = chosen.problems, params, chosen.k, chosen.batch_size, chosen.seed
+    with (
+        counter("evaluating") as advance,
+        FolderEvaluator(model, engine, chosen.rule, threads=chosen.threads, **of_run) as evaluator,
+    ):
+        return evaluator.evaluate(*sampled, advance, show)
 
-    def measure(name: str, shown: bool) -> "dict[str, EvaluationResult]":
-        from cooper_rl.evaluation.folder import FolderEvaluator  # torch loads only once the settings fit
 
-        of_the_run: dict[str, Any] = (
-            {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows, "rules": of_run.rules}
-            if of_run
-            else {}
-        )
-        show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shown else None
-        sampled = data, params, chosen.k, chosen.batch_size, chosen.seed
-        by = drawn_by, chosen.rule
-        with (
-            counter("evaluating") as advance,
-            FolderEvaluator(name, *by, threads=chosen.threads, **of_the_run) as evaluator,
-        ):
-            return evaluator.evaluate(*sampled, advance, show)
-
-    results = measure(model, shown=True)
-    _print_results(results, chosen.k, chosen.max_tokens)
-    if against is not None:
-        _print_difference(against, measure(against, shown=False), results)
-    if out is not None:
-        lines = [
-            json.dumps({"labels": labeller, **asdict(record)}, ensure_ascii=False)
-            for labeller, result in results.items()
-            for record in result.records
-        ]
-        with writing(out):
-            out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        say(f"completions: {out}")
+def _write_completions(out: Path, results: "dict[str, EvaluationResult]") -> None:
+    lines = [
+        json.dumps({"labels": labeller, **asdict(record)}, ensure_ascii=False)
+        for labeller, result in results.items()
+        for record in result.records
+    ]
+    with writing(out):
+        write_text(out, "".join(f"{line}\n" for line in lines))
+    say(f"completions: {out}")
 
 
 def _warn_of_differences(before: EvalConfig, chosen: EvalConfig, options: Collection[str]) -> None:

@@ -61,8 +61,6 @@ class ChatConfig(Config):
     """Most requests that are open at once."""
     send_seed: bool = True
     """Send the caller's seed with each request. Switch this off for a server that refuses the field."""
-    top_logprobs: int = Field(default=0, ge=0, le=20)
-    """Number of candidates for the first token of the reply whose log-probabilities are requested."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
 
@@ -82,6 +80,8 @@ LARGEST_ERROR = 2**16
 LONGEST_WAIT_S = 20.0
 """Longest wait before a retry. If a server asks for more (`Retry-After`), the request is not retried."""
 RETRIED_STATUS = (408, 409, 429)
+CANDIDATES = 20
+"""Candidates for a reply's first token whose log-probabilities are requested: the most that servers give."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ChatReply:
     """The outcome of one request: a `text`, or a `failure` with its `detail`.
 
     A `truncated` reply has a text as well. `first_token` maps candidates for the first token to their log-probabilities
-    (nats), if `top_logprobs` asked for them and the server sent them.
+    (nats), if the client asks for them and the server sent them.
     """
 
     text: str = ""
@@ -104,10 +104,14 @@ class ChatReply:
 
 
 class ChatClient:
-    """Sends chats from an event loop in a thread of its own. Raises InputError if `api_key_env` is not set."""
+    """Sends chats from an event loop in a thread of its own. Raises InputError if `api_key_env` is not set.
 
-    def __init__(self, config: ChatConfig):
-        self.config = config
+    With `first_token_only`, replies are one token long, and the server is asked for the candidates' log-probabilities.
+    """
+
+    def __init__(self, config: ChatConfig, first_token_only: bool = False):
+        self.config = config.model_copy(update={"max_tokens": 1}) if first_token_only else config
+        self._candidates = CANDIDATES if first_token_only else None
         self.responding = True
         """Whether the server answered at least one request of the last call."""
         self._outage_reported = False
@@ -239,8 +243,8 @@ class ChatClient:
             max_tokens=config.max_tokens,
             extra_body=config.extra_body,
             seed=self._omit if seed is None or not config.send_seed else seed,
-            logprobs=True if config.top_logprobs else self._omit,
-            top_logprobs=config.top_logprobs or self._omit,
+            logprobs=True if self._candidates else self._omit,
+            top_logprobs=self._candidates or self._omit,
         )
         try:
             # The HTTP client's own timeout restarts with every chunk, so a server that sends slowly never reaches it.

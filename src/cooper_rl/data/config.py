@@ -93,7 +93,9 @@ class ProblemsConfig(Config):
     that a run accepts. An integer is a count, a float a fraction of all rows."""
     unverified: Literal["drop", "silent"] = "drop"
     """What becomes of a problem whose reference answer does not verify against itself. `drop` counts it as a bad row;
-    `silent` keeps it, with the rule silent on it: the reward model pays for it, and reads the reference."""
+    `silent` keeps it, with the rule silent on it: the reward model pays for it, and reads the reference. A
+    formula that the rule cannot read does verify, as the same text: `drop` keeps it and lists it in a warning, and with
+    `silent` the rule is silent on it too."""
     prompt: PromptConfig = Field(default_factory=PromptConfig)
     """How a question is put to the policy."""
     gold: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")

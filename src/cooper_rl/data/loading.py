@@ -2,10 +2,11 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.config import ProblemsConfig
@@ -15,10 +16,10 @@ from cooper_rl.data.readers import LISTED_ROWS, read_file, read_hub
 from cooper_rl.data.reasoning_gym import reasoning_gym_problems
 from cooper_rl.errors import InputError
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from cooper_rl.rules.rule import Rule
 
-Fault = Callable[[Problem, str], str | None]
-"""`(problem, answer) -> why the answer cannot be the problem's reference`, or None if it can. See `Rule.fault`."""
+logger = logging.getLogger(__name__)
 
 MADE_COUNT = 512  # problems of a made world, if no limit is set
 
@@ -42,43 +43,29 @@ class LoadedProblems:
 
 
 def load_problems(
-    config: ProblemsConfig, fault: Fault | None, section: str = "problems", held_out: bool = False
+    config: ProblemsConfig, rule: "Rule | None", section: str = "problems", held_out: bool = False
 ) -> LoadedProblems:
     """Read and map the rows, drop duplicates, shuffle, apply `skip` and `limit`, and verify the reference answers.
 
-    `fault` is None if the reward does not depend on the reference answers: they are not checked, and a missing one is
+    `rule` is None if the reward does not depend on the reference answers: they are not checked, and a missing one is
     an empty text. A duplicate whose answer does not verify against the first answer is a bad row. A fraction in
     `max_bad_rows` limits the sum of two shares: rows that were bad in reading, and problems that do not verify. With
-    `unverified: silent` the latter are no bad rows: they name the rule `silent`. Messages name the `section` of the
-    configuration. `held_out` problems may lack the field with the solution.
+    `unverified: silent` the latter are no bad rows: they name the rule `silent`, as do problems whose reference the
+    rule cannot read. Otherwise a warning lists those. Messages name the `section` of the configuration. `held_out`
+    problems may lack the field with the solution.
 
     Raises InputError for an invalid source or row, too many bad rows and no usable problem; see also `read_file`.
     """
-    loaded = read_problems(config, fault is not None, section, held_out)
+    loaded = read_problems(config, rule is not None, section, held_out)
     without = sum(not problem.answer for problem in loaded.problems)
     if without:
         logger.info("%d of %d problems have no reference answer", without, len(loaded.problems))
-    given, unverified = loaded.problems, []
-    if fault is not None:
-        agreeing = []
-        for row, first in loaded.duplicates:
-            if row.answer == first.answer or fault(first, row.answer) is None:
-                agreeing.append((row, first))
-            else:
-                both = f"the answer is {row.answer!r} here and {first.answer!r} there"
-                loaded.bad_rows.append(f"{location(row)}: same question as {location(first)}, but {both}")
-        loaded.duplicates = agreeing
-        checked = [(problem, fault(problem, problem.answer)) for problem in given]
-        if config.unverified == "silent":
-            loaded.problems = [problem if why is None else replace(problem, rule="silent") for problem, why in checked]
-            if silent := sum(why is not None for _, why in checked):
-                logger.info("the rule is silent on %d of %d problems: it cannot read their answers", silent, len(given))
-        else:
-            unverified = [f"{location(p)}: answer {p.answer!r} {why}" for p, why in checked if why is not None]
-            loaded.problems = [problem for problem, why in checked if why is None]
+    given, unverified = len(loaded.problems), []
+    if rule is not None:
+        unverified = _verify_answers(loaded, rule, config.unverified == "silent", section)
     if loaded.rows == 0:
         raise InputError(f"the problems are empty: {section}.source has no rows")
-    share = len(loaded.bad_rows) / loaded.rows + len(unverified) / max(1, len(given))
+    share = len(loaded.bad_rows) / loaded.rows + len(unverified) / max(1, given)
     loaded.bad_rows += unverified
     if (share if isinstance(config.max_bad_rows, float) else len(loaded.bad_rows)) > config.max_bad_rows:
         raise InputError(
@@ -95,6 +82,49 @@ def load_problems(
     if loaded.bad_rows:
         logger.warning("%s; bad rows are skipped:\n%s", loaded.summary(), _listing(loaded.bad_rows))
     return loaded
+
+
+def _verify_answers(loaded: LoadedProblems, rule: "Rule", silent: bool, section: str) -> list[str]:
+    """Leave out the problems whose answers do not verify, or, with `silent`, have the rule be silent on them.
+
+    `silent` also silences the rule where it verifies a reference that it cannot read; otherwise a warning lists these.
+    Duplicates that disagree with the first such row become bad rows. Returns the problems left out, for messages.
+    """
+    agreeing = []
+    for row, first in loaded.duplicates:
+        if row.answer == first.answer or rule.fault(first, row.answer) is None:
+            agreeing.append((row, first))
+        else:
+            both = f"the answer is {row.answer!r} here and {first.answer!r} there"
+            loaded.bad_rows.append(f"{location(row)}: same question as {location(first)}, but {both}")
+    loaded.duplicates = agreeing
+    checked = [(problem, rule.fault(problem, problem.answer)) for problem in loaded.problems]
+    verified = [problem for problem, why in checked if why is None]
+    unread = rule.unread(verified)
+    if not silent:
+        loaded.problems = verified
+        _warn_of_unread(unread, len(verified), section)
+        return [f"{location(problem)}: answer {problem.answer!r} {why}" for problem, why in checked if why is not None]
+    heard = {problem.id for problem in verified} - {problem.id for problem in unread}
+    loaded.problems = [problem if problem.id in heard else replace(problem, rule="silent") for problem, _ in checked]
+    if count := len(checked) - len(heard):
+        logger.info("the rule is silent on %d of %d problems: it cannot read their answers", count, len(checked))
+    return []
+
+
+def _warn_of_unread(unread: Sequence[Problem], count: int, section: str) -> None:
+    if unread:
+        logger.warning(
+            "%s: the rule cannot read the reference answers of %d of %d problems. There an answer is `correct` only if "
+            "it is the same text, and `unparsed` otherwise:\n%s\nRemove these rows, compare them as text (rule: exact, "
+            "or %s.rule_field), or let the reward model alone judge them (%s.unverified: silent).",
+            section,
+            len(unread),
+            count,
+            _listing([f"{location(problem)}: problem {problem.id}, answer {problem.answer!r}" for problem in unread]),
+            section,
+            section,
+        )
 
 
 def read_problems(

@@ -19,7 +19,7 @@ def _written_in_yaml(value: Any) -> Any:
 
 
 Autocast = Annotated[Literal["auto", "off", "bfloat16"], BeforeValidator(_written_in_yaml)]
-Attention = Literal["auto", "flash", "flex", "sdpa"]
+Attention = Literal["auto", "flash", "flex", "sdpa", "padded"]
 
 
 class LoraConfig(Config):
@@ -32,8 +32,6 @@ class LoraConfig(Config):
     """Columns of B and rows of A."""
     alpha: float = Field(default=64.0, gt=0)
     """The product is multiplied by `alpha / rank`."""
-    rslora: bool = False
-    """Multiply by `alpha / sqrt(rank)` instead (rank-stabilised LoRA, arXiv 2312.03732); for large ranks."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of the adapter's inputs dropped in training passes. A policy takes 0 only: its log-probabilities have to
     be those of the sampler."""
@@ -41,8 +39,6 @@ class LoraConfig(Config):
     """Linear layers that get an adapter, by the last part of their name (`q_proj`); empty takes all but the head."""
     load_in_4bit: bool = False
     """Hold the frozen weights in 4-bit NormalFloat (QLoRA, arXiv 2305.14314). Needs bitsandbytes on this device."""
-    seed: int = Field(default=0, ge=0)
-    """Seeds A."""
 
     def check(self) -> None:
         """Raises MissingExtraError where a library that this needs is missing."""
@@ -72,8 +68,6 @@ class LearnerConfig(Config):
     """Decoupled weight decay (AdamW), on weights with two or more dimensions only."""
     betas: tuple[float, float] = (0.9, 0.999)
     """Decay of AdamW's running means of the gradient and of its square."""
-    eps: float = Field(default=1e-8, gt=0)
-    """AdamW's guard against division by zero."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """A gradient with a larger norm is scaled down to this norm."""
     warmup_steps: int = Field(default=0, ge=0)
@@ -85,12 +79,12 @@ class LearnerConfig(Config):
     """Where `linear` and `cosine` end; at most `learning_rate`."""
     tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
-    packing: bool = True
-    """Compute a beginning that several rows share only once, and pad nothing, if the model's attention allows it."""
     attention: Attention = "auto"
     """Kernel of attention over packed rows: FlashAttention (`flash`, needs the package flash_attn, a GPU and bfloat16),
     PyTorch's FlexAttention (`flex`; on a CPU without training) or PyTorch's SDPA (`sdpa`). `auto` takes on a GPU the
-    first of these that is installed and passes a short trial, elsewhere `sdpa`. Rows that are not packed: `sdpa`."""
+    first of these that is installed and passes a short trial, elsewhere `sdpa`. Where the model's attention allows it,
+    rows are packed: a beginning that several rows share is computed once, and nothing is padded. `padded` never packs
+    and computes by SDPA; use it where packing is suspected of an error."""
     fused_logprobs: bool = False
     """Compute log-probabilities by Liger's fused linear cross-entropy (the extra `liger`, on a GPU), which keeps no
     logits, in place of chunks by PyTorch. For a policy."""
@@ -113,14 +107,6 @@ class LearnerConfig(Config):
     def _rates_agree(self) -> Self:
         if self.min_learning_rate > self.learning_rate:
             raise ValueError(f"min_learning_rate: {self.min_learning_rate} exceeds learning_rate {self.learning_rate}")
-        return self
-
-    @model_validator(mode="after")
-    def _packs_for_its_kernel(self) -> Self:
-        if self.attention in ("flash", "flex") and not self.packing:
-            raise ValueError(
-                f"attention: {self.attention} computes packed rows only; set packing: true, or leave it out"
-            )
         return self
 
     def for_updates(self, per_step: int) -> Self:

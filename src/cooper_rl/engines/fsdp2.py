@@ -21,15 +21,11 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import BFloat16Linear
 from cooper_rl.engines.local.adapter import adapter_tensors, dropouts, plain_weights
 from cooper_rl.engines.local.device import resolve_device
-from cooper_rl.engines.local.learner import (
-    TorchLearner,
-    TorchPolicyLearner,
-    TorchRewardModelLearner,
-    check_not_empty,
-    check_prompts,
-)
+from cooper_rl.engines.local.learner import TorchLearner, TorchPolicyLearner
+from cooper_rl.engines.local.logprobs import check_prompts
 from cooper_rl.engines.local.numerics import in_bfloat16
 from cooper_rl.engines.local.packing import families
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner, check_not_empty
 from cooper_rl.errors import InputError
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.losses.reward_model import RewardLoss

@@ -66,7 +66,7 @@ class FolderEvaluator:
         sampled. Raises InputError for unusable problems, naming the `section` of their settings, and for prompts that
         do not fit.
         """
-        problems = load_problems(data, self._verifier.fault, section, held_out=True).problems
+        problems = load_problems(data, self._verifier, section, held_out=True).problems
         encoder = PromptEncoder(self.sampler.tokenizer, data.prompt, self.sampler.room(params.max_tokens))
         asked = encoder.fitting(problems)
         if on_first is not None and asked:

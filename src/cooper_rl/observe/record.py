@@ -126,39 +126,9 @@ class Recorder:
         that come from outside Cooper contain a slash, and ours do not. `decode` turns token ids into text, and
         `verify_s` tells the CPU seconds that a verdict cost. Returns the lines.
         """
-        scored, context, rollouts = done.scored, done.scored.context, done.rollouts
-        columns = dict(parts := scored.scores.parts)
-        if done.paid is not scored:
-            again = {"reward": done.paid.scores.rewards, **done.paid.scores.parts}
-            columns |= {_after(name): part for name, part in again.items() if part is not parts.get(name)}
-        if done.after_kl is not None:
-            columns["after_kl"] = done.after_kl
-        values = {name: part.rows() for name, part in columns.items()}
-        gold = context.gold.rows() if context.gold is not None else None
-        advantages, drawn_by = done.advantages.rows(), iter(rollouts.versions)
         holds_tokens = self._logprobs_every > 0 and step % self._logprobs_every == 0
-        tokens = iter(token_logprobs(rollouts, decode) if holds_tokens else ())
-        rows = []
-        for p, (group, prompt) in enumerate(zip(context.groups, rollouts.prompts, strict=True)):
-            completions = [
-                {
-                    "text": completion.text,
-                    **({} if completion.messages is None else {"transcript": completion.transcript}),
-                    "tokens": completion.tokens,
-                    "stop_reason": "stop" if completion.stopped else "length",
-                    "version": int(next(drawn_by)),
-                    "reward": scored.rewards[p][i],
-                    **{name: float(column[p][i]) for name, column in values.items()},
-                    "verdict": scored.verdicts[p][i],
-                    VERIFY_S: round(verify_s(group.problem, completion.text), 3),
-                    "advantage": advantages[p][i],
-                    **({} if gold is None else {"gold": bool(gold[p][i])}),
-                    **next(tokens, {}),
-                }
-                for i, completion in enumerate(group.answers)
-            ]
-            problem = {"problem": group.problem.id, "question": group.problem.question, "answer": group.problem.answer}
-            rows.append({**problem, "prompt": decode(prompt.tolist()), "completions": completions})
+        tokens = token_logprobs(done.rollouts, decode) if holds_tokens else ()
+        rows = _rollout_rows(done, decode, verify_s, tokens)
         self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
         for sink in self._sinks:
             sink.rollouts(step, rows)
@@ -236,6 +206,52 @@ class Recorder:
         with writing(path, RESUME):
             path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         self._unsynced.append(path)
+
+
+def _rollout_rows(
+    done: "StepResult",
+    decode: Callable[[list[int]], str],
+    verify_s: Callable[[Problem, str], float],
+    tokens: Sequence[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """One row for each problem of the step; `tokens` are added to the completions in order, and may be empty."""
+    scored, context, rollouts = done.scored, done.scored.context, done.rollouts
+    values = _score_columns(done)
+    gold = context.gold.rows() if context.gold is not None else None
+    advantages, drawn_by, tokens_of_next = done.advantages.rows(), iter(rollouts.versions), iter(tokens)
+    rows = []
+    for p, (group, prompt) in enumerate(zip(context.groups, rollouts.prompts, strict=True)):
+        completions = [
+            {
+                "text": completion.text,
+                **({} if completion.messages is None else {"transcript": completion.transcript}),
+                "tokens": completion.tokens,
+                "stop_reason": "stop" if completion.stopped else "length",
+                "version": int(next(drawn_by)),
+                "reward": scored.rewards[p][i],
+                **{name: float(column[p][i]) for name, column in values.items()},
+                "verdict": scored.verdicts[p][i],
+                VERIFY_S: round(verify_s(group.problem, completion.text), 3),
+                "advantage": advantages[p][i],
+                **({} if gold is None else {"gold": bool(gold[p][i])}),
+                **next(tokens_of_next, {}),
+            }
+            for i, completion in enumerate(group.answers)
+        ]
+        problem = {"problem": group.problem.id, "question": group.problem.question, "answer": group.problem.answer}
+        rows.append({**problem, "prompt": decode(prompt.tolist()), "completions": completions})
+    return rows
+
+
+def _score_columns(done: "StepResult") -> dict[str, list[list[float]]]:
+    """The parts of the reward and what was paid, where that differs, each with one list for every group."""
+    columns = dict(parts := done.scored.scores.parts)
+    if done.paid is not done.scored:
+        again = {"reward": done.paid.scores.rewards, **done.paid.scores.parts}
+        columns |= {_after(name): part for name, part in again.items() if part is not parts.get(name)}
+    if done.after_kl is not None:
+        columns["after_kl"] = done.after_kl
+    return {name: part.rows() for name, part in columns.items()}
 
 
 def _after(name: str) -> str:

@@ -24,7 +24,7 @@ from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.plots import COLOURS
 from cooper_rl.observe.run_record import RunRecord, flat, read_runs, status_of
 from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, problems_behind, verdict_of
-from cooper_rl.persist.durable import writing
+from cooper_rl.persist.durable import write_text, writing
 
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
@@ -128,7 +128,7 @@ def write_report(
     target = target or directories[0] / REPORT_FILE
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(page, encoding="utf-8", errors="replace")
+        write_text(target, page.encode("utf-8", "replace").decode())
     return target
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import UnionType
 from typing import Any, Self
 
 from cooper_rl.data.strict_json import parse_json
@@ -62,6 +63,22 @@ def read_regular(path: Path) -> bytes:
         ) from error
 
 
+def read_fields(path: Path, fields: Mapping[str, type | UnionType], remedy: str) -> dict[str, Any]:
+    """The JSON object in a file that Cooper has written, with at least these fields of these types.
+
+    Raises InputError, which names the file and the remedy, for anything else in it.
+    """
+    try:
+        value = json.loads(read_regular(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged, no JSON ({error}); {remedy}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: damaged, no JSON object; {remedy}")
+    if wrong := [name for name, kind in fields.items() if name not in value or not isinstance(value[name], kind)]:
+        raise InputError(f"{path}: damaged, {wrong[0]} is missing or of another type; {remedy}")
+    return value
+
+
 def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
     """The files of a folder that are named by a step, `000120` and the suffix, in the order of their steps; without a
     suffix its folders. Whatever else somebody has put there is left out.
@@ -74,13 +91,17 @@ def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
 def write_text(path: Path, text: str) -> None:
     """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it.
 
-    Raises OSError, with the file's name, where the disk is full.
+    Raises OSError, with the file's name, where the disk is full: the file is as before then.
     """
     aside = path.with_name(f".{path.name}.partial")
     check_regular(aside)
     with naming(path):
-        aside.write_text(text, encoding="utf-8")
-        sync(aside)
+        try:
+            aside.write_text(text, encoding="utf-8")
+            sync(aside)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
         os.replace(aside, path)
         sync(path.parent)
 

@@ -95,6 +95,13 @@ class PartConfig(Config):
         """The reward or shaping. A record that keeps no state can be its own: it has `score`, or `shape`."""
         return self
 
+    @property
+    def compares_answers(self) -> bool:
+        """Whether what an answer is paid depends on the other answers of its group. A trainer that scores one answer at
+        a time is refused then. A class from outside Cooper counts as comparing unless it says otherwise, with
+        `compares_answers: ClassVar[bool] = False`."""
+        return is_outside(self)
+
     def reads(self) -> tuple[str, ...]:
         """Names of the reward models that it uses."""
         return ()
@@ -129,6 +136,15 @@ class ShapingConfig(PartConfig):
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if it cannot follow the shapings `before`, or cannot shape these `rewards`."""
+
+
+def comparing_part(rewards: Sequence[Any], shaping: Sequence[Any]) -> str | None:
+    """The first setting whose part compares the answers of a group, with its kind; None if there is none."""
+    for setting, kinds, parts in (("rewards", REWARDS, rewards), ("shaping", SHAPINGS, shaping)):
+        for place, part in enumerate(parts):
+            if getattr(part, "compares_answers", True):
+                return f"{setting}.{place} ({kinds.kind_of(part)})"
+    return None
 
 
 def metrics_of_calls(calls: Sequence[tuple[Scores, int]]) -> dict[str, float]:

@@ -62,6 +62,10 @@ class Rule(Protocol):
         """Why `answer` cannot be the reference of `problem`, as in "does not verify against itself"; None if it can."""
         return None
 
+    def unread(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems whose reference it cannot read. A right answer to them counts only in the reference's words."""
+        return []
+
     def close(self) -> None:
         """Release processes and threads. Later calls start them again."""
 

@@ -44,6 +44,12 @@ class Verifier(Rule):
     def fault(self, problem: Problem, answer: str) -> str | None:
         return self._rule(problem).fault(problem, answer)
 
+    def unread(self, problems: Sequence[Problem]) -> list[Problem]:
+        by_rule: dict[Rule, list[Problem]] = {}
+        for problem in problems:
+            by_rule.setdefault(self._rule(problem), []).append(problem)
+        return [problem for rule, group in by_rule.items() for problem in rule.unread(group)]
+
     def check(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if a problem names a rule that does not exist."""
         for problem in problems:

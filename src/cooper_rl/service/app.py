@@ -17,7 +17,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
 from cooper_rl.service import wire
 from cooper_rl.service.config import CommitPolicy, ServeConfig, read_policy
-from cooper_rl.service.training import Refusal, ScoreAsk, check_limits, needs_whole_groups
+from cooper_rl.service.requests import Refusal, ScoreAsk, check_limits
 from cooper_rl.service.wire import read_body, reply
 from cooper_rl.service.worker import Meters, Worker
 from cooper_rl.stage2.scored import Scored, Updated
@@ -38,8 +38,6 @@ class Service:
         """Score requests, perhaps in a batch with those of others. Raises the exception of the first that failed."""
         for ask in asks:
             check_limits(ask, self.config.serve)
-            if ask.partial and needs_whole_groups(self.config.rewards):
-                raise Refusal(422, "this server's reward compares the answers of a group; send whole groups")
         return list(await asyncio.gather(*(asyncio.wrap_future(self.worker.score(ask)) for ask in asks)))
 
     def policy(self, commit: str | None) -> CommitPolicy | None:
@@ -55,7 +53,7 @@ class Service:
         training = self.worker.training
         if step in training.steps:
             return training.steps[step]
-        if (opened := training.reward.open_step) is not None and opened.number == step:
+        if (opened := training.ledger.open_step) is not None and opened.number == step:
             return Updated(step, training.reward.version, state="open")
         why = "its results are not kept any more" if step <= training.reward.last_step else "nothing was scored in it"
         raise Refusal(404, f"step {step}: {why}; the server is at step {training.reward.last_step}")
@@ -68,7 +66,7 @@ class Service:
         return view
 
     def info(self) -> dict[str, Any]:
-        training, opened = self.worker.training, self.worker.training.reward.open_step
+        training, opened = self.worker.training, self.worker.training.ledger.open_step
         limits = ("batch_rows", "max_pending", "max_pending_mb", "max_body_mb", "max_rows", "max_characters")
         return {
             "cooper": __version__,

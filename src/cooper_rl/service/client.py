@@ -16,6 +16,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 from cooper_rl.clients.chat import retry_after_s, retry_wait
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.persist.durable import read_fields, write_text
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.scored import Scored, Updated
@@ -90,7 +91,7 @@ def restore_call(folder: str | Path, run: str | None) -> Call:
     path = Path(folder) / POINTER
     if not path.is_file():
         raise InputError(f"{path}: no such file; this checkpoint was not saved through a reward service")
-    pointer = json.loads(path.read_text(encoding="utf-8"))
+    pointer = read_fields(path, {"step": int, "history": str}, "resume from another checkpoint of the trainer")
     return Call("POST", "/v1/restore", {"run": run, "step": pointer["step"], "history": pointer["history"]})
 
 
@@ -176,7 +177,7 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         return self._ask(score_call(groups, step, train, self.run, partial, commit), read_scores)
 
     def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> UpdatedT:
-        """Train on the step's groups, once, and wait for it; see `CooperReward.update`.
+        """Train on the groups that were scored in this step, once, and wait for it; see `CooperReward.update`.
 
         With `expected` the server refuses to train unless exactly that many groups were scored.
         """
@@ -195,7 +196,7 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         def note(checkpoint: dict[str, Any]) -> None:
             Path(folder).mkdir(parents=True, exist_ok=True)
             pointer = {"url": self.url, "step": checkpoint["step"], "history": checkpoint["history"]}
-            (Path(folder) / POINTER).write_text(json.dumps(pointer, indent=1), encoding="utf-8")
+            write_text(Path(folder) / POINTER, json.dumps(pointer, indent=1))
 
         return self._ask(Call("POST", "/v1/checkpoints", {"run": self.run}), note)
 

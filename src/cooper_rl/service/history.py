@@ -14,7 +14,7 @@ from typing import Any
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
 from cooper_rl.persist.checkpoint import CheckpointStore
-from cooper_rl.persist.durable import by_step, is_intact, seal_of, sealed, sync, write_text
+from cooper_rl.persist.durable import by_step, is_intact, read_fields, seal_of, sealed, sync, write_text
 from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.run_config import CheckpointConfig
 from cooper_rl.stage2.assistant import Assistant, RewriteRequest, Rewrites
@@ -53,7 +53,8 @@ class History:
         return [int(path.name) for path in self.store.list()]
 
     def state_of(self, step: int) -> dict[str, Any]:
-        return json.loads((self.store.directory / f"{step:06d}" / "state.json").read_text(encoding="utf-8"))
+        path = self.store.directory / f"{step:06d}" / "state.json"
+        return read_fields(path, {"digest": str}, f"delete {path.parent}, so that an older checkpoint serves")
 
     def records(self, since: int) -> list[Record]:
         """What was recorded since the checkpoint of step `since`. Raises InputError for damaged or lost journals."""

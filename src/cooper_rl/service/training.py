@@ -5,79 +5,28 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from cooper_rl import __version__
+from cooper_rl.engines.clock import MEASURED
 from cooper_rl.errors import InputError
 from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
 from cooper_rl.persist.exact_resume import changes, conditions
-from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rollouts import AnswerGroup
-from cooper_rl.service.config import CommitPolicy, ServeConfig, ServerConfig
+from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
+from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
+from cooper_rl.service.requests import Refusal, ScoreAsk, full
 from cooper_rl.stage2.cooper_reward import CooperReward
-from cooper_rl.stage2.scored import OpenStep, OtherContentError, Scored, ScoredGroup, Updated
+from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.scored import Scored, Updated
 
 logger = logging.getLogger(__name__)
-
-
-class Refusal(Exception):
-    """An HTTP status and a message with the reason and the remedy."""
-
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status, self.headers = status, dict(headers or {})
-
-
-@dataclass(frozen=True)
-class ScoreAsk:
-    """One request to score. `policy` says when to train, for requests without a step."""
-
-    groups: list[AnswerGroup]
-    step: int | None = None
-    train: bool = True
-    run: str | None = None
-    policy: CommitPolicy | None = None
-    partial: frozenset[str] = frozenset()
-    """Ids of the groups that may get more answers from other requests."""
-
-    @property
-    def rows(self) -> int:
-        return sum(len(group.answers) for group in self.groups)
-
-    @property
-    def names(self) -> set[str]:
-        """Groups that it adds to the step."""
-        return {group.id for group in self.groups} if self.train else set()
-
-
-def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
-    """Raises Refusal (413) for too many answers or a text that is too long."""
-    most, limit = config.max_rows, config.max_characters
-    if ask.rows > most:
-        raise Refusal(413, f"{ask.rows} answers in one request, of {most} allowed (serve.max_rows); split it")
-    for group in ask.groups:
-        problem, texts = group.problem, [answer.transcript for answer in group.answers]
-        longest = max(map(len, [*texts, problem.question, problem.answer, problem.solution or ""]))
-        if longest > limit:
-            message = f"group {group.id}: a text of {longest} characters, {limit} allowed (serve.max_characters)"
-            raise Refusal(413, message)
-
-
-def needs_whole_groups(rewards: Sequence[Any]) -> bool:
-    """Whether a reward compares an answer with the others of its group."""
-    kinds = {REWARDS.kind_of(part) for part in rewards}
-    return "hybrid" in kinds or any(needs_whole_groups(getattr(part, "rewards", ())) for part in rewards)
-
-
-def full(error: OSError) -> Refusal:
-    why = f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing was lost"
-    return Refusal(507, f"{why}; free some space there and send the request again")
 
 
 GONE_BACK = (
@@ -93,7 +42,7 @@ WITHOUT_EFFECT: dict[str, Any] = {"serve": set(ServerConfig.model_fields) - {"pl
 """Settings that change nothing of what is learned."""
 ONLY_LISTED = re.compile(
     r"(cooper|torch) version|(CPU )?threads|cooptimization\.assistant(\..+)?|rules?(\..+)?\.workers|reward_models\..+\."
-    r"(attention|cpu_kernels|device|fused_logprobs|gradient_checkpointing|optimizer_offload|packing"
+    r"(attention|cpu_kernels|device|fused_logprobs|gradient_checkpointing|optimizer_offload"
     r"|tokens_per_microbatch)"
 )
 """Conditions that may differ in a replay: the assistant's replies are in the journal, and the others change the last
@@ -124,7 +73,7 @@ class Training:
         self, reward: CooperReward, history: History, assistant: RememberingAssistant | None, config: ServeConfig
     ) -> None:
         """Raises InputError for a folder that is damaged, or whose journal would be replayed under other settings."""
-        self.reward, self.history = reward, history
+        self.reward, self.ledger, self.history = reward, Ledger(reward), history
         self._assistant, self._max_step_rows = assistant, config.serve.max_step_rows
         self._conditions = serve_conditions(config)
         self._stated: dict[str, Any] | None = None
@@ -154,7 +103,7 @@ class Training:
 
     def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
         """Score requests in one batch, no group twice. A result has all groups of its request, metrics of the new."""
-        opened = self.reward.open_step
+        opened = self.ledger.open_step
         replies: list[Scored | Exception] = []
         new: dict[int, tuple[int | None, list[AnswerGroup]]] = {}
         for i, ask in enumerate(asks):
@@ -167,9 +116,9 @@ class Training:
                 replies.append(Scored([], None, [], self.reward.version, {}, step))
             except (Refusal, InputError) as error:
                 replies.append(error)
-        found = self._score([groups for _, groups in new.values()])
-        for (i, (step, _)), one in zip(new.items(), found, strict=True):
-            replies[i] = replace(one, step=step) if isinstance(one, Scored) else one
+        scored = self._score([groups for _, groups in new.values()])
+        for (i, (step, _)), result in zip(new.items(), scored, strict=True):
+            replies[i] = replace(result, step=step) if isinstance(result, Scored) else result
         return self._enter(asks, replies)
 
     def commit(
@@ -269,9 +218,9 @@ class Training:
         self.alarm, self.signs = HackingAlarm(), state.get("signs", [])
         if "alarm" in state:
             self.alarm.restore(state["alarm"])
-        self.arrived, self._open_records = 0, []
-        if self._committed:
-            self._note_update(self.reward.update(self.reward.last_step))  # what it found, from the checkpoint
+        self.ledger.open_step, self.arrived, self._open_records = None, 0, []
+        if (last := state["last"]) is not None:
+            self._note(Updated(**{**last, "pairs": [Pair(**pair) for pair in last["pairs"]]}))
 
     def _replay(self, records: Sequence[Record], without: Record | None) -> None:
         newest = max((record["step"] for record in records if record["kind"] in ("scored", "commit")), default=0)
@@ -329,10 +278,6 @@ class Training:
         self.history.close()
         self.reward.close()
 
-    @property
-    def _groups(self) -> dict[str, ScoredGroup]:
-        return {} if self.reward.open_step is None else self.reward.open_step.groups
-
     def _check_run(self, run: str | None) -> None:
         if run is not None and self.run not in (None, run):
             raise Refusal(409, f"this server trains for the run {self.run!r}, not for {run!r}; start another server")
@@ -353,7 +298,7 @@ class Training:
 
     def _check_commit(self, step: int, keep: Sequence[str] | None, expected: int | None) -> None:
         """Raises Refusal (409) for a step other than the one under way, and for groups that are not in it."""
-        last, opened, groups = self.reward.last_step, self.reward.open_step, self._groups
+        last, opened, groups = self.reward.last_step, self.ledger.open_step, self.ledger.groups
         if step <= last:
             raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
         if opened is not None and opened.number != step:
@@ -369,14 +314,14 @@ class Training:
 
     def _unseen(self, ask: ScoreAsk, opened: OpenStep | None) -> list[AnswerGroup]:
         self._check_run(ask.run)
-        self.reward.check(ask.groups)
+        self.reward.check(ask.groups, one_at_a_time=ask.one_at_a_time)
         if not ask.train or opened is None:
             return ask.groups
         try:
             new = opened.unseen(ask.groups, ask.partial)
         except OtherContentError as error:
-            known = f"group {error.group}: step {opened.number} has scored other content under this id"
-            raise Refusal(409, f"{known}; give every group of a step an id of its own, or, {GONE_BACK}") from error
+            why = f"group {error.group}: step {opened.number} has scored other content under this id"
+            raise Refusal(409, f"{why}; give every group of a step an id of its own, or, {GONE_BACK}") from error
         if opened.rows + sum(len(group.answers) for group in new) > self._max_step_rows:
             raise Refusal(409, f"step {opened.number} has {opened.rows} answers already; commit it first")
         return new
@@ -384,20 +329,22 @@ class Training:
     def _score(self, calls: Sequence[list[AnswerGroup]]) -> list[Scored | Exception]:
         """In one batch or, if that fails, each call separately."""
         try:
-            return [*self.reward.score_calls(calls)] if calls else []
+            return [*self.ledger.score(calls)] if calls else []
         except Exception as error:
             if len(calls) == 1:
                 if not isinstance(error, InputError):
                     logger.exception("scoring failed")
                 return [error]
-            return [found for call in calls for found in self._score([call])]
+            return [result for call in calls for result in self._score([call])]
 
     def _enter(self, asks: Sequence[ScoreAsk], replies: list[Scored | Exception]) -> list[Scored | Exception]:
         """Journal the results and add them to the step; every reply gets the results for its whole request."""
         entered = {i: one for i, one in enumerate(replies) if asks[i].train and isinstance(one, Scored)}
         records = []
         for i, reply in entered.items():
-            new = reply.by_group(list(self.reward.models), asks[i].partial) if reply.breakdown is not None else []
+            new: list[ScoredGroup] = []
+            if reply.breakdown is not None:
+                new = ScoredGroup.all_of(reply, list(self.reward.models), asks[i].partial)
             if new or asks[i].policy:
                 record = {"kind": "scored", "step": reply.step, "run": asks[i].run, "arrived": asks[i].rows}
                 records.append({**record, "groups": [one.record() for one in new]})
@@ -409,42 +356,41 @@ class Training:
             for record in records:
                 self._apply(record)
         for i, reply in entered.items():
-            assert self.reward.open_step is not None
-            found = [self.reward.open_step.found(group) for group in asks[i].groups]
-            logits = [next(iter(one.logits.values())) for one in found] if self.reward.models else None
-            rewards, verdicts = [one.rewards for one in found], [one.verdicts for one in found]
+            assert self.ledger.open_step is not None
+            results = [self.ledger.open_step.results(group) for group in asks[i].groups]
+            logits = [next(iter(one.logits.values())) for one in results] if self.reward.models else None
+            rewards, verdicts = [one.rewards for one in results], [one.verdicts for one in results]
             replies[i] = replace(reply, rewards=rewards, logits=logits, verdicts=verdicts, breakdown=None)
         return replies
 
     def _apply(self, record: Record) -> None:
         """Add results to the step. Overlapping journals may contain them twice."""
         groups = [ScoredGroup.of(one) for one in record["groups"]]
-        opened = self.reward.open_step or OpenStep(record["step"])
+        opened = self.ledger.open_step or OpenStep(record["step"])
         new = [one for one in groups if opened.unseen([one.group], {one.group.id} if one.partial else ())]
         if groups and not new:
             return
         if new:
-            self.reward.admit(record["step"], new)
+            self.ledger.admit(record["step"], new)
         self.arrived += record["arrived"]
         self.run = self.run or record["run"]
         self._open_records.append(record)
 
     def _update(self, commit: Record) -> None:
-        step, groups = commit["step"], self._groups
-        if partial := [groups[name].in_order() for name in sorted(groups) if groups[name].partial]:
-            self.reward.admit(step, [replace(one, partial=False) for one in partial])
+        step = commit["step"]
+        self.ledger.close_groups()
         if self._assistant is not None:
             rewrites = [{"kind": "rewrites", "step": step, **one} for one in self._assistant.new_records()]
             self._append(rewrites, durable=True)
-        answered = self.reward.step_metrics()
-        updated = self.reward.update(step, commit["keep"])
+        answered = self.ledger.metrics()
+        updated = self.ledger.update(step, commit["keep"])
         self.signs = self.alarm.observe(step, answered)
         if self._assistant is not None:
             self._assistant.forget_used()
         self._committed, self.digest = {"step": step, "keep": commit["keep"]}, commit["digest"]
         self.run = self.run or commit["run"]
         self.arrived, self._open_records = 0, []
-        self._note_update(updated)
+        self._note(replace(updated, metrics=updated.metrics | {HACKING: float(len(self.signs))}))
 
     def _finish(self, commit: Record) -> None:
         """Train on an acknowledged commit; if that fails, go back to the state before it, which says `failed`.
@@ -498,9 +444,6 @@ class Training:
     def _conditions_record(self) -> Record:
         return {"kind": "conditions", "step": self.reward.last_step, "values": self._conditions}
 
-    def _note_update(self, updated: Updated) -> None:
-        self._note(replace(updated, metrics=updated.metrics | {HACKING: float(len(self.signs))}))
-
     def _note(self, view: Updated) -> Updated:
         self.steps[view.step] = view
         for old in sorted(self.steps)[:-STEPS_REMEMBERED]:
@@ -511,11 +454,21 @@ class Training:
         def write(folder: Path) -> dict[str, Any]:
             self.reward.save(folder)
             alarm = {"alarm": self.alarm.state(), "signs": self.signs, "conditions": self._conditions}
-            return {"run": self.run, "digest": self.digest, "committed": self._committed, **alarm}
+            last = self._last_update()
+            return {"run": self.run, "digest": self.digest, "committed": self._committed, "last": last, **alarm}
 
         self.history.checkpoint(self.reward.last_step, write, [self._conditions_record(), *self._open_records])
 
+    def _last_update(self) -> dict[str, Any] | None:
+        """The last committed step as JSON values, without times and memory, so that equal runs write equal
+        checkpoints."""
+        if not self._committed:
+            return None
+        view = self.steps[self._committed["step"]]
+        metrics = {name: value for name, value in view.metrics.items() if not name.startswith(MEASURED)}
+        return asdict(replace(view, metrics=metrics))
+
     def _digest_after(self, step: int, keep: Sequence[str] | None) -> str:
-        records = [group.in_order().record() for _, group in sorted(self._groups.items())]
+        records = [group.in_order().record() for _, group in sorted(self.ledger.groups.items())]
         content = json.dumps([self.digest, step, keep, records], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]

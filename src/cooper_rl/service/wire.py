@@ -23,7 +23,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.service.config import CommitPolicy
-from cooper_rl.service.training import Refusal, ScoreAsk
+from cooper_rl.service.requests import Refusal, ScoreAsk
 from cooper_rl.stage2.scored import Scored, Updated
 
 

@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.service.config import ServerConfig
-from cooper_rl.service.training import Refusal, ScoreAsk, Training
+from cooper_rl.service.requests import Refusal, ScoreAsk
+from cooper_rl.service.training import Training
 from cooper_rl.stage2.scored import Scored, Updated
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class Meters:
         signs = Gauge("cooper_reward_hacking_signs", "Signs of reward hacking at the last step", registry=own)
         signs.set_function(lambda: len(training.signs))
         answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
-        answers.set_function(lambda: training.reward.open_step.rows if training.reward.open_step is not None else 0)
+        answers.set_function(lambda: training.ledger.open_step.rows if training.ledger.open_step is not None else 0)
 
     def scored(self, asks: list[ScoreAsk], seconds: float) -> None:
         for ask in asks:
@@ -164,7 +165,7 @@ class Worker:
             else:
                 job.future.set_result(reply)
         policies = [ask.policy for ask in done if ask.train and ask.policy is not None]
-        if not policies or self.training.reward.open_step is None:
+        if not policies or self.training.ledger.open_step is None:
             return
         if (idle_s := policies[-1].idle_s) is not None:
             self._commit_at = time.monotonic() + idle_s
@@ -177,7 +178,7 @@ class Worker:
         if self._commit_at is None or time.monotonic() < self._commit_at:
             return
         self._commit_at = None
-        if (opened := self.training.reward.open_step) is not None:
+        if (opened := self.training.ledger.open_step) is not None:
             try:
                 self._commit(Future(), opened.number)
             except Refusal as error:  # a full disk; the next answer tries again

@@ -1,32 +1,34 @@
 """The co-trained reward as one object: it scores answers and learns from them once per step."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self, get_args
 
-import torch
-
 from cooper_rl.engines.base import Metrics
-from cooper_rl.engines.clock import MEASURED, Clock
+from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Closes, Remembers, Scores
+from cooper_rl.persist.durable import read_fields
+from cooper_rl.rewards.base import Closes, Remembers, Scores, comparing_part
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.plain import build_sum, read_by
 from cooper_rl.rewards.shaping import shaped
-from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
-from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated, answer_metrics
+from cooper_rl.stage2.scored import ProbeSet, Scored, Updated
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
+_STATE = {"outline": dict, "version": int, "last_step": int, "last": dict | None, "cooptimizer": dict | None}
+_STATE |= {"memories": list, "probes": dict}
 VERDICTS = get_args(UserVerdict)
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
 OF_ANSWERS = ("rule/", "gold/accuracy", "function/")
@@ -36,9 +38,10 @@ OF_ANSWERS = ("rule/", "gold/accuracy", "function/")
 class CooperReward:
     """Scores answers and, if it has a reward model that learns, trains that model on them.
 
-    A step is any number of `score` calls followed by one `update`. The only input is problems and texts. All methods
-    are safe to call from several threads. A call made during an update waits until the update ends, so every score
-    comes from one version of the model. The process's global random states are neither read nor changed.
+    A step is one or more `score` calls, and one `update` on what they returned. Between the two, this object holds
+    nothing of the step. The only input is problems and texts. All methods are safe to call from several threads. A call
+    made during an update waits until the update ends, so every score comes from one version of the model. The process's
+    global random states are neither read nor changed.
     """
 
     def __init__(
@@ -64,9 +67,6 @@ class CooperReward:
             known = (inputs.verifier, inputs.assistant, config.seed, inputs.replayed)
             self._cooptimizer = Cooptimizer(config.cooptimization, *known)
         self._probes = ProbeSet()
-        self.open_step: OpenStep | None = None
-        """The step under way, if there is one."""
-        self._last: Updated | None = None
         self._lock = RLock()
 
     @classmethod
@@ -96,9 +96,17 @@ class CooperReward:
             models[name] = RewardModel(learner, encoder)
         return cls(config, inputs, models, gold)
 
-    def check(self, groups: Sequence[AnswerGroup]) -> None:
+    def check(self, groups: Sequence[AnswerGroup], *, one_at_a_time: bool = False) -> None:
         """Raises InputError for a rule that does not exist, and for an answer that nobody can judge: without a verdict
-        of its own, it needs a rule and a reference."""
+        of its own, it needs a rule and a reference. With `one_at_a_time`, other answers to the same problems come in
+        other calls; then also for a reward or shaping that compares the answers of a group."""
+        if one_at_a_time and (setting := comparing_part(self.config.rewards, self.config.shaping)) is not None:
+            raise InputError(
+                f"{setting} compares the answers of a group, but they come one at a time, so each would be compared "
+                "with itself; send whole groups (TRL, slime with --group-rm, or your own client without `partial`), or "
+                "take a reward that reads each answer by itself. A class of your own that does so says "
+                "`compares_answers = False`, and a function takes one completion"
+            )
         self.verifier.check([group.problem for group in groups])
         for group in groups:
             problem = group.problem
@@ -114,138 +122,95 @@ class CooperReward:
                     f"if nobody knows){'' if outside else ', or the problem a reference answer'}"
                 )
 
-    def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored:
+    def score(
+        self,
+        groups: Sequence[AnswerGroup],
+        *,
+        step: int | None = None,
+        train: bool = True,
+        earlier: Sequence[Scored] = (),
+    ) -> Scored:
         """Score these groups with the current version of the model. With `train`, the assistant starts to write.
 
-        `step` defaults to the step under way or, if there is none, the next one. The groups of all calls in a step add
-        up; their order does not matter. A group is identified by its id, and a repeated group gets its stored scores.
-        With `train=False` nothing is stored and the groups never become pairs. State across steps, such as the running
-        mean of `hybrid`, changes only in `update`, but the groups of one call are weighted together, by `earned` with
-        those of the step's earlier calls. Raises InputError as `check` does, if the step's update is done, if another
-        step is under way, or if an id comes back with other content.
+        `step` defaults to the one after the last that was updated. A step may be scored in several calls, each with its
+        own groups; `earlier` is what the calls before this one returned. The order of the groups does not matter. With
+        `train=False` the groups never become pairs. State across steps, such as the running mean of `hybrid`, changes
+        only in `update`, but the groups of one call are weighted together, by `earned` with those of `earlier`. Raises
+        InputError as `check` does, if there are no groups, and if the step is already updated.
         """
-        self.check(groups)
+        alone = bool(groups) and all(len(group.answers) == 1 for group in groups)
+        self.check(groups, one_at_a_time=train and alone)
         with self._lock:
+            context = self.context(groups)
             if not train:
-                return self._pay(self._context(groups))
-            opened = self._opened(step)
+                return self.pay(context)
+            number = self._next_step(step)
             if not groups:
-                raise InputError(f"step {opened.number}: there are no groups to score")
+                raise InputError(f"step {number}: there are no groups to score")
             clock = Clock()
-            if new := opened.unseen(groups):
-                context = self._context(new)
-                context.others_of_step = [call.context for call in opened.calls]
-                with clock.measure("verify"):
-                    _ = context.verdicts
-                with clock.measure("reward"):
-                    scored = self._pay(context, opened.number)
-                self._add(opened, scored, scored.by_group())
-                opened.journaled = False
-            found = opened.scored(groups)
-            return replace(found, metrics=found.metrics | clock.parts())
+            context.others_of_step = [call.context for call in earlier]
+            _check_ids(number, [*context.others_of_step, context])
+            with clock.measure("verify"):
+                _ = context.verdicts
+            with clock.measure("reward"):
+                scored = self.pay(context, number)
+            scored = self.begin_pairs(scored)
+            return replace(scored, metrics=scored.metrics | clock.parts())
 
-    def score_calls(self, calls: Sequence[Sequence[AnswerGroup]]) -> list[Scored]:
-        """What `score(groups, train=False)` returns for the groups of every call, computed in one batch.
+    def update(
+        self, scored: Scored | Sequence[Scored], *, step: int | None = None, keep: Collection[str] | None = None
+    ) -> Updated:
+        """Wait for the assistant, then train the reward model on the step's pairs.
 
-        The answers of a call are weighted together, as in `score`, so a batch is more than one long call. Logits may
-        differ in the last bits from those of separate calls.
+        `scored` is what `score` returned for the step, of several calls a list of it. `keep` holds the ids of the
+        groups that become pairs; by default all do. `step` is needed only to skip numbers in a step without answers.
+        Raises InputError for answers that cannot be learned from: of an evaluation, of another step, scored before the
+        last update, or twice in the step; and for an id in `keep` that was not scored.
         """
+        calls = _calls_of(scored)
         with self._lock:
-            together = self._context([group for groups in calls for group in groups])
-            _ = together.verdicts, [together.logits(name) for name in together.model_names]
-            places = iter(range(len(together.groups)))
-            contexts = [StepContext.joined([(together, next(places)) for _ in groups]) for groups in calls]
-            return [self._pay(context) for context in contexts]
-
-    def admit(self, step: int, groups: Sequence[ScoredGroup]) -> None:
-        """Add new groups to the step with results of `score_calls` that the caller has written to a journal.
-
-        The assistant starts to write for whole groups. A partial group waits until it is admitted as a whole. Raises
-        InputError as `score` does.
-        """
-        with self._lock:
-            opened = self.open_step = self._opened(step)
-            for one in groups:
-                if one.partial:
-                    opened.add_group(one)
-            if whole := [one for one in groups if not one.partial]:
-                context = self._context([one.group for one in whole])
-                logits = {name: [one.logits[name] for one in whole] for name in self.models}
-                context.recall([one.verdicts for one in whole], logits)
-                scores = Scores(Ragged.of([one.rewards for one in whole], torch.float32))
-                self._add(opened, Scored.of(context, scores, self.version, opened.number), whole)
-
-    def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
-        """Wait for the assistant, then train the reward model on the step's pairs. A step is updated only once.
-
-        `keep` holds the ids of the groups that become pairs; by default all do. A repeated call for the last step
-        returns the first call's result. Raises InputError for an earlier step, for a step other than the one under way,
-        and for an id in `keep` that was not scored.
-        """
-        with self._lock:
-            if self._last is not None and step == self._last.step:
-                return self._last
-            opened = self._opened(step)
-            if unknown := [name for name in keep or () if name not in opened.groups]:
-                raise InputError(f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
-            return self._finished(opened, *self._train(opened, keep))
-
-    def step_metrics(self) -> Metrics:
-        """Metrics of all answers of the step under way, as the alarm reads them: of rewards, verdicts, the first reward
-        model's scores if they were admitted, and `rollout/cut_off_rate`. Empty if nothing was scored."""
-        with self._lock:
-            if self.open_step is None or not self.open_step.groups:
-                return {}
-            groups = [one.in_order() for _, one in sorted(self.open_step.groups.items())]
-            context = self._context([one.group for one in groups])
-            logits = {name: [one.logits[name] for one in groups] for name in self.models if name in groups[0].logits}
-            context.recall([one.verdicts for one in groups], logits)
-            rewards = Ragged.of([one.rewards for one in groups], torch.float32)
-            parts = context.model_parts(context.model_names[0]) if logits else {}
-            cut_off = [not answer.stopped for one in groups for answer in one.group.answers]
-            scores = Scores(rewards, parts)
-            share = {"rollout/cut_off_rate": sum(cut_off) / len(cut_off)}
-            return answer_metrics(context, scores) | share
+            number = self._step_of(calls, step)
+            groups = {group.id for call in calls for group in call.context.groups}
+            if unknown := [name for name in keep or () if name not in groups]:
+                raise InputError(f"step {number}: keep names groups that were not scored: {', '.join(unknown[:5])}")
+            metrics, pairs = self._train(calls, keep)
+            return self._finished(number, [call.context for call in calls], metrics, pairs)
 
     def learns_first(self, scored: Scored) -> bool:
         """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
         limit = self.config.cooptimization.before_policy
         return limit is not None and self.learning is not None and scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
-    def update_and_rescore(self, step: int, groups: Sequence[AnswerGroup] | None = None) -> tuple[Updated, Scored]:
+    def update_and_rescore(
+        self, scored: Scored | Sequence[Scored], groups: Sequence[AnswerGroup] | None = None
+    ) -> tuple[Updated, Scored]:
         """`update`, then the step's answers, or those of `groups`, scored with the model as it is now, which pays.
 
         Verdicts and gold labels stay, and every group of the step is scored again, in the order of the `score` calls.
         State across steps moves once, by the scores that pay. The metrics that a model's weights can change are there,
-        named `<metric>_after`. Raises InputError as `update` does, and for a step that is already updated.
+        named `<metric>_after`. Raises InputError as `update` does.
         """
+        calls = _calls_of(scored)
         with self._lock:
-            opened = self._opened(step)
-            metrics, pairs = self._train(opened, None)
-            fresh = [call.context.afresh() for call in opened.calls]
+            number = self._step_of(calls, None)
+            metrics, pairs = self._train(calls, None)
+            fresh = [call.context.afresh() for call in calls]
             for context in fresh:
                 context.others_of_step = [other for other in fresh if other is not context]
-            paid = replace(opened, calls=[self._pay(context, step) for context in fresh])
-            updated = self._finished(paid, metrics, pairs)
-            found = paid.scored(paid.answered if groups is None else groups)
-        of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
+            paid = [self.pay(context, number) for context in fresh]
+            updated = self._finished(number, fresh, metrics, pairs)
+        answered = [group for context in fresh for group in context.groups]
+        again = Scored.joined(paid, answered if groups is None else groups)
+        of_models = {name: value for name, value in again.metrics.items() if not name.startswith(OF_ANSWERS)}
         metrics = {f"{name}_after": value for name, value in of_models.items()}
-        return updated, replace(found, version=updated.version, metrics=metrics)
-
-    def forget_step(self) -> None:
-        """Drop the step under way, so that it can be scored again."""
-        with self._lock:
-            self.open_step = None
+        return updated, replace(again, version=updated.version, metrics=metrics)
 
     def save(self, folder: str | Path) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
 
-        Raises InputError while a step is under way, because a checkpoint does not store its groups, unless all of them
-        came through `admit` and so are in a journal.
+        This is the state after the last update. Answers scored since then are not in it.
         """
         with self._lock:
-            if (opened := self.open_step) is not None and not opened.journaled:
-                raise InputError(f"step {opened.number} is under way; call update({opened.number}), then save")
             folder = Path(folder)
             folder.mkdir(parents=True, exist_ok=True)
             if self.learning is not None:
@@ -253,7 +218,7 @@ class CooperReward:
             (folder / STATE_FILE).write_text(json.dumps(self._state()), encoding="utf-8")
 
     def load(self, folder: str | Path) -> None:
-        """Restore exactly what `save` wrote. A step under way is discarded.
+        """Restore exactly what `save` wrote. Answers scored before can no longer be learned from.
 
         Raises InputError if the folder holds no saved reward, or one with different rewards, shapings or models.
         """
@@ -263,7 +228,7 @@ class CooperReward:
                 raise InputError(
                     f"{path}: no such file; a checkpoint of an earlier version of Cooper cannot be resumed"
                 )
-            state = json.loads(path.read_text(encoding="utf-8"))
+            state = read_fields(path, _STATE, "restore another checkpoint")
             check_outline(self.config, state["outline"])
             if self.learning is not None and self._cooptimizer is not None:
                 self.learning.learner.load(Path(folder) / MODEL_FOLDER)
@@ -272,9 +237,6 @@ class CooperReward:
                 part.restore(own)
             self._probes.restore(state["probes"])
             self.version, self.last_step = state["version"], state["last_step"]
-            last = state["last"]
-            self._last = Updated(**{**last, "pairs": [Pair(**pair) for pair in last["pairs"]]}) if last else None
-            self.open_step = None
 
     def close(self) -> None:
         """End the verifier's processes and all connections."""
@@ -291,27 +253,12 @@ class CooperReward:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _opened(self, step: int | None) -> OpenStep:
-        """The step under way, or a new one."""
-        if (opened := self.open_step) is not None:
-            if step not in (None, opened.number):
-                raise InputError(
-                    f"step {step}: step {opened.number} was scored but not updated; call "
-                    f"update({opened.number}) first, with keep=[] to train on none of its groups"
-                )
-            return opened
-        number = self.last_step + 1 if step is None else step
-        if number <= self.last_step:
-            raise InputError(
-                f"step {number}: step {self.last_step} is already updated; to go back, load a checkpoint from before "
-                f"step {number}"
-            )
-        return OpenStep(number)
-
-    def _context(self, groups: Sequence[AnswerGroup]) -> StepContext:
+    def context(self, groups: Sequence[AnswerGroup]) -> StepContext:
+        """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
         return StepContext(groups, self.verifier, self.models, self._gold)
 
-    def _pay(self, context: StepContext, step: int | None = None) -> Scored:
+    def pay(self, context: StepContext, step: int | None = None) -> Scored:
+        """The rewards of these answers. Changes nothing and starts nothing."""
         if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
             context.logits(context.model_names[0])
         scores = self._reward.score(context)
@@ -321,48 +268,66 @@ class CooperReward:
         final = shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context)
         return Scored.of(context, final, self.version, step)
 
-    def _add(self, opened: OpenStep, scored: Scored, groups: Sequence[ScoredGroup]) -> None:
-        """Add newly scored groups to the step and set the assistant to work on them."""
-        if self._cooptimizer is not None:
-            opened.stage2.append(self._cooptimizer.start(scored.context, opened.number))
-        opened.add_call(scored)
-        for one in groups:
-            opened.add_group(one)
-        self.open_step = opened
+    def begin_pairs(self, scored: Scored) -> Scored:
+        """Choose positives among these answers of a step, and have the sources of pairs begin their work."""
+        if self._cooptimizer is None or scored.step is None:
+            return scored
+        return replace(scored, stage2=self._cooptimizer.start(scored.context, scored.step))
 
-    def _finished(self, opened: OpenStep, metrics: Metrics, pairs: list[Pair]) -> Updated:
-        """End the step. `opened` holds the answers as they were paid, by which state across steps moves."""
+    def _next_step(self, step: int | None) -> int:
+        """The number of the step that comes next. Raises InputError for a step that is already updated."""
+        if step is not None and step <= self.last_step:
+            raise InputError(
+                f"step {step}: step {self.last_step} is already updated; to go back, load a checkpoint from before "
+                f"step {step}"
+            )
+        return self.last_step + 1 if step is None else step
+
+    def _step_of(self, calls: Sequence[Scored], step: int | None) -> int:
+        """The step that these calls scored. Raises InputError if they cannot be learned from together."""
+        if any(call.step is None for call in calls):
+            raise InputError("update: answers that were scored with train=False are never learned from")
+        steps = sorted({call.step for call in calls if call.step is not None})
+        if len(steps) > 1:
+            raise InputError(f"update: answers of step {steps[0]} and step {steps[1]}; update one step after the other")
+        number = self._next_step(*steps or [step])
+        if step not in (None, number):
+            raise InputError(f"step {step}: the answers were scored for step {number}")
+        if old := [call.version for call in calls if call.version != self.version]:
+            raise InputError(
+                f"step {number}: version {old[0]} of the reward model scored its answers, but the model is at version "
+                f"{self.version}; score them again"
+            )
+        _check_ids(number, [call.context for call in calls])
+        return number
+
+    def _finished(self, step: int, contexts: Sequence[StepContext], metrics: Metrics, pairs: Sequence[Pair]) -> Updated:
+        """End the step. `contexts` hold the answers as they were paid, by which state across steps moves."""
         for part in self._remembering:
-            part.commit([call.context for call in opened.calls])
+            part.commit(contexts)
         self.version += self._cooptimizer is not None
-        self.last_step, self.open_step = opened.number, None
-        self._last = Updated(opened.number, self.version, pairs, metrics)
-        return self._last
+        self.last_step = step
+        return Updated(step, self.version, list(pairs), metrics)
 
-    def _train(self, opened: OpenStep, keep: Collection[str] | None) -> tuple[Metrics, list[Pair]]:
+    def _train(self, calls: Sequence[Scored], keep: Collection[str] | None) -> tuple[Metrics, list[Pair]]:
         if self._cooptimizer is None or self.learning is None:
             return {}, []
         clock, model = Clock(), self.learning
         with clock.measure("wait_for_assistant"):
-            pairs = self._cooptimizer.finish(opened.stage2, keep)
+            pairs = self._cooptimizer.finish([call.stage2 for call in calls if call.stage2 is not None], keep)
         with clock.measure("update_reward_model"):
             pairs, picked = self._cooptimizer.filtered(pairs, self.models)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
-            metrics |= self._probes.measure(model.learner, model.encoder, opened.answered)
+            answered = [group for call in calls for group in call.context.groups]
+            metrics |= self._probes.measure(model.learner, model.encoder, answered)
         return metrics | picked | clock.parts(), pairs
 
     def _state(self) -> dict[str, Any]:
-        last = None
-        if (updated := self._last) is not None:  # without times and memory, so that equal runs write equal checkpoints
-            metrics = {name: value for name, value in updated.metrics.items() if not name.startswith(MEASURED)}
-            pairs = [asdict(pair) for pair in updated.pairs]
-            last = {"step": updated.step, "version": updated.version, "pairs": pairs, "metrics": metrics}
         return {
             "outline": outline(self.config),
             "version": self.version,
             "last_step": self.last_step,
-            "last": last,
             "cooptimizer": self._cooptimizer.state() if self._cooptimizer is not None else None,
             "memories": [part.state() for part in self._remembering],
             "probes": self._probes.state(),
@@ -371,3 +336,16 @@ class CooperReward:
     @property
     def _remembering(self) -> list[Remembers]:
         return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]
+
+
+def _check_ids(step: int, contexts: Sequence[StepContext]) -> None:
+    """Raises InputError if two groups of a step have the same id."""
+    counts = Counter(group.id for context in contexts for group in context.groups)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise InputError(f"step {step}: group {twice[0]} is in it twice; give every group of a step its own id")
+
+
+def _calls_of(scored: Scored | Sequence[Scored]) -> list[Scored]:
+    """The results of `score` calls, one by one."""
+    given = [scored] if isinstance(scored, Scored) else scored
+    return [call for one in given for call in one.calls or (one,)]

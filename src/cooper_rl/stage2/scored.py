@@ -1,4 +1,4 @@
-"""A step's scored answers: what scoring returns, the step under way, what its update returns, and metrics of health.
+"""A step's scored answers: what scoring returns, what the update returns, and metrics of health.
 
 Importing this module does not import torch, because the reward's clients use it.
 """
@@ -6,16 +6,15 @@ Importing this module does not import torch, because the reward's clients use it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores, metrics_of_calls, reward_metrics
-from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
+from cooper_rl.rollouts import AnswerGroup, Ragged
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.signs import signs_without_verdict
@@ -43,6 +42,10 @@ class Scored:
     step: int | None = None
     breakdown: tuple[StepContext, Scores] | None = field(default=None, repr=False, compare=False)
     """`context` and `scores`; the service does not send them."""
+    stage2: Stage2 | None = field(default=None, repr=False, compare=False)
+    """The pairs that stage 2 has begun to make of these answers."""
+    calls: tuple[Scored, ...] = field(default=(), repr=False, compare=False)
+    """The calls that this was `joined` from. The update learns from all their groups."""
 
     @classmethod
     def of(cls, context: StepContext, scores: Scores, version: int, step: int | None = None) -> Self:
@@ -50,6 +53,29 @@ class Scored:
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
         metrics = answer_metrics(context, scores)
         return cls(scores.rewards.rows(), logits, context.verdicts, version, metrics, step, (context, scores))
+
+    @classmethod
+    def joined(cls, calls: Sequence[Scored], groups: Sequence[AnswerGroup]) -> Scored:
+        """The results of these groups, found by their ids, which were scored in several calls of one step."""
+        places = {group.id: (c, p) for c, call in enumerate(calls) for p, group in enumerate(call.context.groups)}
+        picked = [places[group.id] for group in groups]
+        for c, call in enumerate(calls):
+            if picked == [(c, p) for p in range(len(call.context.groups))]:
+                return replace(call, calls=tuple(calls))
+        picks = [(calls[c], p) for c, p in picked]
+        first, answers = picks[0][0], Counter[int]()
+        for (c, _), group in zip(picked, groups, strict=True):
+            answers[c] += len(group.answers)
+
+        def column(of: Callable[[Scores], Ragged]) -> Ragged:
+            return Ragged.of([of(call.scores).groups()[p] for call, p in picks])
+
+        names = [name for name in first.scores.parts if all(name in call.scores.parts for call, _ in picks)]
+        parts = {name: column(lambda scores, name=name: scores.parts[name]) for name in names}
+        metrics = metrics_of_calls([(calls[c].scores, count) for c, count in answers.items()])
+        context = type(first.context).joined([(call.context, p) for call, p in picks])
+        scores = Scores(column(lambda scores: scores.rewards), parts, metrics)
+        return replace(cls.of(context, scores, first.version, first.step), calls=tuple(calls))
 
     @property
     def context(self) -> StepContext:
@@ -60,15 +86,6 @@ class Scored:
     def scores(self) -> Scores:
         """The same rewards with all their parts. Raises InputError for answers that the service scored."""
         return self._whole_breakdown[1]
-
-    def by_group(self, models: Sequence[str] = (), partial: Collection[str] = ()) -> list[ScoredGroup]:
-        """Each group with its own results, and with the logits of these models. Groups in `partial` may grow."""
-        logits = {name: self.context.logits(name).rows() for name in models}
-        rows = zip(self.context.groups, self.verdicts, self.rewards, strict=True)
-        return [
-            ScoredGroup(group, group.id in partial, verdicts, rewards, {name: logits[name][p] for name in logits})
-            for p, (group, verdicts, rewards) in enumerate(rows)
-        ]
 
     @property
     def _whole_breakdown(self) -> tuple[StepContext, Scores]:
@@ -90,157 +107,6 @@ class Updated:
     metrics: Metrics = field(default_factory=dict)
     state: Literal["open", "updating", "done", "failed"] = "done"
     error: str | None = None
-
-
-@dataclass(frozen=True)
-class ScoredGroup:
-    """A group with one verdict, reward and logit per answer; logits are by the model's name."""
-
-    group: AnswerGroup
-    partial: bool
-    """Whether further answers may come."""
-    verdicts: list[Verdict]
-    rewards: list[float]
-    logits: dict[str, list[float]]
-
-    def picked(self, places: Sequence[int]) -> Self:
-        """The answers at these places, in this order."""
-        return replace(
-            self,
-            group=replace(self.group, answers=[self.group.answers[i] for i in places]),
-            verdicts=[self.verdicts[i] for i in places],
-            rewards=[self.rewards[i] for i in places],
-            logits={name: [row[i] for i in places] for name, row in self.logits.items()},
-        )
-
-    def extended(self, other: ScoredGroup) -> Self:
-        return replace(
-            self,
-            group=replace(self.group, answers=[*self.group.answers, *other.group.answers]),
-            verdicts=self.verdicts + other.verdicts,
-            rewards=self.rewards + other.rewards,
-            logits={name: row + other.logits[name] for name, row in self.logits.items()},
-        )
-
-    def in_order(self) -> Self:
-        """With the answers of a partial group sorted by id, so that the order of arrival does not matter."""
-        if not self.partial:
-            return self
-        answers = self.group.answers
-        return self.picked(sorted(range(len(answers)), key=lambda i: answers[i].id or ""))
-
-    def record(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def of(cls, record: dict[str, Any]) -> Self:
-        """From what `record` returned."""
-        group = record["group"]
-        answers = [Answer(**answer) for answer in group["answers"]]
-        return cls(**{**record, "group": AnswerGroup(group["id"], Problem(**group["problem"]), answers)})
-
-
-class OtherContentError(InputError):
-    """A group of a step comes back under the same id with other content."""
-
-    def __init__(self, group: str, step: int) -> None:
-        super().__init__(
-            f"group {group}: step {step} has already scored a group with this id but other content; "
-            "give every group of a step its own id"
-        )
-        self.group = group
-
-
-@dataclass
-class OpenStep:
-    """The step under way: every answer scored in it, once.
-
-    A partial group is in no call until it is added again as a whole.
-    """
-
-    number: int
-    groups: dict[str, ScoredGroup] = field(default_factory=dict)
-    """Every group by its id."""
-    calls: list[Scored] = field(default_factory=list)
-    """The same answers, as they were scored together."""
-    stage2: list[Stage2] = field(default_factory=list)
-    journaled: bool = True
-    """Whether the caller has written down all groups."""
-    rows: int = 0
-    """Answers in all groups."""
-    _places: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def unseen(self, groups: Sequence[AnswerGroup], partial: Collection[str] = ()) -> list[AnswerGroup]:
-        """The groups, and of those with an id in `partial` the answers, that are new in this step.
-
-        Raises OtherContentError for a group that contradicts what is known.
-        """
-        new: dict[str, AnswerGroup] = {}
-        for group in groups:
-            found = self.groups.get(group.id)
-            before = found.group if found is not None else new.get(group.id)
-            if before is None:
-                new[group.id] = group
-                continue
-            more = group.id in partial
-            known = {answer.id: answer for answer in before.answers}
-            same = before.problem == group.problem and (found is None or found.partial == more)
-            if more:
-                same = same and all(known.get(answer.id, answer) == answer for answer in group.answers)
-                if left := [answer for answer in group.answers if answer.id not in known]:
-                    new[group.id] = replace(group, answers=left)
-            else:
-                same = same and list(before.answers) == list(group.answers)
-            if not same:
-                raise OtherContentError(group.id, self.number)
-        return list(new.values())
-
-    def add_group(self, scored: ScoredGroup) -> None:
-        """Add a group or more answers of a partial group, or replace a partial group by the whole."""
-        if (known := self.groups.get(scored.group.id)) is not None:
-            scored = known.extended(scored) if scored.partial else scored
-            self.rows -= len(known.rewards)
-        self.groups[scored.group.id] = scored
-        self.rows += len(scored.rewards)
-
-    def add_call(self, scored: Scored) -> None:
-        """Add whole groups that were scored together."""
-        self._places |= {group.id: (len(self.calls), p) for p, group in enumerate(scored.context.groups)}
-        self.calls.append(scored)
-
-    def found(self, group: AnswerGroup) -> ScoredGroup:
-        """The results of a group that has been added, in the order of its answers."""
-        known = self.groups[group.id]
-        if not known.partial:
-            return known
-        places = {answer.id: i for i, answer in enumerate(known.group.answers)}
-        return known.picked([places[answer.id] for answer in group.answers])
-
-    def scored(self, groups: Sequence[AnswerGroup]) -> Scored:
-        """The results of these groups, all of which have been added in calls."""
-        places = [self._places[group.id] for group in groups]
-        for call, one in enumerate(self.calls):
-            if places == [(call, p) for p in range(len(one.context.groups))]:
-                return one
-        picks = [(self.calls[call], p) for call, p in places]
-        context = type(picks[0][0].context).joined([(one.context, p) for one, p in picks])
-        answers = Counter[int]()
-        for call, p in places:
-            answers[call] += self.calls[call].context.sizes[p]
-        metrics = metrics_of_calls([(self.calls[call].scores, count) for call, count in answers.items()])
-
-        def joined(name: str | None) -> Ragged:
-            columns = [one.scores.rewards if name is None else one.scores.parts[name] for one, _ in picks]
-            return Ragged.of([column.groups()[p] for column, (_, p) in zip(columns, picks, strict=True)])
-
-        names = [name for name in picks[0][0].scores.parts if all(name in one.scores.parts for one, _ in picks)]
-        scores = Scores(joined(None), {name: joined(name) for name in names}, metrics)
-        return Scored.of(context, scores, picks[0][0].version, self.number)
-
-    @property
-    def answered(self) -> list[AnswerGroup]:
-        """The groups of all calls, in the order in which they were added."""
-        return [group for call in self.calls for group in call.context.groups]
 
 
 PROBES = 64

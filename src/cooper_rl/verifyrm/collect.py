@@ -122,7 +122,7 @@ def collect(config: CollectConfig, progress: Callable[[int, int], None] | None =
 
 
 def _batches(dataset: DatasetConfig, size: int, verifier: Verifier) -> Iterator[_Batch]:
-    problems = load_problems(dataset, verifier.fault).problems
+    problems = load_problems(dataset, verifier).problems
     for start in range(0, len(problems), size):
         yield _Batch(dataset, problems[start : start + size])
 

@@ -44,9 +44,7 @@ class ChatJudge:
 
     def __init__(self, config: ChatJudgeConfig) -> None:
         self._read_first_token = config.read == "first_token"
-        if self._read_first_token:
-            config = config.model_copy(update={"max_tokens": 1, "top_logprobs": config.top_logprobs or 20})
-        self._client = ChatClient(config)
+        self._client = ChatClient(config, first_token_only=self._read_first_token)
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         chats = [judge_chat(row.question, row.answer, row.completion) for row in rows]

@@ -17,8 +17,8 @@ from cooper_rl.data.labelled import LabelledCompletion, problem_folds, split_by_
 from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.engines.local.models import disk_errors
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
@@ -90,53 +90,23 @@ def train_verifyrm(
     cannot become a reward model; after training, if the held-out loss was never finite.
     """
     start = time.perf_counter()
-    if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
-        raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
-    check_writable(output_dir)
-    aside = output_dir.with_name(f".{output_dir.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
+    aside = _folder_aside(output_dir)
     set_threads(config.threads)
-    chosen = list(rows)
-    if config.max_rows is not None and config.max_rows < len(rows):
-        chosen = random.Random(config.seed).sample(chosen, config.max_rows)
-    train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
+    train_rows, held_out_rows = _chosen_rows(config, rows)
     calibrated = config.calibrate and len(held_out_rows) >= FEWEST_ROWS
-    if config.calibrate and not calibrated:
-        logger.warning(
-            "the model will not be calibrated: %d rows are held out, and at least %d are needed; give more rows or "
-            "raise held_out, if sigmoid(logit) must be a probability",
-            *(len(held_out_rows), FEWEST_ROWS),
-        )
     count = round(config.robustness * len(train_rows))
     extra = robustness_rows(train_rows, count, config.robustness_kinds, config.seed)
     config, updates = fitted(config, len(train_rows) + len(extra))
-    logger.info(
-        "%d rows: %d to train on, %d of them added for robustness, and %d held out; %d updates of %d rows, evaluated "
-        "every %d",
-        *(len(chosen), len(train_rows) + len(extra), len(extra), len(held_out_rows)),
-        *(updates, config.batch_size, config.evaluate_every),
-    )
+    _log_size(config, updates, len(train_rows), len(extra), len(held_out_rows))
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
     _bound_memory(learner)
     encoder = RewardModelInput.of(config, learner.tokenizer)
     honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
     class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
     train, held_out = honest + robustness, encode_rows(encoder, held_out_rows)
-    weights = class_weights([row.label for row in train]) if config.balance_classes else {0.0: 1.0, 1.0: 1.0}
 
     keeper = _BestWeights(learner, aside, config.patience)
-    stream = batches(train, weights, config.batch_size, config.seed)
-    for update, batch in zip(range(1, updates + 1), stream, strict=False):
-        with part(f"update {update} of {updates}"):
-            metrics = learner.forward_backward(batch, BinaryCrossEntropyLoss())
-            metrics |= learner.optim_step()
-        if update % config.evaluate_every == 0 or update == updates:
-            metrics |= {f"held_out_{name}": value for name, value in keeper.evaluate(held_out, update).items()}
-        if progress is not None:
-            progress(update, metrics, updates)
-        if keeper.out_of_patience:
-            logger.info("stopped after update %d of %d, because the held-out loss no longer falls", update, updates)
-            break
+    _train(config, updates, train, held_out, keeper, progress)
     if keeper.logits is None:
         raise InputError(f"the held-out loss was never finite; lower learning_rate: {config.learning_rate}")
     measured, calibration = keeper.best, {}
@@ -155,6 +125,66 @@ def train_verifyrm(
     write_model_card(aside, output_dir.name, result, FEWEST_ROWS)
     aside.replace(output_dir)
     return result
+
+
+def _folder_aside(output_dir: Path) -> Path:
+    """The hidden folder beside `output_dir` that holds the model until it is whole, emptied of earlier attempts."""
+    if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
+        raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
+    check_writable(output_dir)
+    aside = output_dir.with_name(f".{output_dir.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    return aside
+
+
+def _chosen_rows(
+    config: VerifyRMConfig, rows: Sequence[LabelledCompletion]
+) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
+    """The rows to train on and the held-out ones, at most `max_rows` together."""
+    chosen = list(rows)
+    if config.max_rows is not None and config.max_rows < len(rows):
+        chosen = random.Random(config.seed).sample(chosen, config.max_rows)
+    train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
+    if config.calibrate and len(held_out_rows) < FEWEST_ROWS:
+        logger.warning(
+            "the model will not be calibrated: %d rows are held out, and at least %d are needed; give more rows or "
+            "raise held_out, if sigmoid(logit) must be a probability",
+            *(len(held_out_rows), FEWEST_ROWS),
+        )
+    return train_rows, held_out_rows
+
+
+def _log_size(config: VerifyRMConfig, updates: int, train: int, extra: int, held_out: int) -> None:
+    logger.info(
+        "%d rows: %d to train on, %d of them added for robustness, and %d held out; %d updates of %d rows, evaluated "
+        "every %d",
+        *(train + held_out, train + extra, extra, held_out),
+        *(updates, config.batch_size, config.evaluate_every),
+    )
+
+
+def _train(
+    config: VerifyRMConfig,
+    updates: int,
+    train: Sequence[EncodedRow],
+    held_out: list[EncodedRow],
+    keeper: "_BestWeights",
+    progress: Callable[[int, Metrics, int], None] | None,
+) -> None:
+    """Do so many updates, or fewer if the held-out loss no longer falls; `keeper` keeps the best weights."""
+    weights = class_weights([row.label for row in train]) if config.balance_classes else {0.0: 1.0, 1.0: 1.0}
+    stream = batches(train, weights, config.batch_size, config.seed)
+    for update, batch in zip(range(1, updates + 1), stream, strict=False):
+        with part(f"update {update} of {updates}"):
+            metrics = keeper.learner.forward_backward(batch, BinaryCrossEntropyLoss())
+            metrics |= keeper.learner.optim_step()
+        if update % config.evaluate_every == 0 or update == updates:
+            metrics |= {f"held_out_{name}": value for name, value in keeper.evaluate(held_out, update).items()}
+        if progress is not None:
+            progress(update, metrics, updates)
+        if keeper.out_of_patience:
+            logger.info("stopped after update %d of %d, because the held-out loss no longer falls", update, updates)
+            break
 
 
 LAYER_TENSORS = 26
@@ -222,7 +252,7 @@ class _BestWeights:
     """Measures the learner on the held-out rows and keeps the weights with the lowest loss in a folder."""
 
     def __init__(self, learner: TorchRewardModelLearner, folder: Path, patience: int | None) -> None:
-        self._learner = learner
+        self.learner = learner
         self._folder = folder
         self._patience = patience
         self._since_best = 0
@@ -233,13 +263,13 @@ class _BestWeights:
 
     def evaluate(self, held_out: Sequence[EncodedRow], update: int) -> Metrics:
         with part("evaluate"):
-            logits = self._learner.score([row.token_ids for row in held_out])
+            logits = self.learner.score([row.token_ids for row in held_out])
         measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
         self.history.append({**measured, "update": float(update)})
         if measured["loss"] < self.best.get("loss", math.inf):
             self.best, self.logits, self._since_best = self.history[-1], logits, 0
             # `learner.save` would add the optimizer, three times the size, which nobody continues from.
-            model, tokenizer = self._learner.model, self._learner.tokenizer
+            model, tokenizer = self.learner.model, self.learner.tokenizer
             weights = dict(plain_weights(model)) if adapted_layers(model) else None
             with disk_errors(self._folder):
                 model.save_pretrained(self._folder, state_dict=weights)

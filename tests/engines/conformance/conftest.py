@@ -28,8 +28,9 @@ from transformers import (
 from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local.adapter import load_adapter
-from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.model_folder import adapter_base
 from rank_processes import on_ranks, together, two_ranks, two_ranks_and_vllm

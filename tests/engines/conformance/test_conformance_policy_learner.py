@@ -100,7 +100,7 @@ def test_a_completion_without_prompt_has_no_first_logprob(engine, folders):
         {},
         {"tokens_per_microbatch": 1},
         {"tokens_per_microbatch": 30},
-        {"packing": False},
+        {"attention": "padded"},
         {"gradient_checkpointing": True},
     ],
     ids=["whole", "rows alone", "micro-batches", "padded", "checkpointing"],

@@ -50,7 +50,7 @@ def test_a_row_may_end_with_the_padding_token(engine, folder):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"tokens_per_microbatch": 40}, {"packing": False}, {"gradient_checkpointing": True}]
+    "changes", [{}, {"tokens_per_microbatch": 40}, {"attention": "padded"}, {"gradient_checkpointing": True}]
 )
 def test_pairs_give_the_plain_loss_and_gradient(engine, folder, tmp_path, changes):
     model = plain.scorer(folder)

@@ -72,14 +72,13 @@ def test_packed_rows_are_attended_as_each_row_alone(kernel, heads):
 def test_log_probabilities_by_flex_are_those_by_sdpa(make_policy):
     rows, lengths = Column.of([row % 64 for row in ROWS if len(row) > 3]), np.array([1, 90, 130, 3] * 3 + [5])
     found = {}
-    for kernel in ("sdpa", "flex"):
-        for packing in (True,) if kernel == "flex" else (True, False):
-            config = LearnerConfig(model="", device="cpu", attention=kernel, packing=packing)
-            learner = TorchPolicyLearner(make_policy(torch.float64), config, 10, trainable=False)
-            assert learner.attention == kernel
-            found[kernel, packing] = torch.from_numpy(learner.logprobs(rows, lengths))
-    torch.testing.assert_close(found["flex", True], found["sdpa", False], rtol=0, atol=1e-10)
-    torch.testing.assert_close(found["sdpa", True], found["sdpa", False], rtol=0, atol=1e-10)
+    for attention in ("sdpa", "flex", "padded"):
+        config = LearnerConfig(model="", device="cpu", attention=attention)
+        learner = TorchPolicyLearner(make_policy(torch.float64), config, 10, trainable=False)
+        assert learner.attention == ("flex" if attention == "flex" else "sdpa")
+        found[attention] = torch.from_numpy(learner.logprobs(rows, lengths))
+    torch.testing.assert_close(found["flex"], found["padded"], rtol=0, atol=1e-10)
+    torch.testing.assert_close(found["sdpa"], found["padded"], rtol=0, atol=1e-10)
 
 
 def test_the_trial_tells_a_kernel_that_computes_the_same(make_policy):
@@ -101,8 +100,6 @@ def test_a_kernel_that_cannot_run_here_is_refused(make_policy, attention, traina
 
 
 def test_a_kernel_for_packed_rows_is_refused_where_rows_are_not_packed(make_policy):
-    with pytest.raises(ValueError, match="attention: flex computes packed rows only"):
-        LearnerConfig(model="", attention="flex", packing=False)
     config = LearnerConfig(model="", device="cpu", attention="flex")
     with pytest.raises(InputError, match="leave out attention"):
         TorchPolicyLearner(make_policy(sliding_window=4, use_sliding_window=True), config, 10, trainable=False)

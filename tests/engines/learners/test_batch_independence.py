@@ -13,7 +13,8 @@ from transformers import PreTrainedModel
 from cooper_rl.engines.base import LabelledBatch, PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
-from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.policy import CISPO, GSPO, KLConfig, PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss
 from cooper_rl.rollouts import Column

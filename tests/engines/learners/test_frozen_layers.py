@@ -6,7 +6,8 @@ from safetensors import safe_open
 
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
-from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import PairwiseLoss
 
 LOWER = ("model.embed_tokens", "model.layers.0.", "model.layers.1.")
@@ -27,7 +28,7 @@ def weights(learner) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in learner.model.state_dict().items()}
 
 
-@pytest.mark.parametrize("changes", [{}, {"packing": False}, {"gradient_checkpointing": True}])
+@pytest.mark.parametrize("changes", [{}, {"attention": "padded"}, {"gradient_checkpointing": True}])
 def test_an_update_is_the_plain_one_without_the_lower_gradient(make_reward_model, changes):
     plain = make_reward_model(torch.float64, **LAYERS)
     learner = TorchRewardModelLearner(make_reward_model(torch.float64, **LAYERS), config(**changes), 10)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu.linear import has_onednn
 from cooper_rl.engines.local.device import available_cores, resolve_device, set_threads
-from cooper_rl.engines.local.learner import TorchPolicyLearner, learning_rate_factor, token_logprobs
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.logprobs import token_logprobs
+from cooper_rl.engines.local.optimizer import learning_rate_factor
 from cooper_rl.engines.local.packing import length_mask, pad_tokens, token_budget_batches
 from cooper_rl.errors import InputError
 

@@ -12,8 +12,9 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
-from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer, merge_folder
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.errors import InputError, MissingExtraError
@@ -176,15 +177,15 @@ def test_some_target_modules_are_enough(policy_folder):
     assert trained == {"q_proj", "v_proj"}
 
 
-def test_the_seed_decides_the_adapter_and_the_runs_random_numbers_stay(policy_folder):
+def test_every_adapter_starts_the_same_and_the_runs_random_numbers_stay(policy_folder):
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    made = [TorchPolicyLearner.from_config(config(policy_folder, {"seed": seed}), 1) for seed in (0, 0, 1)]
+    made = [TorchPolicyLearner.from_config(config(policy_folder), 1) for _ in range(2)]
     assert torch.rand(1) == expected
-    a, b, c = (m.model.get_parameter("model.layers.0.mlp.up_proj.lora_A.default.weight") for m in made)
+    a, b = (m.model.get_parameter("model.layers.0.mlp.up_proj.lora_A.default.weight") for m in made)
     assert torch.equal(a, b)
-    assert not torch.equal(a, c)
+    assert a.any()
 
 
 def test_missing_libraries_are_told_by_name(monkeypatch, policy_folder):

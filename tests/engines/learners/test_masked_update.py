@@ -84,13 +84,13 @@ def expected(model, reference, old, loss, aggregation, kl) -> torch.Tensor:
     return torch.cat([g.flatten() for g in torch.autograd.grad(total, list(model.parameters()))])
 
 
-@pytest.mark.parametrize("packing", [True, False])
+@pytest.mark.parametrize("attention", ["auto", "padded"])
 @pytest.mark.parametrize("recompute", [True, False])
 @pytest.mark.parametrize(
     ("loss", "aggregation"),
     [(PPOClip(), TokenMean()), (PPOClip(clip_low=0.01), SequenceMeanTokenMean()), (GSPO(), SequenceMeanTokenMean())],
 )
-def test_gradient_and_logprobs_are_those_of_each_turn_by_itself(make_policy, loss, aggregation, packing, recompute):
+def test_gradient_and_logprobs_are_those_of_each_turn_by_itself(make_policy, loss, aggregation, attention, recompute):
     model, reference = make_policy(torch.float64, seed=0), make_policy(torch.float64, seed=1)
     with torch.no_grad():
         exact = [plain_logprobs(model, prompt, parts) for _, prompt, parts in turns()]
@@ -100,7 +100,9 @@ def test_gradient_and_logprobs_are_those_of_each_turn_by_itself(make_policy, los
     kl = KLConfig(coefficient=0.2)
     wanted = expected(model, reference, old, loss, aggregation, kl)
 
-    settings = LearnerConfig(model="tiny", device="cpu", learning_rate=1e-3, packing=packing, tokens_per_microbatch=24)
+    settings = LearnerConfig(
+        model="tiny", device="cpu", learning_rate=1e-3, attention=attention, tokens_per_microbatch=24
+    )
     learner, frozen = Watched(model, settings, 10), TorchPolicyLearner(reference, settings, 0, trainable=False)
     rollouts = rollouts_of(old)
     found = learner.logprobs(rollouts.sequences(range(6)), rollouts.token_ids.lengths, TEMPERATURE)

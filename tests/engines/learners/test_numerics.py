@@ -15,7 +15,8 @@ from cooper_rl.engines.cpu import linear
 from cooper_rl.engines.local import learner as learner_module
 from cooper_rl.engines.local import numerics
 from cooper_rl.engines.local.adapter import add_adapter
-from cooper_rl.engines.local.learner import TorchPolicyLearner, fused_logprobs, token_logprobs
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.logprobs import fused_logprobs, token_logprobs
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.rollouts import Column

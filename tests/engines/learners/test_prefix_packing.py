@@ -172,13 +172,13 @@ def test_packing_leaves_log_probabilities_and_gradients_equal(make_policy, check
     old = np.full(len(numbers), -1.0)
     batch = PolicyBatch(rows, lengths, numbers, numbers, old, old, temperature=0.7)
     found = {}
-    for packing in (False, True):
-        config = LearnerConfig(model="", device="cpu", packing=packing, gradient_checkpointing=checkpointing)
+    for attention in ("padded", "auto"):
+        config = LearnerConfig(model="", device="cpu", attention=attention, gradient_checkpointing=checkpointing)
         learner = TorchPolicyLearner(make_policy(torch.float64), config, 10)
         learner.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=None))
         gradients = {name: p.grad for name, p in learner.model.named_parameters()}
-        found[packing] = (gradients, torch.from_numpy(learner.logprobs(rows, lengths, 0.7)))
-    torch.testing.assert_close(found[True], found[False], rtol=0, atol=1e-10)
+        found[attention] = (gradients, torch.from_numpy(learner.logprobs(rows, lengths, 0.7)))
+    torch.testing.assert_close(found["auto"], found["padded"], rtol=0, atol=1e-10)
 
 
 def test_a_saved_model_does_not_ask_for_our_attention(make_policy, tmp_path):

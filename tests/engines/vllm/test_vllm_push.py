@@ -241,7 +241,7 @@ def adapter_sampler(applying, folder):
     return build_sampler(LearnerConfig(model=str(folder)), CONFIG, "gloo", start=lambda *_: applying)
 
 
-@pytest.mark.parametrize("settings", [{}, {"rslora": True, "target_modules": ("q_proj", "down_proj")}])
+@pytest.mark.parametrize("settings", [{}, {"target_modules": ("q_proj", "down_proj")}])
 def test_an_adapter_alone_draws_what_the_merged_weights_draw(adapter_sampler, sampler, adapted, settings):
     learner = adapted(**settings)
     for push in range(3):

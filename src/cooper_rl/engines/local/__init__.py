@@ -9,7 +9,8 @@ from cooper_rl.engines import ENGINES
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig
-    from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+    from cooper_rl.engines.local.learner import TorchPolicyLearner
+    from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
     from cooper_rl.engines.local.sampler import NativeSampler
 
 
@@ -22,7 +23,7 @@ class LearnsHere:
         return TorchPolicyLearner.from_config(config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        from cooper_rl.engines.local.learner import TorchRewardModelLearner  # noqa: PLC0415
+        from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
 
         return TorchRewardModelLearner.from_config(config, total_steps, trainable)
 

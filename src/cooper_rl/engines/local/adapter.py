@@ -43,14 +43,13 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType] - peft says int, and only divides it
         lora_dropout=lora.dropout,
-        use_rslora=lora.rslora,
         target_modules=targets,
         base_model_name_or_path=str(Path(source).resolve()) if Path(source).is_dir() else source,
         task_type="SEQ_CLS" if head else "CAUSAL_LM",
     )
     # The run's own stream of random numbers stays where it is.
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(lora.seed)
+        torch.manual_seed(0)  # of A; B starts at zero
         inject_adapter_in_model(config, model)
     config.modules_to_save = sorted(head) or None  # trained as they are: no copy of the head needs to stay
     digest = hashlib.sha256()

@@ -4,46 +4,41 @@ folder `trainer_state`: counters, and AdamW's moments by parameter name, in one 
 
 import json
 import logging
-import math
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch
-from cooper_rl.engines.config import LearnerConfig, YesNo
+from cooper_rl.engines.base import Lengths, Metrics, PerToken, PolicyBatch
+from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.attention import Kernel, choose_kernel, enable_packing, packed_hidden_states
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
+from cooper_rl.engines.local.logprobs import check_fused, check_prompts, fused_logprobs, gather_logprobs, token_logprobs
 from cooper_rl.engines.local.models import disk_errors, load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
-from cooper_rl.engines.local.packing import length_mask, pad_tokens
-from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS, YES_NO, recorded
+from cooper_rl.engines.local.optimizer import fetch_moments, learning_rate_factor, offload_moments, restore_moments
+from cooper_rl.engines.local.packing import length_mask
+from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.engines.progress import BrokenOff, tell
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.errors import InputError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
-from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
+from cooper_rl.persist.durable import read_fields
 from cooper_rl.rollouts import Column, offsets_of
 
 logger = logging.getLogger(__name__)
 
 _FOLDER = "trainer_state"
+_COUNTERS = ("steps", "skipped_updates", "total_steps")
 
 
 class TorchLearner:
@@ -91,7 +86,7 @@ class TorchLearner:
         if self.device.type == "cpu":
             keep_freed_memory()
             use_fast_linear(self.model, config.cpu_kernels)
-        self._packs = config.packing and enable_packing(self.model)
+        self._packs = config.attention != "padded" and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
@@ -164,10 +159,10 @@ class TorchLearner:
         grad_norm = adapter.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
         if bool(torch.isfinite(grad_norm) & self.losses_finite):
             if self.config.optimizer_offload:
-                _fetch_moments(optimizer)
+                fetch_moments(optimizer)
             optimizer.step()
             if self.config.optimizer_offload:
-                _offload_moments(optimizer)
+                offload_moments(optimizer)
         else:
             self.skipped_updates += 1
             logger.warning("update %d skipped: gradient norm %s", self.steps, grad_norm.item())
@@ -214,13 +209,15 @@ class TorchLearner:
         if not (folder / "state.json").is_file() or not parts:
             raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
         if self.trainable:
-            _restore_moments(parts, self.model, self._get_optimizer())
+            restore_moments(parts, self.model, self._get_optimizer())
             if self.config.optimizer_offload:
-                _offload_moments(self._get_optimizer())
-        counters = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+                offload_moments(self._get_optimizer())
+        counters = read_fields(
+            folder / "state.json", dict.fromkeys(_COUNTERS, int), "load another checkpoint, or the model without it"
+        )
         if self.base_fingerprint is None:
             self._restore_weights(directory)
-        self.steps, self.skipped_updates, saved = (counters[k] for k in ("steps", "skipped_updates", "total_steps"))
+        self.steps, self.skipped_updates, saved = (counters[k] for k in _COUNTERS)
         self._clear_gradients()
         if saved != self.total_steps:
             logger.warning("%s: saved in a run of %d steps, now it is %d", directory, saved, self.total_steps)
@@ -236,7 +233,7 @@ class TorchLearner:
                 {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
             ]
             fused = self.device.type in ("cpu", "cuda")
-            self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
+            self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, fused=fused)
         return self.optimizer
 
     def _clear_gradients(self) -> None:
@@ -385,175 +382,6 @@ class TorchPolicyLearner(TorchLearner):
         return flat, length_mask(lengths_B, int(lengths.max()))
 
 
-def check_prompts(totals: Lengths, lengths: Lengths) -> None:
-    """Raises ValueError where a completion fills its row: nothing predicts its first token."""
-    if (lengths >= totals).any():
-        raise ValueError("a completion needs at least one prompt token before it")
-
-
-def token_logprobs(
-    hidden: Float[Tensor, "N H"],
-    head: nn.Linear,
-    targets: Int[Tensor, " N"],
-    temperature: float = 1.0,
-    logits_per_chunk: int | None = None,
-) -> Float[Tensor, " N"]:
-    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32. With more than `logits_per_chunk`
-    (None: `largest_chunk` of the device) in total, those of all chunks but the last are recomputed in the backward
-    pass. It begins with the last, so the memory for one chunk is enough.
-    """
-
-    def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
-        return gather_logprobs(head(hidden), targets, temperature)
-
-    rows = max(1, (logits_per_chunk or largest_chunk(hidden.device)) // head.weight.shape[0])
-    if len(hidden) <= rows:
-        return logprobs(hidden, targets)
-    count = -(-len(hidden) // rows)
-    *chunks, last = zip(hidden.tensor_split(count), targets.tensor_split(count), strict=True)
-    recomputed: list[Any] = [checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks]
-    return torch.cat([*recomputed, logprobs(*last)])
-
-
-def fused_logprobs(
-    hidden: Float[Tensor, "N H"], head: nn.Linear, targets: Int[Tensor, " N"], temperature: float = 1.0
-) -> Float[Tensor, " N"]:
-    """`token_logprobs` by Liger's kernels, which recompute logits in the backward pass too."""
-    from liger_kernel.transformers.functional import (  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
-        liger_fused_linear_cross_entropy,
-    )
-
-    hidden = hidden if temperature == 1 else hidden / temperature
-    how = {"bias": head.bias, "reduction": "none", "accum_dtype": torch.float32}
-    return -liger_fused_linear_cross_entropy(hidden, head.weight, targets, **how)
-
-
-LIGER = (0, 8, 2)  # the first with right gradients for losses that weigh tokens (linkedin/Liger-Kernel, PR 1298)
-
-
-def check_fused(device: torch.device, plain_head: bool) -> None:
-    """Raises MissingExtraError without a Liger that serves, and InputError where its kernels do not run."""
-    try:
-        found = tuple(int(number) for number in re.findall(r"\d+", version("liger-kernel"))[:3])
-    except PackageNotFoundError:
-        found = ()
-    if found < LIGER:
-        wanted = ".".join(map(str, LIGER))
-        raise MissingExtraError(
-            f"fused_logprobs: needs Liger {wanted} or later (the extra `liger`): pip install 'liger-kernel>={wanted}'"
-        )
-    if device.type != "cuda" or not plain_head:
-        where = "a model with a plain linear head" if device.type == "cuda" else "a GPU"
-        raise InputError(f"fused_logprobs: Liger's kernels need {where}; leave it out")
-
-
-def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0) -> Tensor:
-    """log softmax(logits / temperature)[target] in nats, at least in float32, [N]."""
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    if temperature != 1:
-        logits = logits / temperature
-    return -F.cross_entropy(logits, targets, reduction="none")
-
-
-class TorchRewardModelLearner(TorchLearner):
-    """A sequence-classification model with one label that implements `RewardModelLearner`; or a causal language model
-    with `yes_no` in its config, whose logit is (logit(yes) - logit(no)) / temperature.
-
-    The logit is read at the last token of each row. (Plain transformers code reads it at the last token that is not
-    padding, which often is also end-of-sequence.) The score of a causal model does not depend on the batch.
-    """
-
-    scores = True
-
-    @cached_property
-    def _yes_no(self) -> YesNo | None:
-        asked = getattr(self.model.config, YES_NO, None)
-        return None if asked is None else YesNo.model_validate(asked)
-
-    def load(self, directory: Path) -> None:
-        """As in `TorchLearner`. Raises InputError too for a checkpoint of the other `kind` of reward model."""
-        if (directory / "config.json").is_file() and bool(recorded(str(directory))) != bool(self._yes_no):
-            kind = "head" if self._yes_no else "yes_no"
-            raise InputError(f"{directory}: was trained with kind: {kind}; resume it with that setting")
-        super().load(directory)
-
-    def _has_plain_head(self) -> bool:
-        config = self.model.config
-        if self._yes_no:
-            return self._has_plain_output()
-        if config.num_labels != 1:
-            raise ValueError(f"a reward model has one output, but this model has {config.num_labels}")
-        tokens = [token for token in range(5) if token != config.pad_token_id]
-        return self._agrees(getattr(self.model, "score", None), tokens, -1)  # not, say, BERT with its pooler
-
-    def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
-        """Accumulate the gradient of a `PairLoss` on a `PairBatch`, or of a `BinaryCrossEntropyLoss` on a
-        `LabelledBatch`. Metrics are `loss` and means over pairs (or rows).
-        """
-        if isinstance(batch, PairBatch) != isinstance(loss, PairLoss):
-            raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
-        columns = batch.columns
-
-        def loss_of(rows: list[int]) -> RewardLossOutputs:
-            logits = self.run(self._logits, [column[i] for column in columns for i in rows])
-            part = batch.take(rows)
-            weights = logits.new_tensor(part.weights)
-            if isinstance(part, LabelledBatch):
-                return bce_loss(logits, logits.new_tensor(part.labels), weights)
-            assert isinstance(loss, PairLoss)
-            positive, negative = logits.chunk(2)
-            return loss.pair_loss(positive, negative, weights)
-
-        return self._backward(columns, loss_of, len(batch.weights))
-
-    def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
-        """Logits, float32, on the CPU."""
-        scores = torch.zeros(len(token_ids))
-        column = Column.of(token_ids)
-        for rows in told(self.microbatches(column), "scores"):
-            with torch.no_grad(), self._autocast():
-                scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
-        return scores
-
-    def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
-        """Equal rows are computed once: a positive stands in many pairs. Their gradients add up in its logit."""
-        check_not_empty(token_ids)
-        keys = [row.tobytes() for row in token_ids]
-        different = dict(zip(keys, token_ids, strict=True))
-        places = {key: place for place, key in enumerate(different)}
-        token_ids = list(different.values())
-        lengths_U = torch.tensor([len(row) for row in token_ids], device=self.device)
-        if self._plain_head or self._yes_no:
-            states, places_UL = self._hidden_states(token_ids)
-            states = states.index_select(0, places_UL.gather(1, lengths_U[:, None] - 1).squeeze(1))
-            logits_U1 = self._asked(states, self._yes_no) if self._yes_no else self.model.get_submodule("score")(states)
-        else:
-            tokens_UL = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
-            mask_UL = length_mask(lengths_U, tokens_UL.shape[1])
-            logits_U1 = self.model(tokens_UL, attention_mask=mask_UL.long()).logits
-        logits_U = logits_U1.squeeze(-1).to(torch.promote_types(logits_U1.dtype, torch.float32))
-        # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
-        return logits_U.index_select(0, torch.tensor([places[key] for key in keys], device=self.device))
-
-    def _asked(self, states: Float[Tensor, "B H"], asked: YesNo) -> Float[Tensor, "B 1"]:
-        """Logits from last hidden states (without a plain head, from the logits of all tokens)."""
-        exact = torch.promote_types(states.dtype, torch.float32)  # the sum below stays in it under autocast too
-        if self._plain_head:
-            head: Any = self.model.get_output_embeddings()
-            yes, no = head.weight[[asked.yes, asked.no]].to(exact)
-            logits_B = (states.to(exact) * (yes - no)).sum(-1)
-            if head.bias is not None:
-                logits_B = logits_B + head.bias[asked.yes] - head.bias[asked.no]
-        else:
-            logits_B = states[:, asked.yes].to(exact) - states[:, asked.no].to(exact)
-        return logits_B[:, None] / asked.temperature
-
-
-def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
-    if not all(map(len, token_ids)):
-        raise ValueError("a reward-model input is empty")
-
-
 def freeze_layers(model: PreTrainedModel, layers: int) -> None:
     """Exclude the embeddings and the lowest `layers` layers from training, and their passes from the backward pass.
     Raises InputError if there are fewer.
@@ -579,68 +407,3 @@ def _enable_checkpointing(model: PreTrainedModel) -> None:
             # A few layers (OPT) apply dropout depending on their own training flag, which `_training_pass` sets.
             for name in [n for n, value in vars(layer).items() if "dropout" in n and isinstance(value, float)]:
                 setattr(layer, name, 0.0)
-
-
-def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedule: str) -> float:
-    """The share of the peak learning rate at optimizer step `step`, counted from 0.
-
-    The warm-up is (step + 1) / warmup_steps, so the first step already learns. Then the factor stays, or falls to 0
-    over the rest of `total_steps`, in a line or along half a cosine (Loshchilov & Hutter 2017, arXiv 1608.03983,
-    without restarts).
-    """
-    if step < warmup_steps:
-        return (step + 1) / warmup_steps
-    if schedule == "constant":
-        return 1.0
-    progress = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))
-    return 1.0 - progress if schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))
-
-
-def _offload_moments(optimizer: Optimizer) -> None:
-    """Move AdamW's moments into the machine's memory: of a sharded model those of this process, as plain tensors."""
-    for state in optimizer.state.values():
-        for key, value in state.items():
-            if value.ndim:  # not its count of steps
-                rows = adapter.own(value)
-                # From pinned memory a copy to a GPU is several times faster.
-                state[key] = torch.empty_like(rows, device="cpu", pin_memory=rows.is_cuda).copy_(rows)
-
-
-def _fetch_moments(optimizer: Optimizer) -> None:
-    for parameter, state in optimizer.state.items():
-        for key, value in state.items():
-            if value.ndim:
-                rows = adapter.own(value).to(adapter.own(parameter).device, non_blocking=True)
-                state[key] = adapter.like(parameter, rows)
-
-
-def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -> None:
-    parameters = dict(model.named_parameters())
-    optimizer.state.clear()
-    with ExitStack() as stack:
-        parts = [stack.enter_context(safe_open(path, "pt")) for path in paths]
-        for full_name in sorted({name for part in parts for name in part.keys()}):  # noqa: SIM118 - not a mapping
-            name, _, key = full_name.rpartition(":")
-            slices = [part.get_slice(full_name) for part in parts if full_name in part.keys()]  # noqa: SIM118
-            shapes = [tuple(piece.get_shape()) for piece in slices]
-            shape = (sum(rows for rows, *_ in shapes), *shapes[0][1:]) if shapes[0] else ()
-            parameter = parameters.get(name)
-            if parameter is None or (shape and shape != tuple(parameter.shape)):
-                raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
-            if not parameter.requires_grad:
-                continue  # it was trained when this was written
-            # A number is AdamW's count of steps, the same in every part.
-            values = (_rows(slices, adapter.own_rows(parameter)) if shape else slices[0][...]).to(parameter.device)
-            optimizer.state[parameter][key] = adapter.like(parameter, values) if shape else values
-
-
-def _rows(slices: list[Any], wanted: slice) -> Tensor:
-    """Some rows of a tensor whose rows stand one after the other in these slices; nothing else is read."""
-    pieces, start = [], 0
-    for piece in slices:
-        size = piece.get_shape()[0]
-        first, last = max(0, wanted.start - start), min(size, wanted.stop - start)
-        if first < last:
-            pieces.append(piece[first:last])
-        start += size
-    return torch.cat(pieces) if pieces else slices[0][:0]

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -223,16 +224,21 @@ def context_length(path: str) -> int | None:
 
 def merge_folder(source: str, target: Path) -> None:
     """Write the model of a folder with an adapter to `target`, merged, with its tokenizer. Raises InputError for a
-    source without adapter, a target in use, and as `load_policy` does.
+    source without adapter, a target in use, and as `load_policy` does; OSError, and no target, if the disk is full.
     """
     check_merge(source, target)
     task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
     tokenizer = load_tokenizer(source)
     asked = recorded(source)
     model = load_reward_model(source, yes_no=asked) if asked or task == "SEQ_CLS" else load_policy(source)
-    with disk_errors(target):
-        model.save_pretrained(target)
-        tokenizer.save_pretrained(target)
+    aside = target.with_name(f".{target.name}.partial")
+    try:
+        with disk_errors(target):
+            model.save_pretrained(aside)
+            tokenizer.save_pretrained(aside)
+            aside.replace(target)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     logger.info("%s: merged into its base, in %s", source, target)
 
 

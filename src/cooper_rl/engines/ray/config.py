@@ -114,8 +114,6 @@ class ClusterEngine(Config):
     """CPU cores reserved for a process, and, rounded down, its threads for tensor work."""
     samplers: Annotated[Samplers, SAMPLERS] = NativeSamplers()
     """`native` draws in the policy's processes; `vllm` draws on engines with devices of their own."""
-    start_timeout_s: float = Field(default=300, gt=0)
-    """Seconds to wait for free devices and for the processes to start."""
     call_timeout_s: float = Field(default=1800, gt=0)
     """Seconds without an answer after which a process counts as dead; set it longer than any part of a step."""
 

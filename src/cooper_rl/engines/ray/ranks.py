@@ -36,6 +36,9 @@ from cooper_rl.engines.ray.config import Resources
 from cooper_rl.errors import EngineLost, InputError
 from cooper_rl.rollouts import Column, Samples
 
+START_TIMEOUT_S = 300.0
+"""Seconds to wait for free devices and for the processes to start."""
+
 
 class Actors:
     """Ray actors of one class, each with devices of its own; Ray does not restart one that dies."""
@@ -43,19 +46,18 @@ class Actors:
     grace_s = 0.0  # that the others get after an error in one, before it is raised
     hint = ""
 
-    def __init__(self, actor: type, devices: str, who: str, number: int, each: Resources, log: Path, timeout_s: float):
+    def __init__(self, actor: type, devices: str, who: str, number: int, each: Resources, log: Path):
         """Reserve the devices; `who` is an actor in messages, {} its number. Raises InputError where none are free."""
         self.actors: list[Any] = [None] * number
         self._actor, self._who, self._each, self._log = actor, who, each, log
         bundle = {"CPU": each.cpus} | ({"GPU": each.gpus} if each.gpus else {})
         self._placement = placement_group([bundle] * number, strategy="PACK")
         try:
-            ray.get(self._placement.ready(), timeout=timeout_s)
+            ray.get(self._placement.ready(), timeout=START_TIMEOUT_S)
         except GetTimeoutError as error:
             self.close()
             raise InputError(
-                f"engine: the devices of {devices} are taken by others; none were free within {timeout_s:g} s "
-                "(start_timeout_s)"
+                f"engine: the devices of {devices} are taken by others; none were free within {START_TIMEOUT_S:g} s"
             ) from error
 
     def launch(self, number: int) -> None:
@@ -110,21 +112,19 @@ class RankGroup(Actors):
     grace_s = 90.0  # they may wait for it in a collective; Ray reports a lost machine only after a minute
     hint = " (call_timeout_s)"
 
-    def __init__(
-        self, name: str, ranks: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float
-    ):
-        super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name, start_timeout_s)
-        self.name, self._start_timeout_s, self._call_timeout_s = name, start_timeout_s, call_timeout_s
+    def __init__(self, name: str, ranks: int, each: Resources, logs: Path, call_timeout_s: float):
+        super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name)
+        self.name, self._call_timeout_s = name, call_timeout_s
         self._lock, self._keys = Lock(), count(1)
         self._forgotten: deque[str] = deque()
         for rank in range(ranks):
             self.launch(rank)
 
     def join(self) -> None:
-        (address,) = self.results({0: self.actors[0].address.remote()}, self._start_timeout_s)
+        (address,) = self.results({0: self.actors[0].address.remote()}, START_TIMEOUT_S)
         given = (address, len(self.actors), 2 * self._call_timeout_s)  # this side gives up first
         joining = {rank: actor.join.remote(rank, *given) for rank, actor in enumerate(self.actors)}
-        self.results(joining, self._start_timeout_s)
+        self.results(joining, START_TIMEOUT_S)
 
     def build(self, owner: object, make: Callable[..., Any], *arguments: Any) -> str:
         """Have every process make a part and keep it as long as `owner` lives; returns the part's key."""

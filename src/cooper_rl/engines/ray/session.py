@@ -49,10 +49,10 @@ class Session:
             check_room([of_ranks, Demand("vLLM engines", engines, of_engine, ENGINE_SETTINGS)], nodes)
             logs = directory.absolute() / "logs"
             logs.mkdir(parents=True, exist_ok=True)
-            timeouts = (engine.start_timeout_s, engine.call_timeout_s)
-            self.groups += [RankGroup(name, ranks, each, logs, *timeouts) for name, ranks in sizes.items() if ranks]
+            timeout_s = engine.call_timeout_s
+            self.groups += [RankGroup(name, ranks, each, logs, timeout_s) for name, ranks in sizes.items() if ranks]
             if engines:
-                self.engines = RayEngines(engines, of_engine, logs, *timeouts)
+                self.engines = RayEngines(engines, of_engine, logs, timeout_s)
             for group in self.groups:
                 group.join()
         except RayError as error:  # a process of Ray itself has died while all others start

@@ -63,9 +63,9 @@ class RayEngines(Actors):
     context, workers, adapter_rank = 0, 0, 0  # set by `start`, as the type is
     dtype: torch.dtype = torch.float32
 
-    def __init__(self, count: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float) -> None:
+    def __init__(self, count: int, each: Resources, logs: Path, call_timeout_s: float) -> None:
         devices, who, log = "the vLLM engines", "vLLM engine {}", logs / "engine"
-        super().__init__(EngineProcess, devices, who, count, each, log, start_timeout_s)
+        super().__init__(EngineProcess, devices, who, count, each, log)
         self.restarts, self._call_timeout_s = 0, call_timeout_s
         self._given: Any = None  # the arguments of `start` that all engines were started with
 

@@ -49,8 +49,6 @@ class VllmConfig(Config):
     """Size of the cache of keys and values, GiB; null takes what `gpu_memory_utilization` leaves, and 1 on a CPU."""
     enforce_eager: bool = False
     """Run without CUDA graphs and without compilation: starts faster, samples slower."""
-    prefix_caching: bool = True
-    """Compute what prompts have in common once. The cache is emptied whenever weights change."""
     adapter_alone: bool | None = None
     """Send only the adapter of a policy with `lora`, which vLLM then applies beside the frozen weights that it started
     with; false sends whole weights with the adapter merged into them, which are longer to send and faster to draw with.

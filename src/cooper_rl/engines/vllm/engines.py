@@ -121,7 +121,7 @@ class OfflineEngine:
             gpu_memory_utilization=config.gpu_memory_utilization,
             kv_cache_memory_bytes=int(kv_cache_gib * 2**30) if kv_cache_gib else None,
             enforce_eager=config.enforce_eager,
-            enable_prefix_caching=config.prefix_caching,
+            enable_prefix_caching=True,
             # Where a prompt is computed in two parts, vLLM sets a request's generator back, and a CPU's cannot be.
             enable_chunked_prefill=False if on_cpu else None,
             generation_config="vllm",

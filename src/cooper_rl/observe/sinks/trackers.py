@@ -17,7 +17,7 @@ from pydantic import Field
 from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import flat
 from cooper_rl.observe.sinks import SINKS, Sink, SinkConfig, SinkRun, require
-from cooper_rl.persist.durable import write_text
+from cooper_rl.persist.durable import read_fields, write_text
 
 TRACKERS_FILE = "trackers.json"
 """The file in a run's folder with the identifier of the run in every tracker."""
@@ -70,7 +70,7 @@ def _cell(value: Any) -> Any:
 
 def _identifiers(run: SinkRun) -> dict[str, str]:
     path = run.directory / TRACKERS_FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return read_fields(path, {}, "delete it, and the resumed run is a new one in its trackers") if path.exists() else {}
 
 
 class Tracker(Sink):
@@ -188,11 +188,9 @@ class TrackioError(Exception):
 
 @SINKS.register
 class Trackio(TrackerConfig):
-    """A run of trackio, on this machine or in a Hugging Face Space. TRACKIO_DIR names the local folder."""
+    """A run of trackio on this machine. TRACKIO_DIR names the local folder."""
 
     kind: Literal["trackio"] = "trackio"
-    space_id: str | None = None
-    """A Hugging Face Space such as `owner/name` that the run is sent to. The default is this machine."""
     group: str | None = None
     """Group of runs that this run belongs to, such as the seeds of one experiment."""
 
@@ -220,7 +218,6 @@ class TrackioSink(Tracker):
                 project=config.project,
                 name=name,
                 group=config.group,
-                space_id=config.space_id,
                 config=run.settings,
                 resume="allow",
                 embed=False,

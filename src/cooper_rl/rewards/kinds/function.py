@@ -36,6 +36,11 @@ class FunctionRewardConfig(RewardConfig):
     """Of a function in TRL's style (it takes `completions` by name): whether prompts and completions are lists of
     messages instead of texts; null makes them so where the problems have `messages`."""
 
+    @property
+    def compares_answers(self) -> bool:
+        """A function that gets several completions at once may compare them."""
+        return self.batched or _columns_in_trls_style(self.function) is not None
+
     def build(self) -> FunctionReward:
         return FunctionReward(self.function, self.batched, self.chats)
 

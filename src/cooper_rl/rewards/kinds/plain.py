@@ -14,6 +14,7 @@ from cooper_rl.rewards.base import (
     Reward,
     RewardConfig,
     Scores,
+    comparing_part,
     merged,
     named_metrics,
     named_parts,
@@ -59,6 +60,10 @@ class SumConfig(RewardConfig):
     kind: Literal["sum"] = "sum"
     rewards: tuple[Annotated[Any, REWARDS], ...] = Field(min_length=1)
     """The rewards to add up."""
+
+    @property
+    def compares_answers(self) -> bool:
+        return comparing_part(self.rewards, ()) is not None
 
     def reads(self) -> tuple[str, ...]:
         return read_by(self.rewards)

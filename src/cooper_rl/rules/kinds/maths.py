@@ -22,6 +22,8 @@ from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, copies
 from cooper_rl.rules.worker import Checked, WorkerProcess
 
 WALL_S = 60.0
+_ANY_NUMBER = "271828"
+"""An answer that every readable reference can be compared with."""
 
 
 class RuleVerifier(Rule):
@@ -96,6 +98,12 @@ class RuleVerifier(Rule):
         if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
             return "is text; with rule.text: refuse, only mathematics and options are accepted"
         return unverified(self.verify(problem.answer, boxed(answer)))
+
+    def unread(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems with a mathematical reference that has no value: not even a number can be compared with it."""
+        formulas = [p for p in problems if reference_kind(reference_text(p.answer)) == "maths"]
+        verdicts = self.verify_many([(problem.answer, boxed(_ANY_NUMBER)) for problem in formulas])
+        return [p for p, verdict in zip(formulas, verdicts, strict=True) if verdict not in ("correct", "wrong")]
 
     def cpu_s_of(self, answer: str, completion: str) -> float:
         """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it has left the cache."""

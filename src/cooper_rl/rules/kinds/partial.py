@@ -72,6 +72,9 @@ class PartiallySilent(Rule):
         """That of the rule; any reference will do where it is silent."""
         return self.rule.fault(problem, answer) if self.judges(problem) else None
 
+    def unread(self, problems: Sequence[Problem]) -> list[Problem]:
+        return self.rule.unread([problem for problem in problems if self.judges(problem)])
+
     def close(self) -> None:
         self.rule.close()
 

@@ -1,0 +1,79 @@
+"""Files that Cooper has written and reads again: whatever has become of them, the message names file and remedy."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cooper_lab.arena.cache import MANIFEST, Planted
+from cooper_lab.arena.holes import read_hole
+from cooper_lab.arena.run_cells import RESULT, read_result
+from cooper_rl import InputError
+from cooper_rl.observe.sinks import SinkRun
+from cooper_rl.observe.sinks.trackers import TRACKERS_FILE, Trackio
+from cooper_rl.persist.durable import read_fields
+from cooper_rl.service.client import POINTER, restore_call
+
+DAMAGE = {"cut": '{"a": [1, ', "empty": "", "a list": "[]", "a number": "3", "nested": "[" * 100_000, "no keys": "{}"}
+
+
+@pytest.mark.parametrize("text", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_bad_input_with_its_name_and_a_remedy(tmp_path: Path, text: str):
+    cell, pointer = tmp_path / "cell.json", tmp_path / POINTER
+    for path in (cell, pointer):
+        path.write_text(text)
+    with pytest.raises(InputError, match=r"cell\.json: damaged, .*; delete it to run the cell again"):
+        read_result(cell)
+    with pytest.raises(InputError, match=rf"{POINTER}: damaged, .*; resume from another checkpoint"):
+        restore_call(tmp_path, None)
+
+
+@pytest.mark.parametrize("name", RESULT)
+def test_a_result_of_a_cell_has_all_its_measures(tmp_path: Path, name: str):
+    whole = {key: kind() if isinstance(kind, type) else None for key, kind in RESULT.items()}
+    whole |= dict.fromkeys(("gold_start", "gold_end", "gold_best", "heard", "drawdown"), 0.5)
+    path = tmp_path / "cell.json"
+    path.write_text(json.dumps(whole))
+    assert read_result(path) == whole
+    for damaged in ({**whole, name: ["another type"] if name != "gold_curve" else 1}, whole.keys() - {name}):
+        path.write_text(json.dumps(damaged if isinstance(damaged, dict) else {key: whole[key] for key in damaged}))
+        with pytest.raises(InputError, match=f"damaged, {name} is missing or of another type"):
+            read_result(path)
+
+
+def test_a_planted_models_manifest_and_a_trackers_file_name_their_remedy(tmp_path: Path):
+    planted = Planted(read_hole({"kind": "length"}), 0, tmp_path)
+    planted.folder.mkdir()
+    (planted.folder / MANIFEST).write_text("[]")
+    with pytest.raises(InputError, match=r"manifest\.json: damaged, .*; delete .* to plant the hole again"):
+        _ = planted.manifest
+    (tmp_path / TRACKERS_FILE).write_text("[]")
+    tracker = Trackio(project="p")
+    with pytest.raises(InputError, match=rf"{TRACKERS_FILE}: damaged, .*; delete it"):
+        tracker.tracked_id(SinkRun(tmp_path, {}, purge_step=3))
+
+
+def test_a_file_of_other_bytes_is_damaged(tmp_path: Path):
+    (tmp_path / "state.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(InputError, match=r"state\.json: damaged, no JSON"):
+        read_fields(tmp_path / "state.json", {}, "delete it")
+
+
+def test_writing_onto_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path):
+    """The system refuses to write more than a kilobyte into any file, as a full disk does."""
+    path = tmp_path / "table.json"
+    path.write_text("before")
+    code = f"from cooper_rl import write_text; from pathlib import Path; write_text(Path({str(path)!r}), 'x' * 5000)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"{path}" in ended.stderr
+    assert path.read_text() == "before"
+    assert [one.name for one in tmp_path.iterdir()] == ["table.json"]

@@ -1,0 +1,216 @@
+"""Figures on the pages are those of the committed results from which they follow."""
+
+import json
+import re
+from itertools import chain
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+from benchmarks.arena_table import kinds_of_designs
+
+from cooper_lab.arena.alarm_roc import alarm_report
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+ARENA, WATCH, ALARM = "src/cooper_lab/arena/README.md", "docs/watch.md", "benchmarks/alarm.md"
+Runs = list[dict[str, Any]]
+
+
+def runs(name: str) -> Runs:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+
+
+def alarm_phrases() -> list[tuple[str, str]]:
+    every, kinds = runs("arena"), kinds_of_designs()
+    learning = [run for run in every if kinds.get(run["design"]) != "no reward model learns"]
+    fixed = [run for run in every if kinds.get(run["design"]) == "no reward model learns"]
+    all_, co, static = map(alarm_report, (every, learning, fixed))
+    own = alarm_report([run for run in learning if run["design"] != "paper"])
+    now, others = all_["today"], all_["cross_validated"]
+    twelve = {12: "twelve"}[now["false_alarms"]]
+    silence = [*chain(*(runs(file.stem) for file in RESULTS.glob("silence_*.json")))]
+    hushed = alarm_report([run for run in silence if run["heard"] < 1])
+    silent = alarm_report(silence)
+    signs = all_["signs"]
+    members = all_["disagreement"]
+    timed = [run["cpu_s"] for run in every if run["cpu_s"] is not None]
+    return [
+        (ALARM, f"measures the alarm on {all_['runs']} runs"),
+        (ARENA, f"{all_['hacked']} of the {all_['runs']} runs are hacked"),
+        *((ARENA, f"| `{name}` | {signs[name]:.2f} |") for name in ("reward/group_spread", "rule/accuracy")),
+        (ARENA, f"| strongest sign of a run (the alarm) | {all_['auc']:.2f} |"),
+        (ARENA, f"| `rule/accuracy` − `reward_model/mean` | {signs['rule/accuracy - reward_model/mean']:.2f} |"),
+        (ARENA, f"| `reward_model/rule_agreement` | {signs['reward_model/rule_agreement']:.2f} |"),
+        (ARENA, f"| 1 − `rule/unparsed` | {signs['1 - rule/unparsed']:.2f} |"),
+        (ARENA, f"| `test/rule_avg` | {signs['test/rule_avg']:.2f} |"),
+        (ARENA, f"| 1 − `rollout/cut_off_rate` | {signs['1 - rollout/cut_off_rate']:.2f} |"),
+        (ARENA, f"the alarm finds {now['hits']} of the {all_['hacked']} and goes off in {twelve} of the other "),
+        (ARENA, f" of the other {all_['runs'] - all_['hacked']}. "),
+        (ARENA, f"on the {static['runs']} runs without co-training its area is {static['auc']:.3f} and it finds "),
+        (ARENA, f"{static['today']['hits']} of {static['hacked']}, with two false alarms"),
+        (ARENA, f"on the {co['runs']} co-trained ones {co['auc']:.2f}, and {co['today']['hits']} of {co['hacked']} "),
+        (ARENA, f"it is {own['auc']:.2f}, and {own['today']['hits']} of {own['hacked']} with seven false"),
+        (ARENA, f"on all other holes it finds {others['hits']}, with eight false alarms"),
+        (ARENA, f"It is late in {len(all_['late'])} of the {now['hits']}"),
+        (ARENA, f"Of the {members['runs']} runs of ensembles {members['hacked']} are hacked"),
+        (ARENA, f"its fall has an area of {members['fall']:.2f}, its rise {members['rise']:.2f}"),
+        (ARENA, f"the {len(timed)} cells whose time is known {sum(timed) / 3600:.1f} CPU hours together"),
+        (WATCH, f"On [the arena's {all_['runs']} runs]"),
+        (WATCH, f"it finds {now['hits']} of {all_['hacked']} hacked ones with {twelve} false alarms"),
+        (WATCH, f"(area under the ROC curve {co['auc']:.2f} against {static['auc']:.3f})"),
+        (WATCH, f"On the {silent['runs']} runs of the arena's [section on silent rules]"),
+        (
+            WATCH,
+            f"it finds {silent['today']['hits']} of {silent['hacked']} hacked ones with "
+            f"{silent['today']['false_alarms']} false alarms",
+        ),
+        (WATCH, f"in {hushed['runs']} of them, it finds all {hushed['today']['hits']} with four false alarms"),
+        (ALARM, _areas_of_silent_signs(silent, hushed)),
+    ]
+
+
+def _areas_of_silent_signs(silent: dict[str, Any], hushed: dict[str, Any]) -> str:
+    names = ("rollout/agreement_silent", "1 - reward_model/kept_when_swapped_silent")
+    over_all, there = ([report["signs"][name] for name in names] for report in (silent, hushed))
+    return (
+        f"over the arena's {silent['runs']} runs with such rules their areas under the ROC curve are "
+        f"{over_all[0]:.2f} and {over_all[1]:.2f}, over the {hushed['runs']} in which the rule is silent on some "
+        f"problems {there[0]:.2f} and {there[1]:.2f}"
+    )
+
+
+@pytest.mark.parametrize(("name", "phrase"), alarm_phrases())
+def test_a_phrase_about_the_alarm_has_the_saved_runs_figures(name: str, phrase: str):
+    assert phrase in page(name)
+
+
+SPEEDS = [  # in the order of the page
+    "step_vs_trl_tiny",
+    "step_vs_trl_tiny_free_lengths",
+    "cooper_step_vs_grpo_step_tiny",
+    "scoring_vs_padded_tiny",
+    "sampler_vs_generate_tiny",
+    "verdicts_vs_raw",
+    "step_vs_trl_smollm2",
+    "sampler_vs_generate_8_equal",
+    "sampler_vs_vllm_8_equal",
+    "sampler_vs_generate_32_equal",
+    "sampler_vs_vllm_32_equal",
+    "sampler_vs_generate_128_equal",
+    "sampler_vs_vllm_128_equal",
+    "sampler_vs_vllm_128_equal_bfloat16",
+    "sampler_vs_generate_8_unequal",
+    "sampler_vs_vllm_8_unequal",
+    "sampler_vs_generate_32_unequal",
+    "sampler_vs_vllm_32_unequal",
+    "sampler_vs_generate_128_unequal",
+    "sampler_vs_vllm_128_unequal",
+    "sampler_vs_vllm_128_unequal_bfloat16",
+    "sampler_vs_vllm_512_by_128_unequal",
+]
+
+
+def test_the_speeds_beside_peers_are_those_of_the_saved_benchmarks():
+    _, table = page("benchmarks/README.md").split("| comparison, median (min to max) |")
+    rows = rows_of(table.split("\n\n")[0])[1:]
+    saved = [json.loads((RESULTS / name).read_text())["comparisons"] for name in ("family_26.json", "latest.json")]
+    ratios = [[comparisons[name]["ratio"] for comparisons in saved] for name in SPEEDS]
+    cells = [[f"{ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f})" for ratio in pair] for pair in ratios]
+    assert [row[1:3] for row in rows] == cells
+
+
+SHORT = {  # of docs/performance.md: the names of a row, and whether it tells the inverse
+    "GRPO step against TRL, embedded, 0.66 M": (["step_vs_trl_tiny"], True, 1),
+    "the same, completions end by themselves, embedded": (["step_vs_trl_tiny_free_lengths"], True, 1),
+    "GRPO step against TRL, SmolLM2-135M": (["step_vs_trl_smollm2"], True, 1),
+    "sampler against `generate`, batch 128, SmolLM2-135M": (["sampler_vs_generate_128_equal"], False, 1),
+    "sampler against vLLM, batch 8, equal / unequal lengths, SmolLM2-135M": (
+        ["sampler_vs_vllm_8_equal", "sampler_vs_vllm_8_unequal"],
+        False,
+        2,
+    ),
+    "sampler against vLLM, batch 128, equal / unequal lengths, SmolLM2-135M": (
+        ["sampler_vs_vllm_128_equal", "sampler_vs_vllm_128_unequal"],
+        False,
+        2,
+    ),
+    "reward scoring against padded batches, embedded": (["scoring_vs_padded_tiny"], True, 1),
+    "rule verdicts against raw Math-Verify, –": (["verdicts_vs_raw"], False, 1),
+}
+
+
+def test_the_short_table_of_speeds_is_that_of_the_saved_benchmarks():
+    _, table = page("docs/performance.md").split("| comparison | model |")
+    saved = [json.loads((RESULTS / name).read_text())["comparisons"] for name in ("family_26.json", "latest.json")]
+    shown = {f"{row[0]}, {row[1]}": row[2:] for row in rows_of(table.split("\n\n")[0])[1:]}
+    for label, (names, is_inverse, digits) in SHORT.items():
+        for cell, comparisons in zip(shown.pop(label), saved, strict=True):
+            medians = [comparisons[name]["ratio"]["median"] for name in names]
+            figures = " / ".join(f"{1 / value if is_inverse else value:.{digits}f}" for value in medians)
+            assert cell in ("", figures), label
+    assert shown == {}
+
+
+def section(begin: str, end: str) -> str:
+    return page(ARENA).split(begin)[1].split(end)[0]
+
+
+BY_HOLE = [
+    ("silence_search", "**Searched**", "**A cheaper stage 2.**"),
+    ("silence_search", "**A cheaper stage 2.**", "**Only the upper layers**"),
+    ("silence_report", "**Reported**", "**The dose**"),
+    ("silence_units", "**A rule that cannot read units**", "**The data set's solutions**"),
+    ("silence_slips", "**Rules that slip.**", "```bash"),
+]
+
+
+@pytest.mark.parametrize(("file", "begin", "end"), BY_HOLE)
+def test_gold_under_silent_rules_is_that_of_the_saved_runs(file: str, begin: str, end: str):
+    head, _, *rows = rows_of(section(begin, end))
+    saved = sorted(runs(file), key=lambda run: (run["seed"], run["planting"]))
+    for row in rows:
+        design = re.findall(r"`(\w+)`", row[0])[-1]
+        for name, cell in zip(head, row, strict=True):
+            if name.startswith("`") and cell != "–":
+                values = [run["gold_end"] for run in saved if (run["design"], f"`{run['hole']}`") == (design, name)]
+                assert cell == " ".join(f"{value:.2f}" for value in values), (design, name)
+
+
+@pytest.mark.parametrize(
+    ("measure", "begin", "end"),
+    [
+        ("gold_end", "**The dose**", "Gold on silent"),
+        ("gold_silent_end", "Gold on silent problems", "The other designs"),
+    ],
+)
+def test_the_dose_is_that_of_the_saved_runs(measure: str, begin: str, end: str):
+    head, _, *rows = rows_of(section(begin, end))
+    for row in rows:
+        for dose, cell in zip(head[1:], row[1:], strict=True):
+            values = _doses(row[0].strip("`"), dose, measure)
+            shown = f"{mean(values):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "–"
+            assert cell == shown, (row[0], dose)
+
+
+def _doses(design: str, dose: str, measure: str = "gold_end") -> list[float]:
+    """Gold at the end by seed. `static` does not read the rule: its runs are of one dose."""
+    of = [run for run in runs("silence_dose") if run["design"] == design]
+    at = [run for run in of if run["hole"] == f"answer_lists@heard_{dose}"] or of
+    return [run[measure] for run in sorted(at, key=lambda run: run["seed"]) if run[measure] is not None]
+
+
+def test_the_pictures_doses_are_those_of_the_saved_runs():
+    drawn = json.loads((ROOT / "src/cooper_lab/arithmetic/dose.json").read_text(encoding="utf-8"))
+    for design, doses in drawn.items():
+        for dose, values in doses.items():
+            assert values == pytest.approx(_doses(design, dose), abs=1e-3), (design, dose)
