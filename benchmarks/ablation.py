@@ -22,7 +22,7 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper + reference solutions": ("paper", {"positives": ["rollout", "reference_solution"]}),
     "paper + anchor": ("paper", {"loss": {"anchor": 0.5}}),
     "paper + on-policy negatives": ("paper", {"pairs": [{"kind": "assistant"}, {"kind": "on_policy"}]}),
-    "cooper": ("cooper", {}),
+    "cooper": ("cooper_model", {}),
     "cooper_light": ("cooper_light", {}),
     "cooper_light + labelled replay": ("cooper_light", LABELLED),
     "cooper_light - reference solutions": ("cooper_light", {"positives": ["rollout"]}),
@@ -31,15 +31,13 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "cooper_light - assistant": ("cooper_light", {"pairs": [{"kind": "on_policy"}]}),
     "cooper_light - on-policy negatives": ("cooper_light", {"pairs": [{"kind": "assistant"}]}),
 }
-"""A row's preset, and the settings of `cooptimization` that differ from it."""
+"""A row's kind, in which the reward model alone pays, and the settings of `cooptimization` that differ from it."""
 
 
 def settings_of(row: str, output_dir: Path, seed: int) -> dict[str, Any]:
-    preset, cooptimization = ABLATIONS[row]
+    kind, cooptimization = ABLATIONS[row]
     name = row.replace(" + ", "+").replace(" - ", "-").replace(" ", "_")
-    # In every row the rule judges every problem, and the reward model alone pays.
-    pays = {"kind": "cooper", "rewards": [{"kind": "reward_model"}]}
-    chosen = {"preset": preset, "cooptimization": cooptimization, **pays}
+    chosen = {"kind": kind, "cooptimization": cooptimization}
     return run_settings(name, output_dir / f"seed-{seed}", seed, chosen)
 
 

@@ -90,10 +90,9 @@ def kinds_of_designs() -> dict[str, str]:
 
 
 def _kind(settings: dict[str, Any]) -> str:
-    learns = settings.get("kind") in ("cooper", "hybrid") or settings.get("reward_model", {}).get("learns", False)
-    if not learns:
+    if settings["kind"] in ("rule", "static", "function"):
         return "no reward model learns"
-    return "paper" if settings.get("preset") == "paper" else "a reward model learns otherwise"
+    return "paper" if settings["kind"] == "paper" else "a reward model learns otherwise"
 
 
 def hacked_holes(results: Sequence[dict[str, Any]]) -> list[str]:

@@ -33,7 +33,7 @@ def run_with(fault: str) -> dict[int, Metrics]:
     with tempfile.TemporaryDirectory() as folder:
         chat = {**CHAT, "base_url": servers[0].url, "step_timeout_s": 5.0}
         changes = {
-            "preset": "cooper_light",
+            "kind": "cooper_light",
             "steps": 4,
             "problems_per_step": 8,
             "evaluation": {"every": 0},

@@ -110,8 +110,7 @@ def settings_of(
     return {
         "name": "run",
         "output_dir": str(folder),
-        "kind": "cooper",
-        "preset": "cooper_light",
+        "kind": "cooper_light",
         "steps": steps,
         "problems_per_step": problems,
         "policy": {"model": models["policy"]},

@@ -56,8 +56,7 @@ def of_model(model: str, output: Path) -> dict[str, Any]:
     return {
         "name": "model",
         "output_dir": str(output),
-        "kind": "cooper",
-        "preset": "cooper_light",
+        "kind": "cooper_light",
         "steps": 5,
         "problems_per_step": 2,
         "policy": {"model": model, "learning_rate": 1e-6, "tokens_per_microbatch": 512},
@@ -81,7 +80,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "arms":
         for arm in options.arms:
-            light = {"preset": "cooper_light"} if arm == "cooper" else {}
+            light = {"kind": "cooper_light"} if arm == "cooper" else {}
             cluster = arm_settings(arm, options.output / "cluster", 0, {"engine": CLUSTER, **light})
             show(f"{arm} cluster", rows_of(cluster))
             show(f"{arm} one", rows_of(arm_settings(arm, options.output / "one", 0, light)))

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from pydantic import PrivateAttr
 
-from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines import Engine
+from cooper_rl.engines.base import Learner, Metrics, PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.rollouts import Column, Samples
@@ -69,7 +69,7 @@ class Parts:
         return self.push + (max(self.generate, learning) if lag else self.generate + learning)
 
 
-class FakeEngine(Config):
+class FakeEngine(Engine):
     """What takes how long, and where."""
 
     kind: Literal["benchmarks.fake_engine:FakeEngine"] = "benchmarks.fake_engine:FakeEngine"
@@ -114,7 +114,7 @@ class FakeEngine(Config):
         return FakeSampler(self)
 
 
-class FakeLearner:
+class FakeLearner(Learner):
     """Updates take their time in `forward_backward`."""
 
     name = ""
@@ -139,7 +139,7 @@ class FakeLearner:
         raise NotImplementedError
 
 
-class FakePolicy(FakeLearner):
+class FakePolicy(FakeLearner, PolicyLearner):
     name = "policy"
 
     def logprobs(
@@ -150,7 +150,7 @@ class FakePolicy(FakeLearner):
             return self._random.normal(-1, 0.1, int(lengths.sum())).astype(np.float32)
 
 
-class FakeRewardModel(FakeLearner):
+class FakeRewardModel(FakeLearner, RewardModelLearner):
     name = "reward model"
 
     def score(self, token_ids: list[list[int]]) -> torch.Tensor:
@@ -160,7 +160,7 @@ class FakeRewardModel(FakeLearner):
             return torch.from_numpy(self._random.normal(size=len(token_ids)).astype(np.float32))
 
 
-class FakeSampler:
+class FakeSampler(Sampler):
     """Draws in a thread of its own, as engines on other devices do."""
 
     def __init__(self, engine: FakeEngine):

@@ -155,8 +155,8 @@ def headline(found: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """The share of stage 2 in a step of the demo, and training against the best matrix product of the same shapes."""
-    presets = ("cooper", "cooper_light", "paper")
-    stage2 = {f"stage2_share_{preset}": Candidate("stage2.py", (preset,)) for preset in presets}
+    kinds = ("cooper", "cooper_light", "paper")
+    stage2 = {f"stage2_share_{kind}": Candidate("stage2.py", (kind,)) for kind in kinds}
     model = str(options.model.resolve()) if options.model else "embedded"
     gemm, training = [], []
     for _ in range(options.repeats):

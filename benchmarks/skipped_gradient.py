@@ -1,4 +1,4 @@
-"""Measures what `cooptimization.skip_gradient_share` leaves out of the demo's updates, by preset.
+"""Measures what `cooptimization.skip_gradient_share` leaves out of the demo's updates, by kind.
 
     python benchmarks/skipped_gradient.py cooper
 
@@ -94,9 +94,8 @@ class Comparing:
 
 
 def main() -> None:
-    options = arguments(__doc__, "cooper", "cooper_light", "paper").parse_args()
-    pays = {"kind": "cooper", "preset": options.engine, "rewards": [{"kind": "reward_model"}]}
-    changes = pays | {"evaluation": {"every": 0}, "threads": options.threads}
+    options = arguments(__doc__, "cooper_model", "cooper_light", "paper").parse_args()
+    changes = {"kind": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
     settings = run_settings("cooper", scratch(), options.seed, changes)
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         models = trainer.parts.reward.models

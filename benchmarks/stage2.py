@@ -1,4 +1,4 @@
-"""Measures what stage 2 adds to a step of the demo's co-trained runs, by preset, as it ships.
+"""Measures what stage 2 adds to a step of the demo's co-trained runs, by kind, as it ships.
 
     python benchmarks/stage2.py cooper
 
@@ -19,7 +19,7 @@ STEPS = 6
 def main() -> None:
     parser = arguments(__doc__, "cooper", "cooper_light", "paper")
     options = parser.parse_args()
-    changes = {"preset": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
+    changes = {"kind": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
     settings = arm_settings("cooper", scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0
     with CooperTrainer.from_config(build_config(settings)) as trainer:

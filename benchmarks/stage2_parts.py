@@ -129,7 +129,7 @@ def reward_model(folder: Path, width: int) -> str:
 
 
 def step_parts(options: argparse.Namespace) -> None:
-    changes: dict[str, Any] = {"preset": options.preset, "evaluation": {"every": 0}, "threads": 1}
+    changes: dict[str, Any] = {"kind": options.kind, "evaluation": {"every": 0}, "threads": 1}
     if options.width:
         changes["reward_model"] = {"model": reward_model(scratch(), options.width)}
     for setting in options.set:
@@ -139,15 +139,13 @@ def step_parts(options: argparse.Namespace) -> None:
         for name in path:
             inside = inside.setdefault(name, {})
         inside[last] = yaml.safe_load(value)
-    arm = options.preset if options.preset in ("static", "rule") else "cooper"
-    if arm != "cooper":
-        del changes["preset"]
     parts = Parts()
     if options.config:
         given = yaml.safe_load(options.config.read_text(encoding="utf-8"))
-        run = {"kind": arm, "checkpoint": {"every": 0}, "output_dir": str(scratch()), "seed": options.seed}
+        run = {"checkpoint": {"every": 0}, "output_dir": str(scratch()), "seed": options.seed}
         settings = merge(given, run | changes)
     else:
+        arm = options.kind if options.kind in ("static", "rule") else "cooper"
         settings = arm_settings(arm, scratch(), options.seed, changes)
     batches: list[Any] = []
     with CooperTrainer.from_config(build_config(settings)) as trainer:
@@ -162,7 +160,7 @@ def step_parts(options: argparse.Namespace) -> None:
         learner: Any = trainer.parts.reward.learning and trainer.parts.reward.learning.learner
     parts.seconds["verdicts, the rule's process"] = rules
     whole = sum(parts.seconds.values())
-    print(f"{options.preset} {' '.join(options.set)}: {whole / options.steps:.3f} CPU s a step")
+    print(f"{options.kind} {' '.join(options.set)}: {whole / options.steps:.3f} CPU s a step")
     for name, seconds in sorted(parts.seconds.items(), key=lambda part: -part[1]):
         print(f"| {name} | {seconds / options.steps:.3f} | {seconds / whole:.2f} |")
     last = list(batches)
@@ -215,7 +213,7 @@ def one_update(folder: Path, pairs: int, length: int, width: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("preset", choices=["cooper", "cooper_light", "paper", "static", "rule", "growth"])
+    parser.add_argument("kind", choices=["cooper", "cooper_light", "paper", "static", "rule", "growth"])
     parser.add_argument("--width", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--seed", type=int, default=0)
@@ -223,7 +221,7 @@ def main() -> None:
     parser.add_argument("--frozen", type=int, nargs="*", default=[])
     parser.add_argument("--config", type=Path, help="another run than the demo's")
     options = parser.parse_args()
-    (growth if options.preset == "growth" else step_parts)(options)
+    (growth if options.kind == "growth" else step_parts)(options)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ def cooper(options) -> None:
     texts = prompts(count, options.model, options.seed)
     rows = [{"question": text, "answer": str(7 + number)} for number, text in enumerate(texts)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    paid = "earned" if options.kind == "cooper" else "rule"
     settings = {
         "kind": options.kind,
         "output_dir": str(folder),
@@ -71,7 +72,7 @@ def cooper(options) -> None:
             "loss": {"kind": "ppo_clip"},
             "aggregation": {"kind": "token_mean"},
         },
-        "extra_rewards": [{"function": "step:reward"}],
+        "rewards": [{"kind": paid}, {"kind": "function", "function": "step:reward"}],
         "checkpoint": {"every": 0},
     }
     if options.kind == "cooper":

@@ -25,7 +25,7 @@ import yaml
 
 from cooper_lab.arithmetic.world import run_settings
 
-ARMS = {"rule": "rule", "static": "static", "cooper": "cooper", "service": "cooper"}
+ARMS = {"rule": "rule", "static": "static", "cooper": "cooper_light", "service": "cooper_light"}
 """Arm, and the kind of its reward."""
 STEPS, PROBLEMS, GROUP, TEST_PROBLEMS, TEST_SAMPLES = 40, 32, 8, 128, 2
 PORT = 8377
@@ -71,7 +71,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
 
     torch.set_num_threads(1)
     output_dir.mkdir(parents=True, exist_ok=True)
-    settings = run_settings(ARMS[arm], output_dir, seed, {"kind": ARMS[arm], "preset": "cooper_light"})
+    settings = run_settings(arm, output_dir, seed, {"kind": ARMS[arm]})
 
     def data_set(split: Any, count: int) -> Dataset:
         problems = arithmetic_problems(split, count)
@@ -164,7 +164,7 @@ def served(settings: dict[str, Any]) -> Iterator[Any]:
     """A client of `cooper serve` with the reward of these settings."""
     from cooper_rl.service.client import RewardClient
 
-    kept = ("kind", "preset", "seed", "reward_model", "cooptimization", "threads")
+    kept = ("kind", "seed", "reward_model", "cooptimization", "threads")
     with TemporaryDirectory() as folder:
         serve = {"port": PORT, "folder": folder, "batch_rows": 0}
         file = Path(folder) / "serve.yaml"

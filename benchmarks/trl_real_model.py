@@ -39,7 +39,7 @@ class Stop(TrainerCallback):
 
 def trainer_of(options: argparse.Namespace, reward_model: Path, output: Path) -> GRPOTrainer:
     settings = {
-        "kind": "cooper",
+        "kind": "cooper_model",
         "reward_model": {"model": str(reward_model), "learning_rate": 1e-5, "max_input_tokens": 384},
         "cooptimization": {"positives": ["rollout", "reference_solution"], "pairs": [{"kind": "on_policy"}]},
     }

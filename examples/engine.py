@@ -2,18 +2,17 @@
 
 In YAML: engine: {kind: "engine:CountingEngine"}
 
-An engine for a cluster also has its own learners, which implement PolicyLearner and RewardModelLearner from
-cooper_rl.engines.base.
+An engine for a cluster also has its own learners, which derive from PolicyLearner and RewardModelLearner.
 """
 
 from typing import Any
 
-from cooper_rl import Config, PolicyLearner, RewardModelLearner, Sampler
+from cooper_rl import Engine, PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
 
 
-class CountingEngine(Config):
+class CountingEngine(Engine):
     """Builds the learners and the sampler of a run."""
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
@@ -29,12 +28,15 @@ class CountingEngine(Config):
         return CountingSampler(LocalEngine().sampler(policy, max_rows))
 
 
-class CountingSampler:
+class CountingSampler(Sampler):
     """Passes every call on to another sampler and prints the counts."""
 
     def __init__(self, inner: Sampler):
-        self.sync_weights = inner.sync_weights
         self._inner = inner
+
+    def sync_weights(self, learner: PolicyLearner) -> None:
+        """Take over the policy's current weights."""
+        self._inner.sync_weights(learner)
 
     def sample(self, prompts: Any, n: int, params: Any, seed: int) -> Any:
         """`n` completions for each of the prompts (token ids)."""

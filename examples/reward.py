@@ -22,5 +22,5 @@ class RareSuccess(RewardConfig):
 if __name__ == "__main__":
     from tiny_run import train
 
-    run = train(kind=None, reward_model=None, rewards=[{"kind": "rule"}, RareSuccess(strength=0.5)])
+    run = train(rewards=[{"kind": "rule"}, RareSuccess(strength=0.5)])
     print("own reward: rare_success/mean", run.metrics["rare_success/mean"])

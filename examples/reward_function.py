@@ -1,6 +1,6 @@
 """A reward of your own, as a function: it pays for short answers.
 
-In YAML: extra_rewards: [{function: "reward_function:brevity", weight: 0.5}]
+In YAML: rewards: [{kind: rule}, {kind: function, function: "reward_function:brevity", weight: 0.5}]
 """
 
 from cooper_rl import Answer, Problem
@@ -14,6 +14,7 @@ def brevity(problem: Problem, completion: Answer) -> float:
 if __name__ == "__main__":
     from tiny_run import train
 
-    run = train(extra_rewards=[{"function": "reward_function:brevity", "weight": 0.5}])
+    brief = {"kind": "function", "function": "reward_function:brevity", "weight": 0.5}
+    run = train(rewards=[{"kind": "rule"}, brief])
     completion = run.rollouts[0]["completions"][0]
     print("own reward function:", {name: completion[name] for name in completion if name not in ("text", "gold")})

@@ -14,7 +14,7 @@ from cooper_rl.adapters.trl import GRPOReward
 
 MODELS = files("cooper_lab") / "arithmetic" / "assets"
 SETTINGS = {
-    "kind": "cooper",
+    "kind": "cooper_model",
     "reward_model": {"model": str(MODELS / "reward_model"), "learning_rate": 3e-4, "max_input_tokens": 160},
     "cooptimization": {
         "assistant": {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"},

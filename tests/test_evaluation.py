@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.base import PolicyLearner
+from cooper_rl.engines.base import PolicyLearner, Sampler
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import (
@@ -56,7 +56,7 @@ def test_pass_at_k_needs_at_least_k_completions(k: int):
         pass_at_k(np.zeros((2, 4), dtype=bool), k)
 
 
-class EvenSampler:
+class EvenSampler(Sampler):
     """Answers each prompt with its number. Every odd draw is wrong, and the last draw is cut off."""
 
     def __init__(self):

@@ -11,6 +11,7 @@ from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.recipes import RECIPES
 
 
 def length(problem, completion):
@@ -53,8 +54,11 @@ def glitch(problem, completion):
 
 def _config(settings, **changes):
     """A run without evaluation; `rewards` names functions of this file."""
-    functions = [{"function": f"test_faults:{name}"} for name in changes.pop("rewards", ())]
-    quick = {"evaluation": {"every": 0}, "test_problems": None, "extra_rewards": functions}
+    kind, names = changes.get("kind", "cooper"), changes.pop("rewards", ())
+    functions = [{"kind": "function", "function": f"test_faults:{name}"} for name in names]
+    quick = {"evaluation": {"every": 0}, "test_problems": None}
+    if functions:
+        quick["rewards"] = [*RECIPES[kind]["rewards"], *functions]
     return build_config({**settings, **quick, **changes})
 
 
@@ -118,7 +122,7 @@ def test_a_reward_beyond_float32_costs_its_groups_and_no_others(settings):
     assert "reward/non_finite" in _fired(trainer)
 
 
-@pytest.mark.parametrize("kind", ["cooper", "hybrid"])
+@pytest.mark.parametrize("kind", ["cooper", "cooper_light"])
 @pytest.mark.parametrize(
     ("learning_rate", "metrics"),
     [
@@ -128,7 +132,8 @@ def test_a_reward_beyond_float32_costs_its_groups_and_no_others(settings):
 )
 def test_a_reward_model_that_diverges_does_not_end_the_run(settings, kind, learning_rate, metrics):
     reward_model = {**settings["reward_model"], "learning_rate": learning_rate}
-    trainer = _fit(_config(settings, kind=kind, preset="cooper_light", reward_model=reward_model, steps=8))
+    cooptimization = {**settings["cooptimization"], "before_policy": None}
+    trainer = _fit(_config(settings, kind=kind, cooptimization=cooptimization, reward_model=reward_model, steps=8))
     assert [row["step"] for row in read_metrics(trainer.directory)] == list(range(1, 9))
     assert metrics <= _fired(trainer)
     assert _finite(trainer)

@@ -24,8 +24,8 @@ def settings_for(settings):
 
     def settings_for(url: str, assistant: dict[str, Any] | None = None, **changes) -> dict[str, Any]:
         stage2 = {"pairs": [{"kind": "assistant"}], "assistant": {**CHAT, "base_url": url, **(assistant or {})}}
-        preset = "cooper_light"  # one question to the assistant for each problem
-        run = {**settings, "preset": preset, "steps": 2, "evaluation": {"every": 0}, "checkpoint": {"every": 0}}
+        kind = "cooper_light"  # one question to the assistant for each problem
+        run = {**settings, "kind": kind, "steps": 2, "evaluation": {"every": 0}, "checkpoint": {"every": 0}}
         return run | {"cooptimization": stage2} | changes
 
     return settings_for

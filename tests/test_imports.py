@@ -16,7 +16,7 @@ PACKAGE = "cooper_rl"
 SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = """
-errors
+errors, recipes
 config, metric_names
 data, losses
 rollouts, clients

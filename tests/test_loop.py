@@ -22,20 +22,20 @@ def _timeless(directory):
     return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
 
 
-@pytest.mark.parametrize("kind", ["rule", "static", "cooper", "hybrid"])
+@pytest.mark.parametrize("kind", ["rule", "static", "cooper", "cooper_model"])
 def test_every_kind_of_run_records_its_steps(settings, kind):
     trainer = _fit({**settings, "kind": kind, "steps": 2})
     rows = read_metrics(trainer.directory)
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert {"test/rule_avg", "test/gold_avg"} <= rows[0].keys() & rows[2].keys()
     assert {"reward/mean", "gold/accuracy", "rule/accuracy", "time/step"} <= rows[1].keys()
-    assert ("reward_model/probe_drift" in rows[1]) == (kind in ("cooper", "hybrid"))
+    assert ("reward_model/probe_drift" in rows[1]) == (kind in ("cooper", "cooper_model"))
     rollouts = [json.loads(line) for line in (trainer.directory / "rollouts" / "000002.jsonl").read_text().splitlines()]
     assert len(rollouts) == 4
     assert {"text", "verdict", "reward", "advantage", "gold", "stop_reason"} <= rollouts[0]["completions"][0].keys()
 
 
-@pytest.mark.parametrize("kind", ["cooper", "hybrid"])
+@pytest.mark.parametrize("kind", ["cooper", "cooper_model"])
 def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path, kind):
     settings = {**settings, "kind": kind}
     whole = _fit({**settings, "name": "whole"})
@@ -69,7 +69,7 @@ def test_a_warm_up_counts_steps_however_many_updates_a_step_has(settings):
 
 
 def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings):
-    settings |= {"kind": "cooper", "rewards": [{"kind": "reward_model"}]}
+    settings |= {"kind": "cooper_model"}
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         model = trainer.parts.reward.learning
         assert model is not None

@@ -22,7 +22,7 @@ def half(settings):
         "kind": "rule",
         "rollout": {**settings["rollout"], "temperature": 0.5},
         "algorithm": {"min_spread": 0.0, "kl": None, "advantages": {"kind": "dr_grpo"}},
-        "extra_rewards": [{"function": "test_temperature:length"}],
+        "rewards": [{"kind": "rule"}, {"kind": "function", "function": "test_temperature:length"}],
     }
 
 

@@ -40,11 +40,20 @@ def _frames(error: BaseException) -> list[str]:
     return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
 
+FUNCTION = {"kind": "function", "weight": 0.1}
+
+
 @pytest.mark.parametrize(
     ("changes", "function"),
     [
-        ({"extra_rewards": [{"function": "test_user_errors:broken_reward", "weight": 0.1}]}, "broken_reward"),
-        ({"extra_rewards": [{"function": "test_user_errors:broken_async_reward"}]}, "broken_async_reward"),
+        (
+            {"rewards": [{"kind": "function", "function": "test_user_errors:broken_reward", "weight": 0.1}]},
+            "broken_reward",
+        ),
+        (
+            {"rewards": [{"kind": "function", "function": "test_user_errors:broken_async_reward"}]},
+            "broken_async_reward",
+        ),
         ({"rule": {"kind": "test_user_errors:broken_rule"}}, "broken_rule"),
         ({"callbacks": ["test_user_errors:BrokenCallback"]}, "BrokenCallback.after_step"),
     ],
@@ -71,8 +80,8 @@ def short_run(settings):
 
 @pytest.mark.slow
 def test_the_command_line_shows_no_other_frame(short_run, tmp_path):
-    reward = {"function": "test_user_errors:broken_reward", "weight": 0.1}
-    settings = {**short_run, "output_dir": str(tmp_path), "extra_rewards": [reward]}
+    reward = {"kind": "function", "function": "test_user_errors:broken_reward", "weight": 0.1}
+    settings = {**short_run, "output_dir": str(tmp_path), "rewards": [reward]}
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
     environment = os.environ | {"PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
     command = [str(Path(sys.executable).parent / "cooper"), "train", str(tmp_path / "run.yaml")]

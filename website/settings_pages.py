@@ -21,7 +21,7 @@ ABOUT = """# Settings
 
 Every setting of every command, with its type, its bounds, its default and its meaning. These pages are made from the \
 records that check a configuration. `cooper config` prints the same in a terminal, and `cooper config --json-schema` \
-gives it to an editor. [Configuration](../configuration.md) tells how files, presets and overrides work together.
+gives it to an editor. [Configuration](../configuration.md) tells how files, kinds of run and overrides work together.
 
 """
 KINDS = """# Kinds of parts

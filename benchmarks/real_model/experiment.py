@@ -102,7 +102,7 @@ class Experiment:
         for name in sorted({self.reward_model(arm) for arm in arms}):
             if not (folder := out / "models" / name).exists():
                 given = REWARD_MODEL | ({"kind": "yes_no"} if name == "yes_no" else {})
-                settings = [word for key, value in given.items() for word in ("--setting", f"{key}={value}")]
+                settings = [f"{key}={value}" for key, value in given.items()]
                 base = ["--model", str(model), "--out", str(folder)]
                 run(*COOPER, "verifyrm", "train", str(labelled), *base, *settings)
 

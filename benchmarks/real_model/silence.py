@@ -41,7 +41,7 @@ EXPERIMENT = Experiment(
         "gold": ["kind=rule", 'rule={kind: "benchmarks.real_model.silence:judge"}'],
         "static": ["kind=static"],
         "cooper": ["kind=cooper"],
-        "cooper_model": ["kind=cooper", "rewards=[{kind: reward_model}]"],
+        "cooper_model": ["kind=cooper_model"],
     },
     gold=gold,
     part=lambda problem_id: problem_id.split("-")[0],

@@ -3,7 +3,6 @@
 __version__: str
 
 from cooper_rl.callbacks import Callback as Callback
-from cooper_rl.cli.console import OldSetting as OldSetting
 from cooper_rl.cli.console import RuleOption as RuleOption
 from cooper_rl.cli.console import console as console
 from cooper_rl.cli.console import counter as counter
@@ -43,6 +42,7 @@ from cooper_rl.data.readers import read_file as read_file
 from cooper_rl.data.strict_json import parse_json as parse_json
 from cooper_rl.data.text import fenced as fenced
 from cooper_rl.data.thoughts import without_thoughts as without_thoughts
+from cooper_rl.engines import Engine as Engine
 from cooper_rl.engines.base import LabelledBatch as LabelledBatch
 from cooper_rl.engines.base import Learner as Learner
 from cooper_rl.engines.base import PolicyLearner as PolicyLearner

@@ -9,11 +9,12 @@ from typing import Any
 from cooper_rl.data.config import ProblemsConfig, PromptConfig
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
-from cooper_rl.engines import LongLived
+from cooper_rl.engines import Engine
+from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
 from cooper_rl.environments.rounds import Rounds, hidden_tools, tool_schemas
-from cooper_rl.errors import EngineLost
+from cooper_rl.errors import EngineLost, InputError
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
@@ -60,9 +61,8 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     stream = ProblemStream(fitting, config.problems_per_step, config.seed, config.set_weights, config.curriculum)
     test_sets = _test_sets(config, inputs, prompts)
     with ExitStack() as undone:
-        if isinstance(config.engine, LongLived):
-            undone.callback(config.engine.close)
-            config.engine.open(Path(config.output_dir) / config.name)
+        undone.callback(config.engine.close)
+        config.engine.open(Path(config.output_dir) / config.name)
         updates = config.algorithm.minibatches
         policy = config.engine.policy(config.policy.for_updates(updates), config.steps * updates)
         reference, monitor = None, None
@@ -70,6 +70,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
             reference = policy if config.policy.lora else config.engine.policy(config.policy, 0, trainable=False)
         reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
         sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
+        _check_built(config.engine, policy, sampler, reward)
         if config.monitor is not None:  # of the model that learns or, if none does, of the first one that pays
             model = next(iter(reward.models.values()))
             monitor = Monitor(config.monitor, inputs.held_out, model.learner, model.encoder, config.seed)
@@ -77,6 +78,18 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         rollouts = RolloutSource(config.rollout, stream, encoder, sampler, rounds)
         models = policy, reference, reward
         return Parts(config.engine, stream, encoder, sampler, rollouts, *models, test_sets, monitor)
+
+
+def _check_built(engine: Engine, policy: object, sampler: object, reward: CooperReward) -> None:
+    """Raises InputError where a user's engine has built something else than learners and a sampler."""
+    built = [("policy", policy, PolicyLearner), ("sampler", sampler, Sampler)]
+    built += [("reward_model", model.learner, RewardModelLearner) for model in reward.models.values()]
+    for method, part, base in built:
+        if not isinstance(part, base):
+            raise InputError(
+                f"engine: {type(engine).__name__}.{method} has built a {type(part).__name__}; derive that class from "
+                f"cooper_rl.{base.__name__}, which has defaults for all that it leaves out"
+            )
 
 
 class _Prompts:

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from cooper_rl.config.base import NESTED, Config, Places, is_mapping, kinds_of, record_of_kind, records_of
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError, did_you_mean
+from cooper_rl.recipes import STANDS_FOR
 
 Record = TypeVar("Record", bound=Config)
 
@@ -81,12 +82,12 @@ def check_settings(record: type[Record], settings: Settings) -> Record:
     Raises InputError for any setting that does not fit. The message names file and line and, for an unknown key, the
     nearest known one.
     """
-    for key_path, message in _misfits(settings.values, record):
-        raise InputError(f"{settings.place(key_path)}: {message}")
     try:
         values, places = record.expand(settings.values)
     except ValueError as error:
         raise InputError(f"{settings.source}: {error}") from error
+    for key_path, message in _misfits(values, record, places):
+        raise InputError(f"{settings.place(key_path)}: {message}")
     try:
         return record.model_validate(values)
     except ValidationError as error:
@@ -98,15 +99,20 @@ Misfit = tuple[tuple[str, ...], str]  # the path of a key that does not fit, and
 
 
 def _misfits(
-    settings: dict[str, Any], record: type[Config], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
+    settings: dict[str, Any],
+    record: type[Config],
+    places: Places,
+    at: tuple[str, ...] = (),
+    ignored: Sequence[str] = (),
 ) -> Iterator[Misfit]:
     """Unknown keys and records without a `kind`, which pydantic would report without a remedy."""
     for key, value in settings.items():
         if key in ignored:
             continue
-        known = record.model_fields.get(key)
+        known, path = record.model_fields.get(key), (*at, str(key))
         if known is None:
-            yield (*at, str(key)), _unknown_key_message((*at, str(key)), record)
+            written = _written(path, places)
+            yield written, _unknown_key_message(written, record)
             continue
         elements: dict[str, Any] = {}
         if isinstance(value, dict):
@@ -115,31 +121,40 @@ def _misfits(
             elements = {str(index): element for index, element in enumerate(value)}
         for name, element in elements.items():
             if isinstance(element, dict):
-                yield from _misfits_of_one(element, known, (*at, str(key), name) if name else (*at, str(key)))
+                yield from _misfits_of_one(element, known, places, (*path, name) if name else path)
 
 
-def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]) -> Iterator[Misfit]:
+def _misfits_of_one(value: dict[str, Any], field: FieldInfo, places: Places, at: tuple[str, ...]) -> Iterator[Misfit]:
     """The misfits of a nested record. If several records are possible, `kind` selects one."""
+    written = _written(at, places)
     candidates = records_of(field)
     kinds = {c.model_fields["kind"].default: c for c in candidates if "kind" in c.model_fields}
     registry = kinds_of(field)
     kind = value.get("kind", registry and registry.default)
     if len(kinds) > 1 and kind is None:
-        yield at, _missing_kind_message(value, kinds, at)
+        yield written, _missing_kind_message(value, kinds, written)
     try:
         chosen = record_of_kind(field, kind)
     except InputError as error:  # the module or class that `kind` names
-        yield at, f"{'.'.join(at)}.kind: {error}"
+        yield written, f"{'.'.join(written)}.kind: {error}"
         return
     if chosen is None and len(candidates) == 1 and not ("kind" in value and registry):
         chosen = candidates[0]
     if chosen is not None:
-        yield from _misfits(value, chosen, at, ignored=() if "kind" in chosen.model_fields else ("kind",))
+        yield from _misfits(value, chosen, places, at, ignored=() if "kind" in chosen.model_fields else ("kind",))
+
+
+def _written(key_path: tuple[str, ...], places: Places) -> tuple[str, ...]:
+    """The path at which the user wrote a setting."""
+    for expanded, written in places.items():
+        if key_path[: len(expanded)] == expanded:
+            return (*written, *key_path[len(expanded) :])
+    return key_path
 
 
 def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str:
-    if key_path[-1] in record.renamed:
-        return f"{'.'.join(key_path)} has moved; write {'.'.join((*key_path[:-1], record.renamed[key_path[-1]]))}"
+    if len(key_path) == 1 and "rewards" in record.model_fields and key_path[0] in STANDS_FOR:
+        return f"{key_path[0]}: {STANDS_FOR[key_path[0]]}"
     known = list(record.model_fields)
     remedy = did_you_mean(key_path[-1], known, f"known keys: {', '.join(known)}", cutoff=0.5)
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"
@@ -164,10 +179,7 @@ def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator
 
 
 def _describe(issue: Any, settings: Settings, places: Places) -> str:
-    location = tuple(str(part) for part in issue["loc"])
-    for expanded, written in places.items():
-        if location[: len(expanded)] == expanded:
-            location = (*written, *location[len(expanded) :])
+    location = _written(tuple(str(part) for part in issue["loc"]), places)
     message = issue["msg"].removeprefix("Value error, ")
     if not location:
         return f"{settings.source}: {message}"

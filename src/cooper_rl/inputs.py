@@ -57,9 +57,7 @@ def read_inputs(config: RunConfig) -> Inputs:
     reward = read_reward_inputs(config)
     held_out = read_held_out(config.monitor, reward.replayed) if config.monitor is not None else []
     check_model_folder(config.policy.model)
-    check_engine = getattr(config.engine, "check", None)
-    if check_engine is not None:
-        check_engine(config.policy, config.rollout)
+    config.engine.check(config.policy, config.rollout)
     path = config.rollout.environment
     environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
     _say_what_is_alike(config)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config, Places, given_settings, is_outside, mapping_of, records_within
+from cooper_rl.config.base import Config, Places, given_settings, is_outside, records_within
 from cooper_rl.config_checking import Settings, check_settings, read_settings
 from cooper_rl.data.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
@@ -20,14 +20,6 @@ from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
-
-TRUSTED: dict[str, dict[str, Any]] = {
-    "algorithm": {"advantages": {"kind": "grpo", "std_floor": 0.2}},
-    "cooptimization": {"epochs": 1, "skip_gradient_share": 0.2, "settled_below": 0.05},
-}
-"""Defaults where `kind: cooper` pays the reward model as far as it agrees with the rule (`earned`). Divided by a
-group's own spread, the little that a distrusted model pays would count as much as what a trusted one does. Stage 2 is
-shorter: while the reward model learns, the rule pays. Where it alone pays, that is not enough."""
 
 
 class RolloutConfig(SamplingParams):
@@ -98,8 +90,6 @@ class CheckpointConfig(Config):
 class RunConfig(CooperRewardConfig):
     """Everything `cooper train` needs to know."""
 
-    cooper_pays: ClassVar[str] = "earned"
-
     name: str = "run"
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
@@ -153,23 +143,11 @@ class RunConfig(CooperRewardConfig):
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
-        """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
+        """The recipe, and the form of `problems` in the other sets of problems."""
         settings, places = super().expand(settings)
-        if settings.get("kind") == "cooper" and _earns_trust(settings):
-            given = {name: settings.get(name, {}) for name in TRUSTED}
-            settings = settings | {name: TRUSTED[name] | part for name, part in given.items() if isinstance(part, dict)}
         if isinstance(settings.get("problems"), list):
             raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
-        settings = _with_forms(settings, places)
-        algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
-        overlong = mapping_of(mapping_of(algorithm).get("overlong"))
-        if overlong.get("kind") != "penalise" or not isinstance(shaping, list | tuple):
-            return settings, places
-        limit = mapping_of(settings.get("rollout")).get("max_tokens", RolloutConfig().max_tokens)
-        penalty = {**overlong, "kind": "overlong", "max_tokens": limit}
-        places["shaping", str(len(shaping))] = ("algorithm", "overlong")
-        kept = {name: value for name, value in mapping_of(algorithm).items() if name != "overlong"}
-        return {**settings, "shaping": [*shaping, penalty], "algorithm": kept}, places
+        return _with_forms(settings, places), places
 
     @field_validator("name")
     @classmethod
@@ -304,8 +282,9 @@ class RunConfig(CooperRewardConfig):
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run's configuration.
 
-    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
-    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the recipe of its kind, and the
+    recipe over the fields' defaults. Raises InputError for anything that does not fit; it names the file, line and key,
+    and the nearest known key.
     """
     return check_settings(RunConfig, read_settings(path, overrides))
 
@@ -336,9 +315,3 @@ def _with_forms(settings: dict[str, Any], places: Places) -> dict[str, Any]:
                 else:
                     settings[more] = {**settings[more], path[1]: merged}
     return settings
-
-
-def _earns_trust(settings: dict[str, Any]) -> bool:
-    """Whether a reward model is paid attention to as far as it agrees with the rule (`earned`)."""
-    rewards = settings.get("rewards")
-    return isinstance(rewards, list | tuple) and any(mapping_of(part).get("kind") == "earned" for part in rewards)

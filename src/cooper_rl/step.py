@@ -10,13 +10,10 @@ from pathlib import Path
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
-from cooper_rl.engines import EngineConfig, LongLived
+from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.base import (
-    AheadSampler,
-    MeasuredSampler,
     Metrics,
     PolicyLearner,
-    RestingSampler,
     Sampler,
     sample_at_once,
 )
@@ -73,17 +70,22 @@ class Parts:
     @property
     def learns_side_by_side(self) -> bool:
         """Whether the reward model has devices of its own, and is updated while the policy is."""
-        return isinstance(self.engine, LongLived) and self.engine.learns_side_by_side
+        return self.engine.learns_side_by_side
+
+    def describe_learners(self) -> list[str]:
+        """Where and how each learner computes, for a person."""
+        rewards = {f"reward model {name}": model.learner for name, model in self.reward.models.items()}
+        learners = {"policy": self.policy, **rewards}
+        return [f"{name}: {description}" for name, learner in learners.items() if (description := learner.describe())]
 
     def sampler_metrics(self) -> Metrics:
-        """What the sampler has counted and timed since it was asked last, where it does so."""
-        return self.sampler.take_metrics() if isinstance(self.sampler, MeasuredSampler) else {}
+        """What the sampler has counted and timed since the last call."""
+        return self.sampler.take_metrics()
 
     def close(self) -> None:
         """End the verifier's processes, the assistant's connections and what the engine has started."""
         self.reward.close()
-        if isinstance(self.engine, LongLived):
-            self.engine.close()
+        self.engine.close()
 
 
 def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepResult:
@@ -233,8 +235,7 @@ class RolloutSource:
             rollouts = self._draw(seed, step - 1).result()
         if ahead:
             self._pending = self._draw(seed + 1, step - 1, ahead=True)
-        if isinstance(self._sampler, RestingSampler):
-            self._sampler.rest()
+        self._sampler.rest()
         return rollouts
 
     def first_prompt(self, seed: int) -> tuple[Problem, str]:
@@ -259,10 +260,7 @@ class RolloutSource:
             return Pending(problems, drawn.prompts, samples, self.config.n, version)
         prompts = [self._encoder.encode(problem) for problem in problems]
         asked, sampler = (prompts, self.config.n, self.config, seed), self._sampler
-        if ahead and isinstance(sampler, AheadSampler):
-            samples = sampler.submit(*asked)
-        else:
-            samples = sample_at_once(sampler, *asked)
+        samples = sampler.submit(*asked) if ahead else sample_at_once(sampler, *asked)
         return Pending(problems, prompts, samples, self.config.n, version)
 
     def settle(self) -> None:

@@ -11,17 +11,9 @@ from typing import Any, Self
 
 from cooper_rl.build import RECOVERIES, assemble, assemble_patiently
 from cooper_rl.callbacks import Callback, Callbacks, check_changeable
-from cooper_rl.checkpoint_content import (
-    Position,
-    check_kind,
-    check_steps,
-    export_models,
-    restore_state,
-    save_state,
-)
-from cooper_rl.engines.base import Described, Learner, Metrics, RestingSampler
+from cooper_rl.checkpoint_content import Position, check_kind, check_steps, export_models, restore_state, save_state
+from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import Clock
-from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.errors import EngineLost, InputError, show_users_frames
 from cooper_rl.inputs import Inputs
@@ -45,9 +37,6 @@ from cooper_rl.run_config import RunConfig, build_config
 from cooper_rl.step import Parts, cooper_step
 
 logger = logging.getLogger(__name__)
-
-UNSEEN_AFTER = 10
-"""Step at which the trainer reports watched metrics that no step has recorded so far."""
 
 OnStep = Callable[[int, Metrics], None]
 
@@ -213,10 +202,8 @@ class CooperTrainer:
         logger.info(
             "%s", describe_size(self.config, self.completed_steps, [len(t.problems) for t in self.parts.test_sets])
         )
-        rewards = {f"reward model {name}": model.learner for name, model in self.parts.reward.models.items()}
-        for name, learner in {"policy": self.parts.policy, **rewards}.items():
-            if isinstance(learner, Described):
-                logger.info("%s: %s", name, learner.describe())
+        for description in self.parts.describe_learners():
+            logger.info("%s", description)
         if self.completed_steps == 0:
             logger.info("%s", describe_prompt(*self.parts.rollouts.first_prompt(self._seed_of(1))))
             if metrics := self._measure(at_start=True):
@@ -280,9 +267,11 @@ class CooperTrainer:
         if config.algorithm.kl is not None and config.algorithm.kl.coefficient > 0 and self.parts.reference is None:
             raise InputError("algorithm.kl: the run began without a KL term, so there is no reference policy")
         self.parts.rollouts.config = config.rollout
-        _set_rate(self.parts.policy, self.config.policy, config.policy)
+        if config.policy.learning_rate != self.config.policy.learning_rate:
+            self.parts.policy.set_learning_rate(config.policy.learning_rate)
         for name, model in self.parts.reward.models.items():
-            _set_rate(model.learner, self.config.reward_models[name], config.reward_models[name])
+            if (rate := config.reward_models[name].learning_rate) != self.config.reward_models[name].learning_rate:
+                model.learner.set_learning_rate(rate)
         self.config, self.position = config, replace(self.position, changes=changed)
 
     def _recover(self, lost: EngineLost) -> None:
@@ -361,8 +350,7 @@ class CooperTrainer:
             parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
                 metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
-            if isinstance(parts.sampler, RestingSampler):
-                parts.sampler.rest()
+            parts.sampler.rest()
         return metrics | clock.parts()
 
     def save_checkpoint(self, metrics: Metrics | None = None) -> Path:
@@ -485,11 +473,7 @@ class CooperTrainer:
         for firing in firings:
             logger.warning("watch (%s) after step %d: %s", firing.rule.action, step, firing.message)
             self.recorder.event(firing.event())
-        if step == min(UNSEEN_AFTER, self.config.steps) and self.watch.unseen:
-            logger.warning(
-                "no step has recorded %s (of watch or checkpoint.keep_best); see metrics.jsonl",
-                ", ".join(self.watch.unseen),
-            )
+        self.watch.warn_of_unseen(step, self.config.steps)
         on_step(step, metrics)
         return firings
 
@@ -508,12 +492,3 @@ class CooperTrainer:
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0
-
-
-def _set_rate(learner: Learner, before: LearnerConfig, now: LearnerConfig) -> None:
-    """Give the learner its new peak learning rate, where it has changed. Raises InputError if the engine cannot."""
-    if before.learning_rate == now.learning_rate:
-        return
-    if (set_rate := getattr(learner, "set_learning_rate", None)) is None:
-        raise InputError(f"learning_rate: learners of the class {type(learner).__name__} cannot change it")
-    set_rate(now.learning_rate)

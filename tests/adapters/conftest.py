@@ -26,7 +26,7 @@ def served_url(tiny_models, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     model = {"model": str(tiny_models / "reward_model"), "learning_rate": 1e-2, "max_input_tokens": 160}
     settings = {
-        "kind": "cooper",
+        "kind": "cooper_model",
         "reward_model": model,
         "cooptimization": {"assistant": CORRUPTER},
         "threads": 1,

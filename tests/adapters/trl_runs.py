@@ -18,7 +18,7 @@ GROUP = 4
 
 def reward_config(models: Path) -> CooperRewardConfig:
     model = {"model": str(models / "reward_model"), "learning_rate": 1e-2, "max_input_tokens": 160}
-    settings = {"kind": "cooper", "reward_model": model, "cooptimization": {"assistant": CORRUPTER}}
+    settings = {"kind": "cooper_model", "reward_model": model, "cooptimization": {"assistant": CORRUPTER}}
     return CooperRewardConfig.model_validate(settings)
 
 

@@ -19,7 +19,7 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
     assert {arm: config.kind for arm, config in configs.items()} == {
         "rule": "rule",
         "static": "static",
-        "paper": "cooper",
+        "paper": "paper",
         "cooper": "cooper",
     }
     assert [part.kind for part in configs["paper"].cooptimization.pairs] == ["assistant"]

@@ -79,7 +79,7 @@ def test_eval_prints_intervals_and_writes_completions(monkeypatch, capfd, tiny_m
     out = tmp_path / "completions.jsonl"
     code, output = _cooper(
         monkeypatch, capfd, "eval", tiny_models / "policy", "--problems", "arithmetic", "--limit", 4,
-        "--k", 2, "--max-tokens", 8, "--out", out, "--setting", "gold=cooper_lab.arithmetic.problems:gold",
+        "--k", 2, "--max-tokens", 8, "--out", out, "problems.gold=cooper_lab.arithmetic.problems:gold",
     )  # fmt: skip
     assert code == 0, output
     assert "avg@2" in output
@@ -154,7 +154,7 @@ def test_from_raw_problems_to_a_bench(monkeypatch, capfd, tiny_models, tmp_path)
         assert "right 24, wrong 24, disagree 0, no opinion 0" in output
         code, output = _cooper(
             monkeypatch, capfd, "verifyrm", "train", tmp_path / "labelled.parquet", "--model", tiny_models / "policy",
-            "--out", tmp_path / "rm", "--setting", "threads=1", "--setting", "epochs=1", "--setting", "batch_size=8",
+            "--out", tmp_path / "rm", "threads=1", "epochs=1", "batch_size=8",
         )  # fmt: skip
         assert code == 0, output
         assert "ece" in output

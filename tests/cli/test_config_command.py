@@ -47,11 +47,14 @@ def test_every_setting_of_every_command_is_explained(command):
         "rollout.max_tokens  integer, at least 1; default 512\n    Longest completion. One that reaches",
         "policy.model  text; required",
         "evaluation.top_p  number, above 0, at most 1; default 0.95",
-        "kind  rule | static | cooper | hybrid | function or null; default null",
+        "kind  cooper | cooper_model | cooper_light | paper | rule | static | function; default cooper",
         "algorithm.loss  section of kind cispo | gspo | ppo_clip | package.module:Class; default ppo_clip",
         "algorithm.loss.clip_high (kind: gspo)  number, at least 0; default 0.0004",
         "watch[].above  number or null; default null",
-        "extra_rewards[].batched  true or false; default false",
+        "cooptimization.settled_below  number, at least 0; default 0.0, cooper 0.05\n",
+        "algorithm.advantages.std_floor (kind: grpo)  number, at least 0; default 0.0, cooper 0.2\n",
+        "algorithm.kl.clamp  number or null, above 0; default null, paper 10.0\n",
+        "rewards[].batched (kind: function)  true or false; default false",
     ],
 )
 def test_types_bounds_and_defaults_are_printed(words):
@@ -96,9 +99,14 @@ def test_what_it_prints_reads_back_as_the_same_configuration(path, options, tmp_
     assert ("# Policy updates in the whole run." in printed.read_text()) == (not options)
 
 
-def test_presets_and_overrides_are_resolved_and_what_differs_from_the_default_is_marked():
-    text = _config("kind=rule", "preset=paper", "policy.model=m", "problems.source=arithmetic", "rollout.n=4")
-    expected = {"kind": "rule", "preset": "paper", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
+def test_the_recipe_and_overrides_are_resolved_and_what_differs_from_the_default_is_marked():
+    text = _config("kind=paper", "reward_model.model=rm", "policy.model=m", "problems.source=arithmetic", "rollout.n=4")
+    expected = {
+        "kind": "paper",
+        "policy": {"model": "m"},
+        "problems": {"source": "arithmetic"},
+        "reward_model": {"model": "rm"},
+    }
     assert yaml.safe_load(text) == build_config({**expected, "rollout": {"n": 4}}).model_dump(mode="json")
     assert yaml.safe_load(text)["cooptimization"]["pairs"] == [{"kind": "assistant"}]
     assert "  n: 4  # default 8\n" in text

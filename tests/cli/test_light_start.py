@@ -41,7 +41,7 @@ def _cooper(folder, *arguments):
         (["kind=static", "reward_model.model=./nowhere"], "no such model folder"),
         (["kind=static", "reward_model.model=POLICY"], "has no reward head"),
         (["problems.gold=nowhere:gold"], "No module named 'nowhere'"),
-        (["extra_rewards=[{function: nowhere:reward}]"], "No module named 'nowhere'"),
+        (["rewards=[{kind: function, function: nowhere:reward}]"], "No module named 'nowhere'"),
         (["kind=cooper", "cooptimization.replay.labelled=nowhere.jsonl"], "no such file"),
         (["kind=static", "monitor.labelled=nowhere.jsonl"], "no such file"),
         (["kind=cooper", "cooptimization.assistant=null"], "assistant is missing"),
@@ -64,7 +64,7 @@ def test_bad_input_is_reported_without_torch(settings, tmp_path, overrides, word
         (["collect", "missing.yaml"], "no such configuration file"),
         (["train", "missing.jsonl", "--model", "owner/name", "--out", "rm"], "no such file"),
         (["train", "x.jsonl", "--model", "./missing", "--out", "rm"], "no such model folder"),
-        (["train", "x.jsonl", "--model", "m", "--out", "rm", "--setting", "epoch=1"], "did you mean 'epochs'?"),
+        (["train", "x.jsonl", "--model", "m", "--out", "rm", "epoch=1"], "did you mean 'epochs'?"),
     ],
 )
 def test_bad_input_of_the_reward_model_commands_is_reported_without_torch(tmp_path, arguments, words):
@@ -103,7 +103,7 @@ def test_bad_input_of_a_server_is_told_without_torch(settings, tmp_path, overrid
         (["--design", "statik"], "no design 'statik'; there are rule"),
         (["--hole", "openers"], "no hole 'openers'"),
         (["--designs", "missing.yaml"], "no such configuration file"),
-        (["--setting", "rollout.m=1"], "unknown key 'rollout.m'"),
+        (["rollout.m=1"], "unknown key 'rollout.m'"),
     ],
 )
 def test_bad_input_of_the_arena_is_reported_without_torch(tmp_path, arguments, words):

@@ -8,10 +8,8 @@ import yaml
 
 from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.errors import InputError
-from cooper_rl.losses.policy import GSPO, KLConfig
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.losses.policy import GSPO
 from cooper_rl.run_config import RunConfig, build_config, load_config
-from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 
@@ -20,58 +18,6 @@ def _write(tmp_path, text):
     path = tmp_path / "run.yaml"
     path.write_text(text)
     return path
-
-
-def test_overrides_win_over_the_file_and_the_file_over_the_preset(tmp_path):
-    path = _write(
-        tmp_path,
-        yaml.safe_dump(
-            {
-                "preset": "paper",
-                "policy": {"model": "m", "learning_rate": 1e-3},
-                "reward_model": {"model": "rm"},
-                "problems": {"source": "p.jsonl"},
-                "algorithm": {"min_spread": 0.2},
-            }
-        ),
-    )
-    config = load_config(path, ["policy.learning_rate=1e-5", "rollout.n=4"])
-    assert config.policy.learning_rate == 1e-5
-    assert config.rollout.n == 4
-    assert config.algorithm.min_spread == 0.2
-    assert [part.kind for part in config.cooptimization.pairs] == ["assistant"]
-
-
-def test_the_paper_preset_neither_skips_groups_nor_adds_to_the_published_loss():
-    config = build_config({**MINIMAL, "preset": "paper"})
-    assert config.algorithm.min_spread == 0
-    assert config.cooptimization.loss == PairwiseLoss(anchor=0)
-
-
-@pytest.mark.parametrize(
-    ("kl", "clamp"),
-    [({}, 10), ({"kind": "k3", "coefficient": 0.01}, 10), ({"clamp": None}, None), ({"kind": "k2"}, None)],
-)
-def test_the_paper_preset_clamps_k3_as_verl_does(kl, clamp):
-    def built(**settings):
-        return build_config({**MINIMAL, **settings}).algorithm.kl
-
-    assert (built(preset="paper", algorithm={"kl": kl}) or KLConfig()).clamp == clamp
-    assert built(preset="paper", algorithm={"kl": None}) is None
-    assert built() == KLConfig(clamp=None)
-
-
-def test_the_light_preset_only_makes_stage_2_smaller():
-    whole, light = (build_config({**MINIMAL, "preset": name}) for name in ("cooper", "cooper_light"))
-    smaller = {"before_policy": None, "pairs_per_problem": 1, "epochs": 1}
-    assert light.cooptimization == whole.cooptimization.model_copy(update=smaller)
-    assert light.model_copy(update={"cooptimization": None, "preset": None}) == whole.model_copy(
-        update={"cooptimization": None, "preset": None}
-    )
-
-
-def test_presets_differ_in_their_negatives():
-    assert [part.kind for part in build_config(MINIMAL).cooptimization.pairs] == ["assistant", "on_policy"]
 
 
 @pytest.mark.parametrize(
@@ -133,10 +79,7 @@ def test_a_value_out_of_range_names_its_line(tmp_path):
             ({**MINIMAL, "name": name}, "name: the run would be written outside")
             for name in ("..", "a/../b", "/a", ".", "")
         ),
-        (
-            {**MINIMAL, "rollout": {"max_tokens": 32}, "algorithm": {"overlong": {"kind": "penalise"}}},
-            "buffer: 128 exceeds",
-        ),
+        ({**MINIMAL, "shaping": [{"kind": "overlong", "max_tokens": 32}]}, "buffer: 128 exceeds"),
         ({**MINIMAL, "algorithm": {"loss": {"kind": "cispo", "truncated_importance_sampling": 2}}}, "recompute_old"),
         ({**MINIMAL, "problems_per_step": 2, "algorithm": {"minibatches": 3}}, "minibatches exceeds"),
     ],
@@ -162,25 +105,12 @@ def test_files_that_are_not_settings(tmp_path, text, words):
             "run.yaml:5: reward_model.learning_rate: Input should be",
         ),
         ("reward_model: 3\n", "run.yaml:3: reward_model: Input should be"),
-        ("reward_model: {model: rm}\nkind: hybrid\nhybrid: {alpha: -1}\n", "run.yaml:5: hybrid.alpha: Input should be"),
-        (
-            "kind: rule\nextra_rewards:\n  - {function: 'a:b'}\n  - {weight: 1}\n",
-            "run.yaml:6: extra_rewards.1.function: ",
-        ),
-        ("kind: rule\nalgorithm: {overlong: {kind: penalise, buffer: x}}\n", "run.yaml:4: algorithm.overlong.buffer: "),
     ],
 )
 def test_an_error_in_a_short_form_names_it_as_it_was_written(tmp_path, text, words):
     with pytest.raises(InputError) as error:
         load_config(_write(tmp_path, "policy: {model: m}\nproblems: {source: p.jsonl}\n" + text))
     assert words in str(error.value)
-
-
-def test_a_reward_made_in_python_has_presets_and_short_forms_too():
-    given = CooperRewardConfig(preset="paper", kind="hybrid", reward_model=RewardModelConfig(model="rm"))
-    assert given.cooptimization == build_config({**MINIMAL, "preset": "paper"}).cooptimization
-    assert (given.learning_model, given.reward_model) == ("main", None)
-    assert CooperRewardConfig.model_validate(given.model_dump(mode="json")) == given
 
 
 ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))])
@@ -204,8 +134,8 @@ ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" f
         ("name: &n [*n]\n", "an alias within its own anchor"),
         ("name: " + "[" * 5000, "nested too deeply"),
         (ALIASES, "aliases multiply"),
-        ("preset: [1]\n", r"run\.yaml:5: preset"),
-        ("preset: paper\ncooptimization: {pairs: {a: 1}}\n", r"run\.yaml:6: cooptimization\.pairs"),
+        ("reward_model: {learns: [1]}\n", r"run\.yaml:5: reward_model\.learns"),
+        ("name: x\ncooptimization: {pairs: {a: 1}}\n", r"run\.yaml:6: cooptimization\.pairs"),
         ("name: \0\n", "not valid YAML"),
     ],
 )

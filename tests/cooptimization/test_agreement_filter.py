@@ -39,7 +39,7 @@ def test_a_run_asks_its_learning_model_and_the_named_one():
     def negatives(source: dict[str, object]) -> list[float | None]:
         config = CooperRewardConfig.model_validate(
             {
-                "kind": "cooper",
+                "kind": "cooper_model",
                 "reward_model": model,
                 "reward_models": {"start": model},
                 "cooptimization": {

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from chat_server import ChatServer, HttpAnswer
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.clients.chat import ChatClient, ChatConfig
+from cooper_rl.recipes import RECIPES
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.reward_config import PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
 from faulty_assistant import QUICK, FaultyAssistant
+
+PAPER = RECIPES["paper"]["cooptimization"]
 
 ENDLESS = [fault for fault in QUICK if "endless" in fault or "gigabyte" in fault]
 """These faults are tested one by one elsewhere: with megabytes per request, hundreds of requests take too long."""

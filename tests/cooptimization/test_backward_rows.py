@@ -11,11 +11,13 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
+from cooper_rl.recipes import RECIPES
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.reward_config import LIGHT
 from cooper_rl.stage2.update import update_reward_model
 from cooper_rl.stage2.update_rows import Part, needed, pulls, spread_over_origins, without_negligible
+
+LIGHT = RECIPES["cooper_light"]["cooptimization"]
 
 LABELLED = [LabelledCompletion("What is 7 + 0?", "7", answer_text(n), float(n == 7)) for n in range(4, 10)]
 

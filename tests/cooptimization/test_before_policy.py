@@ -30,7 +30,7 @@ def step(tmp_path):
 
     def step(limit: float | None, name: str):
         overrides = {"steps": 1, "problems_per_step": 12, "name": name, "evaluation": {"every": 0}}
-        overrides |= {"rewards": [{"kind": "reward_model"}]}
+        overrides |= {"kind": "cooper_model"}
         config = build_config(
             arm_settings("cooper", tmp_path, 0, {**overrides, "cooptimization": {"before_policy": limit}})
         )
@@ -72,7 +72,7 @@ def test_a_users_function_is_called_once_per_completion_although_the_step_is_sco
         "problems_per_step": 12,
         "evaluation": {"every": 0},
         "cooptimization": {"before_policy": 0.0},
-        "extra_rewards": [{"function": "test_before_policy:counted"}],
+        "rewards": [{"kind": "earned"}, {"kind": "function", "function": "test_before_policy:counted"}],
     }
     with CooperTrainer.from_config(build_config(arm_settings("cooper", tmp_path, 0, changes))) as trainer:
         trainer.fit()
@@ -90,11 +90,10 @@ def test_state_across_steps_moves_once_a_step_by_the_scores_that_paid(tmp_path):
         "rule": {"kind": "maths"},
         "rewards": [{"kind": "earned"}, {"kind": "hybrid"}],
         "shaping": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
-        "reward_model": {"model": str(ASSETS / "reward_model"), "learning_rate": 3e-3, "learns": True},
+        "reward_model": {"model": str(ASSETS / "reward_model"), "learning_rate": 3e-3},
         "cooptimization": {"before_policy": 0.0},
     }
-    settings = {name: value for name, value in arm_settings("cooper", tmp_path, 0, changes).items() if name != "kind"}
-    with CooperTrainer.from_config(build_config(settings)) as trainer:
+    with CooperTrainer.from_config(build_config(arm_settings("cooper", tmp_path, 0, changes))) as trainer:
         trainer.fit()
     counts, sigma, lagrange = [0.0] * 4, None, 0.0
     for step, row in enumerate(read_metrics(trainer.directory), 1):

@@ -44,7 +44,7 @@ def make(tiny_models):
     def make(**settings) -> CooperReward:
         model = {"model": str(tiny_models / "reward_model"), "learning_rate": 1e-2, "max_input_tokens": 160}
         cooptimization = {"assistant": CORRUPTER, "replay": REPLAY}
-        given = {"kind": "cooper", "reward_model": model, "cooptimization": cooptimization} | settings
+        given = {"kind": "cooper_model", "reward_model": model, "cooptimization": cooptimization} | settings
         made.append(CooperReward.from_config(CooperRewardConfig.model_validate(given)))
         return made[-1]
 
@@ -71,10 +71,10 @@ def same(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
     return all(map(torch.equal, one, other))
 
 
-@pytest.mark.parametrize("kind", ["cooper", "hybrid"])
+@pytest.mark.parametrize("kind", ["reward_model", "hybrid"])
 def test_the_order_of_groups_and_a_second_scoring_change_nothing(make, kind):
     """All but the last bits of scores and logits, which on some processors differ by the order in a batch."""
-    one, other = make(kind=kind), make(kind=kind)
+    one, other = make(rewards=[{"kind": kind}]), make(rewards=[{"kind": kind}])
     sizes = (4, 2, 3, 5, 4)
     for step in (1, 2):
         given = groups(10 * step, sizes)
@@ -161,14 +161,18 @@ def test_only_kept_groups_become_pairs_and_evaluated_ones_never_do(make):
     assert {pair.problem_id for pair in reward.update(scored, keep=["g10", "g12"]).pairs} == {"p10", "p12"}
 
 
-@pytest.mark.parametrize("kind", ["cooper", "hybrid"])
+@pytest.mark.parametrize("kind", ["reward_model", "hybrid"])
 def test_a_loaded_reward_continues_bit_for_bit(make, tmp_path, kind):
     def steps(reward: CooperReward, numbers: Sequence[int]):
         for step in numbers:
             scored = reward.score(groups(10 * step), step=step)
             yield scored.rewards, scored.metrics["rule/accuracy"], reward.update(scored).pairs
 
-    whole, first, resumed = make(kind=kind), make(kind=kind), make(kind=kind)
+    whole, first, resumed = (
+        make(rewards=[{"kind": kind}]),
+        make(rewards=[{"kind": kind}]),
+        make(rewards=[{"kind": kind}]),
+    )
     expected = list(steps(whole, range(1, 6)))
     assert list(steps(first, (1, 2, 3))) == expected[:3]
     first.save(tmp_path / "saved")
@@ -193,7 +197,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(make, tmp_path):
     reward.update(reward.score(groups(10)))
     reward.save(tmp_path)
     with pytest.raises(InputError, match=r"rewards: the checkpoint .* has reward_model\(main\), this run has hybrid"):
-        make(kind="hybrid").load(tmp_path)
+        make(rewards=[{"kind": "hybrid"}]).load(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         reward.load(tmp_path / "nowhere")
 
@@ -239,10 +243,9 @@ def test_scores_during_updates_come_from_one_version_each(make):
     assert len({str(rewards) for rewards in whole.values()}) == 5
 
 
-def test_a_later_call_of_a_step_is_paid_by_what_the_step_has_shown_and_the_weight_of_all_is_recorded(make, tiny_models):
+def test_a_later_call_of_a_step_is_paid_by_what_the_step_has_shown_and_the_weight_of_all_is_recorded(make):
     """The rule has spoken in the first call, although it is silent on all of the second."""
-    model = {"model": str(tiny_models / "reward_model"), "max_input_tokens": 160, "learns": True}
-    reward = make(kind=None, reward_model=None, reward_models={"main": model}, rewards=[{"kind": "earned"}])
+    reward = make(kind="cooper")
     heard = groups(20)
     silent = [replace(one, answers=[replace(answer, verdict="silent") for answer in one.answers]) for one in groups(40)]
     first = reward.score(heard)

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from cooper_rl import build_config, load_config
+from cooper_rl import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
 from cooper_rl.stage2.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
@@ -11,23 +11,26 @@ from cooper_rl.stage2.sources.on_policy import OnPolicyPairs
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
+PAPER_RUN = {**RULE_RUN, "kind": "paper", "reward_model": {"model": "rm"}}
 
 
-def stage2_of(preset):
-    return build_config({**RULE_RUN, "preset": preset}).cooptimization
+def stage2_of(kind):
+    return build_config({**RULE_RUN, "kind": kind, "reward_model": {"model": "rm"}}).cooptimization
 
 
-def test_the_cooper_preset_is_the_default():
+def test_cooper_differs_from_the_defaults_of_stage_2_in_what_its_updates_skip():
     cooper = stage2_of("cooper")
-    assert cooper == CooptimizationConfig() == build_config(RULE_RUN).cooptimization
+    skipped = {"skip_gradient_share": 0.2, "settled_below": 0.05}
+    assert cooper == CooptimizationConfig().model_copy(update=skipped)
+    assert stage2_of("rule") == CooptimizationConfig()
     assert cooper.pairs == (AssistantPairs(), OnPolicyPairs())
     assert cooper.positives == ("rollout", "reference_solution")
-    assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 2, 0.1)
+    assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 1, 0.1)
     assert (cooper.replay.capacity, cooper.replay.pairs_per_step, cooper.loss) == (4096, 32, PairwiseLoss(anchor=0.5))
     assert (OnPolicyPairs().order, OnPolicyPairs().trust_unparsed) == ("hardest", False)
 
 
-def test_the_paper_preset_has_none_of_our_remedies():
+def test_the_paper_has_none_of_our_remedies():
     paper = stage2_of("paper")
     assert paper.pairs == (AssistantPairs(),)
     assert (paper.positives, paper.loss) == (("rollout",), PairwiseLoss(anchor=0))
@@ -82,20 +85,9 @@ class OnlyTheGap(PairLoss):
         return PairwiseLoss(anchor=0).pair_loss(self.scale * positive_logits, self.scale * negative_logits, weights)
 
 
-def test_the_loss_of_the_pairs_is_a_kind_and_its_settings_merge_with_the_presets():
-    config = build_config({**RULE_RUN, "preset": "paper", "cooptimization": {"loss": {"margin": 1.0}}})
+def test_the_loss_of_the_pairs_is_a_kind_and_its_settings_merge_with_the_recipes():
+    config = build_config({**PAPER_RUN, "cooptimization": {"loss": {"margin": 1.0}}})
     assert config.cooptimization.loss == PairwiseLoss(anchor=0, margin=1)
     own = {"kind": f"{__name__}:OnlyTheGap", "scale": 2.0}
-    config = build_config({**RULE_RUN, "preset": "paper", "cooptimization": {"loss": own}})
+    config = build_config({**PAPER_RUN, "cooptimization": {"loss": own}})
     assert config.cooptimization.loss == OnlyTheGap(scale=2)
-
-
-@pytest.mark.parametrize("name", ["anchor", "margin", "centring", "smoothing"])
-def test_settings_of_the_loss_that_stood_beside_it_are_named_with_their_new_place(tmp_path, name):
-    (tmp_path / "run.yaml").write_text(f"kind: rule\ncooptimization:\n  {name}: 0.5\n")
-    with pytest.raises(
-        InputError, match=rf"run\.yaml:3: cooptimization\.{name} has moved; write cooptimization\.loss\.{name}"
-    ):
-        load_config(tmp_path / "run.yaml")
-    with pytest.raises(ValidationError, match=rf"{name} has moved; write loss\.{name}"):
-        CooptimizationConfig.model_validate({name: 0.5})

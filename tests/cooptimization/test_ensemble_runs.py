@@ -17,7 +17,8 @@ def _tree(settings, learns=True, **ensemble):
         "steps": 2,
         "evaluation": {"every": 0},
         "reward_model": None,
-        "reward_models": {"main": {**model, "learns": learns}, "start": model},
+        "kind": "cooper_model" if learns else "static",
+        "reward_models": {"main": model, "start": model},
         "rewards": [{"kind": "ensemble", "models": ["main", "start"], **ensemble}],
     }
 

@@ -11,10 +11,12 @@ from cooptimization_cases import answer_text, context_of, make_group  # pyright:
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
+from cooper_rl.recipes import RECIPES
 from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.reward_config import PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
+
+PAPER = RECIPES["paper"]["cooptimization"]
 
 PROBLEMS = 300
 POLICY_STYLES = ("{}", " {}", "{} ", "{}\n", "\n{}")

@@ -22,7 +22,7 @@ def make(tiny_models):
 
     def make(**settings) -> CooperReward:
         model = {"model": str(tiny_models / "reward_model"), "learning_rate": 1e-2, "max_input_tokens": 400}
-        given = {"kind": "cooper", "reward_model": model, **settings}
+        given = {"kind": "cooper_model", "reward_model": model, **settings}
         made.append(CooperReward.from_config(CooperRewardConfig.model_validate(given)))
         return made[-1]
 
@@ -120,7 +120,12 @@ def test_the_rule_reads_the_reply_and_the_model_reads_the_run(make):
 
 def test_a_run_of_our_own_loop_has_nobody_who_could_judge(tiny_models):
     problems = {"source": "arithmetic", "limit": 4}
-    settings = {"policy": {"model": str(tiny_models / "policy")}, "problems": problems, "kind": "cooper", **OUTSIDE}
+    settings = {
+        "policy": {"model": str(tiny_models / "policy")},
+        "problems": problems,
+        "kind": "cooper_model",
+        **OUTSIDE,
+    }
     settings["reward_model"] = {"model": str(tiny_models / "reward_model")}
     with pytest.raises(InputError, match="its rule is `outside`, but nobody judges what this loop draws"):
         read_inputs(build_config(settings))

@@ -9,16 +9,17 @@ from cooptimization_cases import answer_text, context_of, flip, make_group  # py
 
 from cooper_lab.designs.chosen_pairs import Misranked, Overpaid
 from cooper_rl.data.problem import Problem
+from cooper_rl.recipes import RECIPES
 from cooper_rl.rewards.context import RewardModel
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.stage2.assistant import CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair, PairInputs
-from cooper_rl.stage2.reward_config import LIGHT
 from cooper_rl.stage2.sources.on_policy import OnPolicyPairs
 from cooper_rl.stage2.sources.swapped_reference import nearby
 from cooper_rl.stage2.stage2 import Cooptimizer
 
+LIGHT = RECIPES["cooper_light"]["cooptimization"]
 LISTED = [{"kind": "assistant"}, {"kind": "on_policy"}]
 TIES = [{"kind": "two_right"}, {"kind": "irrelevant_question"}]
 

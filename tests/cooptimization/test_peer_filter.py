@@ -21,7 +21,7 @@ MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 
 def reward(*filters: dict[str, object]) -> CooperReward:
     settings = {
-        "kind": "cooper",
+        "kind": "cooper_model",
         "reward_model": MODEL,
         "reward_models": {"start": MODEL},
         "cooptimization": {"pairs": [{"kind": "on_policy"}, *filters], "pairs_per_problem": 8},
@@ -40,7 +40,7 @@ def planted():
     """100 pairs of right and wrong solutions, of which every fifth is the wrong way round."""
     data = {"source": "arithmetic", "split": "test", "limit": 100}
     pairs = []
-    for number, problem in enumerate(load_problems(ProblemsConfig.model_validate(data), fault=None).problems):
+    for number, problem in enumerate(load_problems(ProblemsConfig.model_validate(data), rule=None).problems):
         assert problem.solution is not None
         first, second = problem.solution, corrupt(problem, problem.solution)
         if number % 5 == 0:

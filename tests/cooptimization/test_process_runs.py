@@ -14,7 +14,7 @@ def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
     tree = {
         "reward_model": None,
         "reward_models": {"prm": settings["reward_model"]},
-        "rewards": [{"kind": "rule"}],
+        "kind": "rule",
         "algorithm": {
             "min_spread": 0.001,
             "kl": None,

@@ -13,10 +13,13 @@ from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.recipes import RECIPES
 from cooper_rl.stage2.assistant import CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.reward_config import LIGHT, CooperRewardConfig, read_reward_inputs
+from cooper_rl.stage2.reward_config import CooperRewardConfig, read_reward_inputs
 from cooper_rl.stage2.stage2 import Cooptimizer
+
+LIGHT = RECIPES["cooper_light"]["cooptimization"]
 
 
 def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:
@@ -103,7 +106,7 @@ def test_a_server_that_does_not_answer_and_a_function_that_is_not_there_are_refu
 
 
 def test_the_embedded_worlds_repairer_makes_every_corrupted_solution_right():
-    problems = load_problems(ProblemsConfig.model_validate({"source": "arithmetic", "limit": 60}), fault=None).problems
+    problems = load_problems(ProblemsConfig.model_validate({"source": "arithmetic", "limit": 60}), rule=None).problems
     for problem in problems:
         assert problem.solution is not None
         wrong = corrupt(problem, problem.solution)

@@ -10,11 +10,10 @@ from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, S
 from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.observe.run_record import read_metrics
-from cooper_rl.policy.advantages import GRPO
 from cooper_rl.rewards.kinds.plain import RuleReward
 from cooper_rl.rules.rule import Asked, Rule, Verdict
 
-TEST_FUNCTION = "test_reward_tree:length"
+FUNCTION = {"kind": "function", "function": "test_reward_tree:length"}
 
 
 def length(problem, completion):
@@ -42,21 +41,18 @@ def _completions(trainer, step=1):
         ({"kind": "rule"}, ["rule"], None),
         ({"kind": "static"}, ["reward_model"], None),
         ({}, ["earned"], "main"),
-        ({"rewards": [{"kind": "reward_model"}], "kind": "cooper"}, ["reward_model"], "main"),
-        ({"preset": "cooper_light"}, ["reward_model"], "main"),
-        ({"kind": "hybrid", "hybrid": {"k": 2.0}}, ["hybrid"], "main"),
-        ({"kind": "function", "extra_rewards": [{"function": TEST_FUNCTION, "weight": 0.1}]}, ["function"], None),
-        ({"kind": "cooper", "extra_rewards": [{"function": TEST_FUNCTION}]}, ["earned", "function"], "main"),
+        ({"kind": "cooper_model"}, ["reward_model"], "main"),
+        ({"kind": "cooper_light"}, ["reward_model"], "main"),
+        ({"kind": "cooper_model", "rewards": [{"kind": "hybrid", "k": 2.0}]}, ["hybrid"], "main"),
+        ({"kind": "function", "rewards": [{**FUNCTION, "weight": 0.1}]}, ["function"], None),
+        ({"kind": "cooper", "rewards": [{"kind": "earned"}, FUNCTION]}, ["earned", "function"], "main"),
     ],
 )
 def test_a_printed_configuration_shows_the_tree_and_is_the_same_run(settings, tmp_path, short, kinds, learns):
-    settings = {**settings, **short, "algorithm": {"overlong": {"kind": "penalise", "buffer": 4}}}
+    settings = {**settings, **short, "shaping": [{"kind": "overlong", "max_tokens": 12, "buffer": 4}]}
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(settings))
     config = load_config(tmp_path / "short.yaml")
     assert ([part.kind for part in config.rewards], config.learning_model) == (kinds, learns)
-    assert config.algorithm.advantages == GRPO(std_floor=0.2 if kinds[0] == "earned" else 0.0)
-    assert config.cooptimization.skip_gradient_share == (0.2 if kinds[0] == "earned" else 0.0)
-    assert config.cooptimization.settled_below == (0.05 if kinds[0] == "earned" else 0.0)
     assert [part.kind for part in config.shaping] == ["overlong"]
     for comments in (True, False):
         (tmp_path / "long.yaml").write_text(commented_yaml(config, comments))
@@ -65,7 +61,7 @@ def test_a_printed_configuration_shows_the_tree_and_is_the_same_run(settings, tm
 
 
 def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
-    settings = {**settings, "kind": None, "rewards": [{"kind": "tree_parts:Longer", "weight": 0.5, "than": 3}]}
+    settings = {**settings, "kind": "function", "rewards": [{"kind": "tree_parts:Longer", "weight": 0.5, "than": 3}]}
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(settings))
     printed = commented_yaml(load_config(tmp_path / "short.yaml"))
     assert yaml.safe_load(printed)["rewards"] == [{"kind": "tree_parts:Longer", "weight": 0.5, "than": 3}]
@@ -76,16 +72,18 @@ def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {"kind": "rule", "rewards": [{"kind": "reward_model"}]},
-            "kind: rule means rule, but rewards lists reward_model",
-        ),
         ({"rewards": [{"kind": "reward_model", "model": "other"}]}, "no reward model is named 'other'"),
         ({"kind": "static", "reward_model": None, "reward_models": {"main": {"learns": True}}}, "main.learns: true"),
         ({"reward_models": {"main": {}}}, "reward_model is the short form of reward_models.main"),
-        ({"reward_models": {"a": {"learns": True}, "b": {"learns": True}}, "kind": None}, "a and b both learn"),
+        (
+            {
+                "reward_models": {"a": {"learns": True}, "b": {"learns": True}},
+                "reward_model": None,
+                "rewards": [{"kind": "rule"}],
+            },
+            "a and b both learn",
+        ),
         ({"kind": "static", "reward_model": None}, "kind: static needs a reward model"),
-        ({"rewards": [{"kind": "rule"}], "hybrid": {"k": 1.0}}, "hybrid: is the short form"),
         ({"shaping": [{"kind": "clip", "low": 1.0, "high": 0.0}]}, "low: 1.0 must be below high: 0.0"),
         ({"rewards": [{"kind": "ruel"}]}, "no reward of kind 'ruel'"),
     ],
@@ -95,15 +93,14 @@ def test_contradictory_settings_are_refused(settings, changes, words):
     if "reward_models" in changes:
         models = {name: {"model": folder, **model} for name, model in changes["reward_models"].items()}
         changes = {**changes, "reward_models": models}
-    if changes.get("kind", "") is None:
-        settings = {**settings, "reward_model": None, "rewards": [{"kind": "rule"}]}
     with pytest.raises(InputError, match=words):
         build_config({**settings, **changes})
 
 
 def test_a_frozen_model_in_a_hybrid(settings):
     models = {"main": settings["reward_model"]}
-    trainer = _fit(settings, steps=2, reward_model=None, rewards=[{"kind": "hybrid"}], reward_models=models)
+    tree = {"reward_model": None, "reward_models": models, "rewards": [{"kind": "hybrid"}]}
+    trainer = _fit(settings, steps=2, kind="static", **tree)
     rows = read_metrics(trainer.directory)
     assert "hybrid/weight" in rows[0]
     assert not any(key.startswith("pairs/") for key in rows[0])
@@ -162,7 +159,7 @@ def test_before_and_after_shaping_are_both_recorded(settings):
 def test_the_reward_after_a_kl_penalty_is_recorded_and_measured(settings):
     kl = {"kl": {"coefficient": 0.5, "kind": "k1", "where": "reward"}}
     policy = {**settings["policy"], "learning_rate": 0.01}
-    rewards = {"kind": "function", "extra_rewards": [{"function": TEST_FUNCTION}]}
+    rewards = {"kind": "function", "rewards": [FUNCTION]}
     trainer = _fit(settings, steps=2, algorithm=kl, policy=policy, **rewards)
     start = _completions(trainer, step=1)  # the policy still is the reference
     assert [c["after_kl"] for c in start] == pytest.approx([c["reward"] for c in start], abs=1e-4)

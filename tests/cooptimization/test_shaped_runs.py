@@ -38,7 +38,7 @@ class Stretched(ShapingConfig):
 
 @pytest.fixture
 def settings(settings):
-    return {**settings, "preset": "cooper_light"}  # whose only reward is the reward model
+    return {**settings, "kind": "cooper_light"}  # whose only reward is the reward model
 
 
 def _fit(settings, **changes):
@@ -73,7 +73,7 @@ def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, na
 def test_a_model_that_only_a_shaping_reads_is_recorded_and_measured(settings):
     constraints = [{"kind": "constraints", "constraints": [{"reward": "reward_model", "at": 0.8}]}]
     models = {"main": settings["reward_model"]}
-    tree = {"reward_model": None, "reward_models": models, "rewards": [{"kind": "rule"}], "shaping": constraints}
+    tree = {"reward_model": None, "reward_models": models, "kind": "rule", "shaping": constraints}
     trainer = _fit(settings, steps=1, **tree)
     row, found = read_metrics(trainer.directory)[0], _completions(trainer, 1)
     assert row["reward/mean"] == row["rule/accuracy"]
@@ -137,7 +137,10 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings):
     [
         ({"shaping": [{"kind": "clip", "low": 0.1}, {"kind": "cap"}]}, "cap reads the logit, not the rewards before"),
         ({"kind": "rule", "shaping": [{"kind": "cap"}]}, "would drop other rewards, but rewards lists rule"),
-        ({"kind": "hybrid", "shaping": [{"kind": "par"}]}, "par replaces the score .* rewards lists hybrid"),
+        (
+            {"rewards": [{"kind": "hybrid"}], "shaping": [{"kind": "par"}]},
+            "replaces the score .* rewards lists hybrid",
+        ),
         ({"shaping": [{"kind": "par", "model": "old"}]}, "shaping: no reward model is named 'old'"),
         ({"shaping": [{"kind": "cap", "references": "median"}]}, "references"),
         (

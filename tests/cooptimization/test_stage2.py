@@ -12,17 +12,20 @@ from cooptimization_cases import answer_text, context_of, cut_off, flip, make_gr
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.recipes import RECIPES
 from cooper_rl.rewards.context import RewardModel
 from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.reward_config import LIGHT, PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
+
+LIGHT = RECIPES["cooper_light"]["cooptimization"]
+PAPER = RECIPES["paper"]["cooptimization"]
 
 RIGHT, WRONG = answer_text(7), answer_text(9, work="Guessing.")
 
 
-def cooptimizer(verifier, preset=LIGHT, seed=0, labelled=None, corrupter=flip, **settings) -> Cooptimizer:
-    config = CooptimizationConfig.model_validate(preset | settings)
+def cooptimizer(verifier, recipe=LIGHT, seed=0, labelled=None, corrupter=flip, **settings) -> Cooptimizer:
+    config = CooptimizationConfig.model_validate(recipe | settings)
     return Cooptimizer(config, verifier, CorrupterAssistant(corrupter, verifier), seed, labelled)
 
 

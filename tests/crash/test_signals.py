@@ -61,7 +61,7 @@ def test_a_long_step_does_not_keep_it(settings, tmp_path):
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_the_second_ends_the_run_at_once(settings, tmp_path, number, exit_code):
-    settings |= {"kind": "rule", "extra_rewards": [{"function": "crash.slow_reward:slow"}]}
+    settings |= {"kind": "function", "rewards": [{"kind": "function", "function": "crash.slow_reward:slow"}]}
     process = _start(settings, tmp_path)
     _wait(process, lambda: read_metrics(tmp_path / "run"))
     _send(process, number)

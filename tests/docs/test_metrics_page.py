@@ -40,9 +40,9 @@ TINY: dict[str, Any] = {
 }
 RUNS: dict[str, dict[str, Any]] = {
     "hybrid": {
-        "kind": "hybrid",
+        "kind": "cooper_model",
         "reward_model": MODEL,
-        "extra_rewards": [{"function": "docs.test_metrics_page:ends", "weight": 0.1}],
+        "rewards": [{"kind": "hybrid"}, {"kind": "function", "function": "docs.test_metrics_page:ends", "weight": 0.1}],
         "rollout": {"resample": 1},
         "algorithm": {
             "kl": {"kind": "k1", "where": "reward"},
@@ -59,8 +59,7 @@ RUNS: dict[str, dict[str, Any]] = {
         },
     },
     "shaped": {
-        "kind": "cooper",
-        "rewards": [{"kind": "reward_model"}],
+        "kind": "cooper_model",
         "reward_model": MODEL,
         "problems": {"source": "PROBLEMS", "rule_field": "rule", "gold": None},
         "shaping": [{"kind": "par", "references": "accepted"}, {"kind": "gate"}],
@@ -77,6 +76,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "evaluation": {"every": 0},
     },
     "several_models": {
+        "kind": "cooper_model",
         "reward_models": {"main": {**MODEL, "learns": True}, "second": MODEL},
         "rewards": [
             {"kind": "ensemble", "models": ["main", "second"]},

@@ -13,6 +13,7 @@ from cooper_lab.paper.published import LABELS, TABLE, mean
 from cooper_lab.paper.stages import Stage, stages_of
 from cooper_lab.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_number
 from cooper_rl import InputError, build_config, load_config, read_file
+from cooper_rl.policy.advantages import GRPO
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -38,8 +39,10 @@ def test_every_arm_is_measured_after_it_is_trained_and_verifyrm_comes_first(tmp_
         one.name for one in stages_of(Study("qwen2.5-1.5b", ("base", "rule"), tmp_path), "local", ())
     ]
     kinds = {arm: study.config(arm) for arm in ARMS[1:]}
-    assert [config.kind for config in kinds.values()] == ["rule", "static", "cooper", "cooper"]
+    assert [config.kind for config in kinds.values()] == ["rule", "static", "paper", "cooper"]
     assert [part.kind for part in kinds["paper"].cooptimization.pairs] == ["assistant"]
+    assert kinds["rule"].algorithm == kinds["static"].algorithm == kinds["paper"].algorithm
+    assert kinds["cooper"].algorithm.advantages == GRPO(std_floor=0.2)  # although the protocol names `grpo`
     assert kinds["cooper"].cooptimization.epochs == 1
     assert kinds["cooper"].cooptimization.assistant == kinds["paper"].cooptimization.assistant
     assert list(stages[0].settings["sets"]) == list(LABELS)

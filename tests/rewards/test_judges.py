@@ -35,7 +35,9 @@ def group(*texts, id="p1", solution=None):
 
 def config(server, reward, **judge):
     judge = {"base_url": server.url, "model": "m", "max_retries": 0, "retry_wait_s": 0.0, **judge}
-    return CooperRewardConfig.model_validate({"rewards": [{**reward, "judge": judge}], "rule": {"kind": "exact"}})
+    return CooperRewardConfig.model_validate(
+        {"kind": "function", "rewards": [{**reward, "judge": judge}], "rule": {"kind": "exact"}}
+    )
 
 
 def score(server, groups, reward, **judge):
@@ -288,7 +290,7 @@ def test_a_gate_by_a_judge_asks_once_and_closes_its_connections():
     with ChatServer(says_yes_to_seven) as server:
         judge = {"base_url": server.url, "model": "m"}
         gate = {"kind": "gate", "by": {"kind": "pointwise_judge", "judge": judge}, "weight": 0.5}
-        settings = {"rewards": [{"kind": "rule"}], "shaping": [gate], "rule": {"kind": "exact"}}
+        settings = {"kind": "rule", "shaping": [gate], "rule": {"kind": "exact"}}
         with CooperReward.from_config(CooperRewardConfig.model_validate(settings)) as cooper:
             scored = cooper.score([group("7", "8")], train=False)
     assert scored.rewards == [[1.5, 0.0]]

@@ -155,7 +155,7 @@ def function_run(settings, tmp_path, rewards_module):
         "kind": "function",
         "steps": 5,
         "problems": problems,
-        "extra_rewards": [{"function": f"{rewards_module}:slow_length", "weight": 0.1}],
+        "rewards": [{"kind": "function", "function": f"{rewards_module}:slow_length", "weight": 0.1}],
     }
 
 
@@ -181,7 +181,7 @@ def test_only_a_run_with_function_rewards_can_do_without_answers(function_run):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"extra_rewards": []}, "kind: function takes its rewards from extra_rewards only"),
+        ({"rewards": []}, "kind: function pays only the rewards that you list"),
         ({"monitor": {"labelled": "x.jsonl"}}, "kind: function has none"),
     ],
 )

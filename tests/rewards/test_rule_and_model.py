@@ -141,7 +141,7 @@ def test_metrics_of_several_calls_are_their_mean_over_answers_and_the_sum_of_cou
 
 @pytest.mark.parametrize("kind", ["rule_then_model", "earned"])
 def test_a_configuration_selects_them_and_their_model_is_loaded(kind):
-    settings = {"rewards": [{"kind": kind}], "reward_models": {"main": {"model": "m"}}}
+    settings = {"kind": "static", "rewards": [{"kind": kind}], "reward_models": {"main": {"model": "m"}}}
     config = check_settings(CooperRewardConfig, Settings(settings, "test", {}))
     assert list(config.used_models) == ["main"]
     assert REWARDS.kind_of(config.rewards[0]) == kind

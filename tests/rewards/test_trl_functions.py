@@ -88,9 +88,9 @@ def test_trls_own_functions_run(monkeypatch):
 
 
 def test_a_column_that_the_data_lack_is_refused_before_training(settings):
-    reward = {"function": "trl_functions:of_a_column"}
+    reward = {"kind": "function", "function": "trl_functions:of_a_column"}
     with pytest.raises(InputError, match=r"of_a_column: takes 'difficulty', but problem \S+ has no such field; it has"):
-        CooperTrainer.from_config(build_config({**settings, "kind": "function", "extra_rewards": [reward]}))
+        CooperTrainer.from_config(build_config({**settings, "kind": "function", "rewards": [reward]}))
 
 
 def test_a_list_of_the_wrong_length_names_the_function():
@@ -99,8 +99,8 @@ def test_a_list_of_the_wrong_length_names_the_function():
 
 
 def test_a_run_is_paid_by_one(settings):
-    reward = {"function": "trl_functions:contains_answer", "weight": 0.5}
-    run = {**settings, "kind": "function", "extra_rewards": [reward], "steps": 1, "evaluation": {"every": 0}}
+    reward = {"kind": "function", "function": "trl_functions:contains_answer", "weight": 0.5}
+    run = {**settings, "kind": "function", "rewards": [reward], "steps": 1, "evaluation": {"every": 0}}
     with CooperTrainer.from_config(build_config(run)) as trainer:
         trainer.fit()
     row = read_metrics(trainer.directory)[-1]

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from cooper_rl import Config, PolicyLearner, RewardModelLearner, Sampler
+from cooper_rl import Engine, PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.errors import EngineLost
 
 
-class LostEngine(Config):
+class LostEngine(Engine):
     """The local engine, whose draws with these numbers fail. The file `drawn` counts them, also after a restart."""
 
     drawn: Path
@@ -25,7 +25,7 @@ class LostEngine(Config):
         return LostSampler(self, LocalEngine().sampler(policy, max_rows))
 
 
-class LostSampler:
+class LostSampler(Sampler):
     def __init__(self, engine: LostEngine, inner: Sampler) -> None:
         self._engine, self._inner = engine, inner
 

@@ -13,7 +13,6 @@ DATA = re.compile(r'<script type="application/json" id="report-data">(.*?)</scri
 
 SETTINGS: Row = {
     "kind": "cooper",
-    "preset": "cooper",
     "seed": 0,
     "steps": 20,
     "name": "run",

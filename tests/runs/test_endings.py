@@ -46,6 +46,7 @@ def _fit(settings, resume=False, callbacks=(), **changes):
 
 
 NAME = f"{Ends.__module__}:Ends"
+FUNCTION = {"rewards": [{"kind": "function", "function": "m:length"}]}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_a_metric_that_no_step_will_record_is_refused(settings, changes, message
     if changes.pop("gold", 0) is None:
         settings["problems"]["gold"] = settings["test_problems"]["gold"] = None
     with pytest.raises(InputError, match=message):
-        build_config({**settings, "kind": "rule", "extra_rewards": [{"function": "m:length"}], **changes})
+        build_config({**settings, "kind": "rule", **FUNCTION, **changes})
 
 
 @pytest.mark.parametrize(
@@ -161,12 +162,12 @@ def test_a_metric_that_no_step_will_record_is_refused(settings, changes, message
         ("time/update_policy", {}),
         ("rule/exact_accuracy", {}),
         ("mine/mean", {"callbacks": ["runs.everyday_callbacks:Stops"]}),
-        ("mine/mean", {"kind": None, "reward_model": None, "rewards": [{"kind": "runs.test_users_names:Greedy"}]}),
+        ("mine/mean", {"reward_model": None, "rewards": [{"kind": "runs.test_users_names:Greedy"}]}),
     ],
 )
 def test_metrics_that_may_be_recorded_pass(settings, metric, changes):
     settings |= {"more_test_problems": {"two": settings["test_problems"]}, "kind": "rule"}
-    functions = {} if "rewards" in changes else {"extra_rewards": [{"function": "m:length"}]}
+    functions = {} if "rewards" in changes or "kind" in changes else FUNCTION
     config = build_config({**settings, "checkpoint": {"keep_best": metric}, **functions, **changes})
     assert config.checkpoint.keep_best == metric
 

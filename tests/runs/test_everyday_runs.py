@@ -50,7 +50,7 @@ def everyday(settings, tmp_path):
     return {
         **settings,
         "kind": "function",
-        "extra_rewards": [{"function": "runs.test_everyday_runs:ends"}],
+        "rewards": [{"kind": "function", "function": "runs.test_everyday_runs:ends"}],
         "more_problems": {"chats": {"source": str(chats), "messages": "chat", "weight": 1}},
         "curriculum": {"rest": 1},
         "evaluation": {"every": 0},

@@ -9,7 +9,7 @@ import torch
 from pydantic import ValidationError
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.engines.base import sample_at_once
+from cooper_rl.engines.base import Sampler, sample_at_once
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.observe.run_record import read_metrics
@@ -40,7 +40,7 @@ def test_lag_without_the_correction_is_refused_with_the_remedy(settings):
 
 
 def test_each_step_learns_from_the_policy_before_and_says_so(lagging):
-    directory = _fit({**lagging, "kind": "cooper", "rewards": [{"kind": "reward_model"}]}).directory
+    directory = _fit({**lagging, "kind": "cooper_model"}).directory
     rows = read_metrics(directory)[1:]
     assert [row["rollout/lag"] for row in rows] == [0, 1, 1, 1]
     versions = []
@@ -103,8 +103,8 @@ def glitch(problem, completion):
 def test_after_a_rollback_the_groups_drawn_ahead_are_drawn_anew(lagging, stop_after):
     """In a run that is resumed as well: from the checkpoint it went back to, and from the next one."""
     rule = {"metric": "function/glitch", "above": 0, "action": "rollback"}
-    rewards = [{"function": "test_lag:glitch"}]
-    run = {**lagging, "kind": "rule", "steps": 5, "evaluation": {"every": 0}, "extra_rewards": rewards, "watch": [rule]}
+    rewards = [{"kind": "rule"}, {"kind": "function", "function": "test_lag:glitch"}]
+    run = {**lagging, "kind": "rule", "steps": 5, "evaluation": {"every": 0}, "rewards": rewards, "watch": [rule]}
     CALLS.clear()
     whole = _fit({**run, "name": "whole"})
     events = [json.loads(line) for line in (whole.directory / "events.jsonl").read_text().splitlines()]
@@ -120,7 +120,7 @@ def test_after_a_rollback_the_groups_drawn_ahead_are_drawn_anew(lagging, stop_af
 
 
 def test_a_failure_is_told_when_the_completions_are_wanted():
-    class Failing:
+    class Failing(Sampler):
         """Without `submit`, as the native sampler."""
 
         def sample(self, prompts, n, params, seed):

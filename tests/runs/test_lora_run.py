@@ -35,7 +35,7 @@ def adapted(settings):
 def test_a_cluster_trains_the_same_adapters(adapted):
     """With the reference and the reward model in the policy's two processes."""
     adapted["reward_model"]["lora"] = {"rank": 4, "alpha": 8}  # dropout is drawn by each process for its rows
-    adapted |= {"kind": "cooper", "rewards": [{"kind": "reward_model"}]}  # untrained models earn no trust
+    adapted |= {"kind": "cooper_model"}  # untrained models earn no trust
     local = _fit({**adapted, "name": "local"})
     two_ranks()  # Ray itself
     both = _fit({**adapted, "engine": {"kind": "cluster", "policy_ranks": 2, "cpus_per_rank": 0.1}})
@@ -63,7 +63,7 @@ def _timeless(trainer):
 
 
 def test_both_models_learn_and_the_final_ones_are_plain(adapted):
-    trainer = _fit({**adapted, "kind": "cooper", "rewards": [{"kind": "reward_model"}]})
+    trainer = _fit({**adapted, "kind": "cooper_model"})
     first, last = (row for row in _timeless(trainer) if row["step"] > 0)
     assert first["policy/reference_kl"] == pytest.approx(0, abs=1e-6)  # the adapter starts as no change
     assert last["policy/reference_kl"] > 1e-6

@@ -53,8 +53,11 @@ def _run(settings, **changes):
 
 
 def test_a_function_of_any_name_leaves_the_record_as_it_is(settings):
-    functions = [{"function": f"runs.test_users_names:{name}", "weight": 0.5 / len(OURS)} for name in sorted(OURS)]
-    folder, groups, metrics = _run(settings, kind="cooper", extra_rewards=functions)
+    functions = [
+        {"kind": "function", "function": f"runs.test_users_names:{name}", "weight": 0.5 / len(OURS)}
+        for name in sorted(OURS)
+    ]
+    folder, groups, metrics = _run(settings, kind="cooper", rewards=[{"kind": "earned"}, *functions])
     _, plain, _ = _run(settings, kind="cooper", name="plain")
     for group, without in zip(groups, plain, strict=True):
         for row, other in zip(group["completions"], without["completions"], strict=True):
@@ -71,7 +74,9 @@ def test_a_function_of_any_name_leaves_the_record_as_it_is(settings):
 
 def test_the_parts_and_metrics_of_own_classes_have_a_namespace(settings):
     mine, shaping = {"kind": "runs.test_users_names:Greedy"}, [{"kind": "runs.test_users_names:Doubling"}]
-    _, groups, metrics = _run(settings, rewards=[{"kind": "rule"}, mine], shaping=shaping, kind=None, reward_model=None)
+    _, groups, metrics = _run(
+        settings, rewards=[{"kind": "rule"}, mine], shaping=shaping, kind="rule", reward_model=None
+    )
     for group in groups:
         for row in group["completions"]:
             assert row["unshaped"] == row["rule"] + 0.5
@@ -89,8 +94,8 @@ def test_two_functions_of_one_name_stay_apart_from_a_third_that_is_named_like_th
     for module, names in {"one_m": "f", "two_m": "f", "three_m": "f_2"}.items():
         (tmp_path / f"{module}.py").write_text(f"def {names}(problem, completion): return {len(module)}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    rewards = [{"function": one} for one in ("three_m:f_2", "one_m:f", "two_m:f")]
-    _, groups, _ = _run(settings, kind="function", extra_rewards=rewards, reward_model=None)
+    rewards = [{"kind": "function", "function": one} for one in ("three_m:f_2", "one_m:f", "two_m:f")]
+    _, groups, _ = _run(settings, kind="function", rewards=rewards, reward_model=None)
     row = groups[0]["completions"][0]
     assert {name: value for name, value in row.items() if "/" in name} == {
         "function/f": 5,
@@ -111,7 +116,7 @@ def test_names_that_cannot_be_told_apart_are_refused(settings, changes, message)
     if "reward_models" in changes:
         changes = {"reward_models": {name: {"model": model["model"]} for name in changes["reward_models"]}}
     with pytest.raises(InputError, match=message):
-        build_config({**settings, "kind": None, "rewards": [{"kind": "rule"}], **changes})
+        build_config({**settings, "kind": "rule", "rewards": [{"kind": "rule"}], **changes})
 
 
 def test_ids_of_two_sets_are_told_apart(settings, tmp_path):

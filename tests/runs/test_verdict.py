@@ -121,8 +121,8 @@ def test_a_run_that_ends_in_skipped_updates_has_faults(tmp_path):
 
 def test_a_run_that_died_says_of_what(tmp_path, settings):
     def fit(resume, reward):
-        function = {"function": f"runs.test_verdict:{reward}"}
-        own = settings | {"kind": "function", "extra_rewards": [function], "checkpoint": {"every": 1}}
+        function = {"kind": "function", "function": f"runs.test_verdict:{reward}"}
+        own = settings | {"kind": "function", "rewards": [function], "checkpoint": {"every": 1}}
         with CooperTrainer.from_config(build_config(own), resume) as trainer:
             trainer.fit()
 

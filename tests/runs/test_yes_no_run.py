@@ -80,8 +80,7 @@ def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = ["kind=yes_no", 'words=["y", "n"]', 'ask="?"', "learning_rate=2e-2", "epochs=24", "max_input_tokens=160"]
     settings += ["device=cpu", "threads=1", "batch_size=16", "evaluate_every=10", "warmup_steps=2"]
-    given = [word for one in settings for word in ("--setting", one)]
-    run("verifyrm", "train", str(data), "--model", str(tiny_models / "policy"), "--out", str(out), *given)
+    run("verifyrm", "train", str(data), "--model", str(tiny_models / "policy"), "--out", str(out), *settings)
     measured = json.loads((out / "verifyrm.json").read_text())
     assert measured["held_out"]["accuracy"] > 0.95
     record = recorded(str(out))
@@ -89,7 +88,7 @@ def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(
     assert record.temperature == pytest.approx(measured["calibration"]["temperature"])
     assert f"/ {record.temperature}).sigmoid()" in (out / "README.md").read_text()
 
-    where = ["--reward-model", str(out), "--out", str(tmp_path / "bench"), "--setting", "max_input_tokens=160"]
+    where = ["--reward-model", str(out), "--out", str(tmp_path / "bench"), "max_input_tokens=160"]
     run("verifyrm", "bench", str(data), "--no-rule", "--attacks", "0", *where)
     result = json.loads((tmp_path / "bench" / "bench.json").read_text())
     assert result["methods"]["rm"]["overall"]["accuracy"]["mean"] > 0.95

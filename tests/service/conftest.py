@@ -18,6 +18,7 @@ from service.served import Served
 def reward_settings(tiny_models) -> dict[str, Any]:
     """The reward's part of a configuration."""
     return {
+        "kind": "cooper_model",
         "threads": 1,
         "reward_model": {"model": str(tiny_models / "reward_model"), "learning_rate": 1e-2, "max_input_tokens": 160},
         "cooptimization": {"assistant": CORRUPTER, "replay": {"pairs_per_step": 3, "capacity": 6}},

@@ -107,7 +107,7 @@ def test_what_reads_each_answer_by_itself_is_not(name):
 
 
 def test_answers_that_come_one_at_a_time_are_refused_before_anything_is_in_the_step(tmp_path):
-    config = ServeConfig.model_validate({"rewards": [{"kind": f"{HERE}:Best"}], "threads": 1})
+    config = ServeConfig.model_validate({"kind": "function", "rewards": [{"kind": f"{HERE}:Best"}], "threads": 1})
     whole = groups(10)
     part = replace(whole[0], answers=[replace(whole[0].answers[0], id="a")])
     with CooperReward.from_config(config) as reward:

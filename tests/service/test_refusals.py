@@ -12,7 +12,7 @@ from cooper_rl import InputError
 from cooper_rl.service.client import RefusedError, RewardClient, UnavailableError, score_call
 from service.answered import group, groups
 
-SLOW = {"kind": "function", "extra_rewards": [{"function": "service.answered:slow"}]}
+SLOW = {"kind": "function", "rewards": [{"kind": "function", "function": "service.answered:slow"}]}
 
 
 def body(first: Any = 10, step: Any = 1, train: Any = True, **more: Any) -> dict[str, Any]:

@@ -23,9 +23,7 @@ def test_scores_and_updates_are_those_of_the_reward_in_process(make_server, in_p
 
 
 def test_rewards_with_state_pay_and_remember_as_in_process(make_server, reward_settings):
-    model = {**reward_settings["reward_model"], "learns": True}
     settings = {
-        "reward_model": model,
         "rewards": [{"kind": "earned"}, {"kind": "hybrid"}],
         "shaping": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
     }

@@ -156,7 +156,7 @@ def test_requests_that_come_together_are_scored_together_and_counted(server):
 
 
 def test_rewards_that_compare_answers_need_whole_groups(make_server):
-    server = make_server(reward={"kind": "hybrid"})
+    server = make_server(reward={"kind": "cooper_model", "rewards": [{"kind": "hybrid"}]})
     body = {"prompt": "10?", "response": "it is 10", "label": label()}
     answer = server.post("/remote_rm", body)
     assert (answer.status_code, "send whole groups" in answer.json()["error"]) == (422, True)

@@ -21,7 +21,7 @@ def test_labelled_files_become_a_reward_model_folder(tiny_models: Path, tmp_path
         for i in range(30)
     ]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    settings = ["--setting", "threads=1", "--setting", "epochs=1", "--setting", "batch_size=8"]
+    settings = ["threads=1", "epochs=1", "batch_size=8"]
     command(str(data), str(data), "--model", str(tiny_models / "policy"), "--out", str(tmp_path / "rm"), *settings)
     metrics = json.loads((tmp_path / "rm" / "verifyrm.json").read_text())
     assert metrics["rows"]["given"] == 60
@@ -45,9 +45,8 @@ def test_all_bad_rows_are_named_up_to_20(tmp_path: Path):
     [
         ("learning_rat=1", "did you mean 'learning_rate'"),
         ("epochs=-1", "epochs: Input should be greater than 0"),
-        ("epochs", "expected key=value"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, setting: str, message: str):
     with pytest.raises(InputError, match=message):
-        command("rows.jsonl", "--model", "m", "--out", str(tmp_path / "rm"), "--setting", setting)
+        command("rows.jsonl", "--model", "m", "--out", str(tmp_path / "rm"), setting)

@@ -19,7 +19,7 @@ from cooper_rl import ADVANTAGES, InputError, __version__, build_config, merge
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""
-COSTS = {"rule": 1.0, "static": 1.2, "cooper": 1.8, "hybrid": 1.8}
+COSTS = {"rule": 1.0, "static": 1.2}
 """Relative CPU time of a cell by the `kind` of its run, for the order and the estimate."""
 OTHER_COST = 1.8
 UNDER = "@"

@@ -14,8 +14,8 @@ from cooper_rl import HACKING, available_cores, build_config, merge, read_events
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},
     "static": {"kind": "static"},
-    "paper": {"kind": "cooper", "preset": "paper"},
-    "cooper": {"kind": "cooper", "preset": "cooper"},
+    "paper": {"kind": "paper"},
+    "cooper": {"kind": "cooper"},
 }
 RULE = {"kind": "partial", "only": {"family": ["sum", "difference", "product", "two_steps"]}}
 """The rule of every arm judges these families of questions, 35 % of the problems, and is silent on all others."""

@@ -11,7 +11,7 @@ from cooper_rl import curves_figure, read_runs, write_report
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper, paper preset", "cooper": "Cooper"}
+LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper as published", "cooper": "Cooper"}
 COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
 TITLE = "A rule that is silent on two problems in three"
 CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
@@ -19,7 +19,7 @@ DOSE = Path(__file__).parent / "dose.json"
 """Gold after 40 steps on seeds 0 to 4, by the share of problems that the rule judges."""
 FIVE_SEEDS = (
     "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.79, below Cooper on each. "
-    "The static reward model and the paper preset ended at 0.03 or below on average (docs/reward-hacking.md)."
+    "The static reward model and Cooper as published ended at 0.03 or below on average (docs/reward-hacking.md)."
 )
 
 

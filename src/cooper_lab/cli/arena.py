@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cooper_rl import OldSetting, console, progress, say_how_to_open
+from cooper_rl import console, progress, say_how_to_open
 
 if TYPE_CHECKING:
     from cooper_lab.arena.cells import Plan
@@ -40,7 +40,6 @@ def arena(
     steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 40,
     designs: Annotated[Path | None, typer.Option(help="YAML file with designs of your own.")] = None,
     holes: Annotated[Path | None, typer.Option(help="YAML file with holes of your own.")] = None,
-    setting: OldSetting = None,
     cache: Annotated[
         Path | None, typer.Option(help="Where planted models are kept; by default in the user's cache folder.")
     ] = None,
@@ -66,7 +65,7 @@ def arena(
         range(seeds),
         output_dir,
         cache or default_cache(),
-        with_overrides({"steps": steps}, [*(setting or []), *(overrides or [])]),
+        with_overrides({"steps": steps}, overrides or []),
         range(plantings),
         choose(SILENCES, silence, "silence") if silence else None,
     )

@@ -8,7 +8,6 @@ import typer
 from cooper_lab.cli.reward_models import measure_benchmark
 from cooper_rl import (
     InputError,
-    OldSetting,
     RuleOption,
     console,
     counter,
@@ -39,7 +38,6 @@ def bench_methods(
     judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local.")] = None,
     combine: Annotated[list[str] | None, typer.Option(help="A combination, such as 'rule or rm'.")] = None,
     attacks: Annotated[int, typer.Option(help="Number of problems on which every attack is tried.", min=0)] = 100,
-    setting: OldSetting = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     benchmark: Annotated[
@@ -48,7 +46,7 @@ def bench_methods(
 ) -> None:
     """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
     names, settings = names_and_settings(data)
-    paths, settings = [Path(name) for name in names], [*(setting or []), *settings]
+    paths = [Path(name) for name in names]
     if benchmark is not None:
         if judge is not None or combine:
             raise InputError("--benchmark measures scores; leave out --judge and --combine")

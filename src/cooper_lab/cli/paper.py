@@ -79,9 +79,7 @@ def _check(study: Any, waiting: "list[Stage]") -> None:
         if stage.kind != "train":
             continue
         config = study.config(stage.arm)
-        check = getattr(config.engine, "check", None)
-        if check is not None:
-            check(config.policy, config.rollout)
+        config.engine.check(config.policy, config.rollout)
         assistant = config.cooptimization.assistant
         if config.learning_model is not None and isinstance(assistant, ChatConfig):
             client = ChatClient(assistant)

@@ -10,16 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl import (
-    InputError,
-    OldSetting,
-    console,
-    named_models,
-    names_and_settings,
-    progress,
-    record_from,
-    write_text,
-)
+from cooper_rl import InputError, console, named_models, names_and_settings, progress, record_from, write_text
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer
@@ -68,7 +59,6 @@ def reward_distance(
         ),
     ],
     reward_model: Annotated[list[str], typer.Option(help="A reward model folder, or NAME=FOLDER.")],
-    setting: OldSetting = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write the distances to this JSON file.")] = None,
 ) -> None:
@@ -91,7 +81,7 @@ def reward_distance(
 
     rewards = {LABEL: np.array([row.label for row in rows])}
     for name, folder in folders.items():
-        rewards[name] = np.array(_scorer(folder, [*(setting or []), *settings], threads).logits(rows))
+        rewards[name] = np.array(_scorer(folder, settings, threads).logits(rows))
     groups = np.array(questions, dtype=object)
     found = {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
     table = Table("distance", *found)

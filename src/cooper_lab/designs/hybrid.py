@@ -28,7 +28,7 @@ class HybridConfig(RewardConfig):
     """
 
     kind: Literal["hybrid"] = "hybrid"
-    """The kind of reward: always `hybrid` in the short form `hybrid`."""
+    """The kind of reward."""
     model: str = "main"
     """The reward model's name in `reward_models`."""
     alpha: float = Field(default=0.05, ge=0)

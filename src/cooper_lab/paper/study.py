@@ -195,11 +195,13 @@ class Study:
         return {"source": "arithmetic", "prompt": PLAIN, **split}
 
 
+AS_PUBLISHED: dict[str, Any] = {"min_spread": 0.0, "kl": {"clamp": 10.0}}
+"""What `kind: paper` sets of the algorithm, for the paper's other arms."""
 ARM_SETTINGS: dict[str, dict[str, Any]] = {
-    "rule": {"kind": "rule"},
-    "static": {"kind": "static"},
+    "rule": {"kind": "rule", "algorithm": AS_PUBLISHED},
+    "static": {"kind": "static", "algorithm": AS_PUBLISHED},
     "paper": {},
-    "cooper": {"preset": "cooper"},
+    "cooper": {"kind": "cooper"},
 }
 """Over the protocol, which is that of `paper`."""
 

@@ -58,9 +58,10 @@ def show_config(
     command: Annotated[Command, typer.Option("--for", help="The command whose settings are shown.")] = Command.train,
     comments: Annotated[bool, typer.Option(help="Explain each setting of a resolved configuration.")] = True,
     everything: Annotated[bool, typer.Option("--all", help="Every setting, not an overview of many.")] = False,
+    kind: Annotated[str | None, typer.Option(help="Print the recipe of this kind of run.")] = None,
     schema: Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of the file.")] = False,
 ) -> None:
-    """Explain settings, or print a configuration with all defaults and presets filled in.
+    """Explain settings, or print a configuration with its recipe and all defaults filled in.
 
     cooper config: the sections and the most common settings; with --all every setting with its type, bounds, default
     and meaning.
@@ -68,6 +69,8 @@ def show_config(
     cooper config rollout: one section; cooper config temperature: every setting of that name.
 
     cooper config run.yaml steps=10: the whole configuration that `cooper train run.yaml steps=10` would use, as YAML.
+
+    cooper config --kind cooper: what this kind of run sets; all other settings have their defaults.
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
@@ -78,7 +81,11 @@ def show_config(
     if len(names) > 1:
         raise typer.BadParameter(f"give one file or setting, then key=value; found {' and '.join(names)}")
     record = _record(command)
-    if schema:
+    if kind is not None:
+        if given or schema:
+            raise typer.BadParameter("--kind prints a recipe alone; to resolve a file with it, give FILE kind=KIND")
+        _show_recipe(record, kind)
+    elif schema:
         if given:
             raise typer.BadParameter(f"--json-schema describes every such file; leave out {' '.join(given)}")
         typer.echo(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
@@ -92,6 +99,19 @@ def show_config(
             _show(found)
         else:
             _show_overview(found)
+
+
+def _show_recipe(record: "type[Config]", kind: str) -> None:
+    """Print what a kind of run sets. Raises InputError if there is no such kind."""
+    from cooper_rl.config.explanation import recipe_yaml
+    from cooper_rl.errors import InputError, did_you_mean
+    from cooper_rl.recipes import RECIPES
+
+    recipe = RECIPES.get(kind)
+    known = f"kinds: {', '.join(RECIPES)}"
+    if recipe is None or "rewards" not in record.model_fields:
+        raise InputError(f"--kind {kind}: no kind of run; {did_you_mean(kind, RECIPES, known)}")
+    typer.echo("\n".join([f"kind: {kind}", *recipe_yaml(record, recipe)]))
 
 
 def _record(command: Command) -> "type[Config]":

@@ -31,8 +31,6 @@ RULE_HELP = (
     "'{kind: numeric, relative: 0.01}'."
 )
 RuleOption = Annotated[str, typer.Option(help=RULE_HELP)]
-OldSetting = Annotated[list[str] | None, typer.Option("--setting", hidden=True)]
-"""The option in which settings were given before they could stand among the arguments."""
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
 
 VERBATIM: dict[str, Any] = {"markup": False, "emoji": False}

@@ -11,7 +11,6 @@ import typer
 
 from cooper_rl.cli.console import (
     RULE_HELP,
-    OldSetting,
     counter,
     in_full,
     names_and_settings,
@@ -58,7 +57,6 @@ def evaluate_model(
         str | None, typer.Option(help="problems.source=: a file, a dataset name, or `arithmetic`.")
     ] = None,
     format: Annotated[str | None, typer.Option(help="problems.format=: a ready-made mapping, such as gsm8k.")] = None,
-    setting: OldSetting = None,
     rule: Annotated[str | None, typer.Option(help=f"rule=: {RULE_HELP}")] = None,
     k: Annotated[int | None, typer.Option(help="k=: samples per problem.")] = None,
     temperature: Annotated[float | None, typer.Option(help="temperature=")] = None,
@@ -81,7 +79,7 @@ def evaluate_model(
     """
     names, settings = names_and_settings(given)
     subject = _subject_of(names, run, step, against)
-    settings = [*(f"problems.{one}" for one in setting or []), *map(in_full, settings)]
+    settings = [in_full(one) for one in settings]
     by_key = with_overrides({}, settings)
     data_options = _given(source=problems, format=format, limit=limit)
     options = _given(k=k, temperature=temperature, top_p=top_p, max_tokens=max_tokens, batch_size=batch_size)
@@ -223,7 +221,7 @@ def engine_from(given: str | dict[str, Any], models: int = 1) -> Any:
     if values.get("kind") == "vllm":
         values = {"gpu_memory_utilization": VLLM_SHARE / models} | values
     engine: Any = check_settings(EvaluationEngine, Settings({"engine": values}, "--engine")).engine
-    if engine.kind != "local" and not hasattr(engine, "sampler_of_folder"):
+    if not engine.evaluates_folders:
         raise InputError(f"--engine: kind {engine.kind} evaluates only inside its own runs; use local or vllm")
     return engine
 

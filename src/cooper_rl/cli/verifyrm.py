@@ -7,7 +7,6 @@ from typing import Annotated, get_args
 import typer
 
 from cooper_rl.cli.console import (
-    OldSetting,
     Overrides,
     RuleOption,
     counter,
@@ -100,7 +99,6 @@ def train_reward_model(
     model: Annotated[
         str | None, typer.Option(help="model=: the base, a Hugging Face folder or name, causal or reward model.")
     ] = None,
-    setting: OldSetting = None,
 ) -> None:
     """Train a VerifyRM and keep the weights with the lowest held-out loss."""
     from cooper_rl.data.labelled import read_labelled
@@ -108,7 +106,7 @@ def train_reward_model(
     from cooper_rl.verifyrm.config import VerifyRMConfig
 
     names, settings = names_and_settings(data)
-    config = record_from(VerifyRMConfig, {"model": model}, [*(setting or []), *settings])
+    config = record_from(VerifyRMConfig, {"model": model}, settings)
     if not names:
         raise InputError("name a file of labelled completions before the settings")
     rows = [row for path in names for row in read_labelled(path)]

@@ -4,7 +4,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -22,12 +22,9 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Settings of earlier versions, and what to write now."""
-
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
-        """The settings without presets and short forms, if any, and where those that have moved were written."""
+        """The settings with what other settings imply, and where those that have moved were written."""
         return settings, {}
 
     @model_validator(mode="before")
@@ -36,8 +33,6 @@ class Config(BaseModel):
         """Expand, and turn true into text where a number is expected: pydantic would read it as 1, but rejects text."""
         if not isinstance(values, dict):
             return values
-        if moved := cls.renamed.keys() & values.keys():
-            raise ValueError(f"{min(moved)} has moved; write {cls.renamed[min(moved)]}")
         values, _ = cls.expand(values)
         numbers = {name for name, field in cls.model_fields.items() if _takes_numbers_only(field.annotation)}
         return {name: _as_words(value) if name in numbers else value for name, value in values.items()}
@@ -62,6 +57,34 @@ def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
             value = merge(default, value)
         merged[key] = value
     return merged
+
+
+def layered(record: type[Config], defaults: dict[str, Any], settings: Any) -> Any:
+    """The settings of a record over defaults, merged field by field. Values that are no settings stay as they are.
+
+    Where the defaults name a part's `kind`, settings of another kind replace that part. A part that was made in Python
+    counts with the fields that somebody has set.
+    """
+    if isinstance(settings, Config):
+        settings = {name: getattr(settings, name) for name in settings.model_fields_set}
+    if not isinstance(settings, dict):
+        return settings
+    merged = dict(defaults)
+    for name, value in settings.items():
+        default, field = merged.get(name), record.model_fields.get(name)
+        merged[name] = _over(default, value, field) if isinstance(default, dict) and field is not None else value
+    return merged
+
+
+def _over(default: dict[str, Any], value: Any, field: FieldInfo) -> Any:
+    """The value of a field over its default, which is replaced if the value is of another kind."""
+    if "kind" not in default:
+        return layered(records_of(field)[0], default, value)
+    kinds = kinds_of(field)
+    kind = kinds.kind_of(value) if kinds is not None and isinstance(value, Config) else mapping_of(value).get("kind")
+    if kind not in (None, default["kind"]):
+        return value
+    return layered(record_of_kind(field, default["kind"]) or records_of(field)[0], default, value)
 
 
 def _takes_numbers_only(annotation: Any) -> bool:
@@ -99,6 +122,7 @@ class Kinds:
 
     Settings without `kind` are of the kind `default`, if that is set. With `of_function`, `kind: package.module:name`
     may name a function: `of_function()` is the record of such parts, whose field `kind` holds the function's path.
+    Every record derives from the public class `base`.
     """
 
     def __init__(
@@ -108,6 +132,7 @@ class Kinds:
         needs: Sequence[str],
         default: str | None = None,
         of_function: Callable[[], type[Config]] | None = None,
+        base: type[Config] = Config,
     ) -> None:
         self.noun = noun
         self.default = default
@@ -115,6 +140,7 @@ class Kinds:
         """The form of `kind` for a part from outside the package."""
         self._home = home
         self._needs = needs
+        self._base = base
         self._of_function = of_function
         self._records: dict[str, type[Config]] = {}
         self._imported = False
@@ -206,13 +232,24 @@ class Kinds:
             return self._of_function()
         if not (isinstance(record, type) and issubclass(record, Config)):
             raise InputError(
-                f"{path}: not a configuration record; every {self.noun} must be a subclass of cooper_rl.Config"
+                f"{path}: not a configuration record; every {self.noun} must be a subclass of "
+                f"cooper_rl.{self._base.__name__}"
             )
         self._check(record, path)
         return record
 
     def _check(self, record: type[Config], name: str) -> None:
-        missing = [need for need in self._needs if need not in record.model_fields and not hasattr(record, need)]
+        if not issubclass(record, self._base):
+            raise InputError(
+                f"{name} cannot serve as {self.noun}: derive it from cooper_rl.{self._base.__name__}, which has "
+                "defaults for all that it leaves out"
+            )
+        missing = [
+            need
+            for need in self._needs
+            if need not in record.model_fields
+            if not hasattr(record, need) or need in record.__abstractmethods__
+        ]
         if missing:
             raise InputError(f"{name} cannot serve as {self.noun}: it has no {', '.join(missing)}")
 

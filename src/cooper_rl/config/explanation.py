@@ -17,10 +17,12 @@ from cooper_rl.config.base import (
     is_mapping,
     kinds_in,
     kinds_of,
+    record_of_kind,
     records_in,
     records_of,
 )
 from cooper_rl.errors import InputError, did_you_mean
+from cooper_rl.recipes import set_by_recipes
 
 _WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path", Any: "anything"}
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "min_length": "length at least"}
@@ -50,22 +52,24 @@ def explain(
     record: type[Config],
     at: str = "",
     kind: str | None = None,
-    preset: Config | None = None,
+    values_of: Config | None = None,
     around: tuple[type[Config], ...] = (),
 ) -> list[Setting]:
     """Every setting of a record and of the records inside it, in order.
 
-    `at` is its key, `kind` its kind, `preset` its value if it is the default of a field, `around` what contains it.
+    `at` is its key, `kind` its kind, `values_of` its value if it is the default of a field, `around` what contains it.
     """
     found: list[Setting] = []
     for name, field in record.model_fields.items():
         if kind is not None and name == "kind":
             continue
         key = f"{at}.{name}" if at else name
-        default = getattr(preset, name) if preset is not None else field.get_default(call_default_factory=True)
-        required = preset is None and field.is_required()
+        default = getattr(values_of, name) if values_of is not None else field.get_default(call_default_factory=True)
+        required = values_of is None and field.is_required()
         records = records_of(field)
         shown = "required" if required else f"default {default_text(default)}"
+        if not records or name == "rewards":
+            shown += "".join(f", {run} {default_text(value)}" for run, value in set_by_recipes(key, kind).items())
         # The settings inside a section show their own defaults. A section of several kinds shows the default kind.
         values = _values(field) if len(records) == 1 and isinstance(default, Config) else f"{_values(field)}; {shown}"
         found.append(Setting(key, kind, values, field.description or "", is_section=bool(records)))
@@ -87,7 +91,7 @@ def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
 COMMON = (
     *("kind", "name", "steps", "problems_per_step", "policy.model", "policy.learning_rate", "reward_model.model"),
     *("problems.source", "test_problems.source", "rollout.n", "rollout.max_tokens", "evaluation.every"),
-    *("checkpoint.every", "rule.kind", "cooptimization.pairs", "extra_rewards", "seed"),
+    *("checkpoint.every", "rule.kind", "cooptimization.pairs", "rewards", "seed"),
 )
 """The settings that most runs set."""
 
@@ -120,13 +124,13 @@ def _inside(
     records = [record for record in records_of(field) if record not in around]
     key += "[]" if get_origin(field.annotation) in (tuple, list) else _NAMED if is_mapping(field) else ""
     for record in records:
-        preset = default if type(default) is record else None
+        values_of = default if type(default) is record else None
         if len(records) == 1 and kinds_of(field) is None:
-            yield from explain(record, key, kind, preset, around)
+            yield from explain(record, key, kind, values_of, around)
             continue
         name = record.model_fields["kind"].default
         yield Setting(key, name, "", record.__doc__ or "", is_section=True)
-        yield from explain(record, key, name, preset, around)
+        yield from explain(record, key, name, values_of, around)
 
 
 def _plain(key: str) -> str:
@@ -205,6 +209,22 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
             changed = comments and not field.is_required() and default != value and not isinstance(default, Config)
             note = f"  # default {default_text(default)}" if changed else ""
             yield f"{indent}{name}: {default_text(value)}{note}"
+
+
+def recipe_yaml(record: type[Config], recipe: dict[str, Any], depth: int = 0) -> Iterator[str]:
+    """The lines of a recipe as YAML, each setting with the default that it replaces."""
+    for name, value in recipe.items():
+        field, start = record.model_fields.get(name), f"{'  ' * depth}{name}:"
+        if field is None:  # a section that this record does not have
+            continue
+        if isinstance(value, dict):
+            yield start
+            inner = record_of_kind(field, value.get("kind")) or records_of(field)[0]
+            yield from recipe_yaml(inner, value, depth + 1)
+        else:
+            default = field.get_default(call_default_factory=True)
+            note = f"  # default {default_text(default)}" if name != "kind" else ""
+            yield f"{start} {default_text(value)}{note}"
 
 
 def _part(value: Config, field: FieldInfo, depth: int, comments: bool) -> Iterator[str]:

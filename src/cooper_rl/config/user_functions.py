@@ -19,30 +19,6 @@ from typing import Any
 
 from cooper_rl.errors import InputError
 
-MOVED = {
-    "cooper_rl.problems.arithmetic": "cooper_lab.arithmetic.problems",
-    "cooper_rl.problems.arithmetic_corruption": "cooper_lab.arithmetic.corruption",
-    "cooper_rl.data.arithmetic.problems": "cooper_lab.arithmetic.problems",
-    "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
-    "cooper_rl.policy.process": "cooper_lab.designs.process_credit",
-    "cooper_rl.policy.losses": "cooper_rl.losses.policy",
-    "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
-    "cooper_rl.engines.sampling": "cooper_rl.engines.config",
-    "cooper_rl.rewards.rule": "cooper_rl.rules",
-    "cooper_rl.rewards.combining": "cooper_lab.designs.ensemble",
-    "cooper_rl.rewards.compared": "cooper_lab.designs.compared",
-    "cooper_rl.rewards.judging": "cooper_lab.designs.pointwise_judge",
-    "cooper_rl.rewards.model": "cooper_rl.rewards.input",
-    "cooper_rl.rewards.references": "cooper_lab.designs.references",
-    "cooper_rl.clients.chat_config": "cooper_rl.clients.chat",
-    "cooper_rl.clients.chat_reply": "cooper_rl.clients.chat",
-    "cooper_rl.observe.watch.rules": "cooper_rl.observe.watch",
-    "cooper_rl.cooptimization.negatives.rewriting": "cooper_rl.stage2.assistant",
-    "cooper_rl.cooptimization.pairs": "cooper_rl.stage2.pairs",
-    "cooper_rl.cooptimization.cooper_reward": "cooper_rl.stage2.cooper_reward",
-}
-"""Modules that configurations and parts of earlier versions name, and their present names."""
-
 
 def load_object(path: str, noun: str = "object") -> Any:
     """Import the object at `package.module:name`. Messages call it a `noun`. Raises InputError if there is none.
@@ -53,15 +29,11 @@ def load_object(path: str, noun: str = "object") -> Any:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise InputError(f"{path!r}: write a {noun} as package.module:{noun}")
-    if module_name in MOVED:
-        raise InputError(f"{path}: {module_name} has moved; write {MOVED[module_name]}:{name}")
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name in MOVED:
-            raise InputError(f"{path}: its import of {error.name} fails; write {MOVED[error.name]}") from error
         raise InputError(
             f"{path}: {error}; is the module installed, on PYTHONPATH or in the working folder {folder}?"
         ) from error

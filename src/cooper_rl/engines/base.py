@@ -1,15 +1,17 @@
 """The interface of every engine: learners for the policy and the reward model, and a sampler, all in plain data."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from cooper_rl.engines.config import SamplingParams
+from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples, offsets_of
 
 if TYPE_CHECKING:  # this module is also imported where settings are checked and explained, without torch
@@ -111,36 +113,46 @@ class LabelledBatch(_Rows):
         return [Column.of(self.token_ids)]
 
 
-class Learner(Protocol):
+class Learner(ABC):
     """A model that is being trained."""
 
+    @abstractmethod
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:
         """Accumulate the gradient of `loss` on `batch`. Metrics are step-level sums or means (unprefixed names)."""
-        ...
 
+    @abstractmethod
     def optim_step(self) -> Metrics:
         """Clip the gradient, advance the optimizer and the schedule, and clear the gradient.
 
         The update is skipped if the gradient is not finite. Metrics: `grad_norm` (before clipping), `learning_rate`,
         `skipped_updates` (total so far).
         """
-        ...
 
+    @abstractmethod
     def save(self, directory: Path) -> None:
         """Write the weights as a plain Hugging Face folder, with the optimizer, schedule and counters beside them."""
 
+    @abstractmethod
     def load(self, directory: Path) -> None:
         """Restore what `save` wrote, exactly."""
 
+    def set_learning_rate(self, peak: float) -> None:
+        """Go on with another peak learning rate, in the same schedule. Raises InputError if that is not possible."""
+        raise InputError(f"learning_rate: learners of the class {type(self).__name__} cannot change it")
 
-class PolicyLearner(Learner, Protocol):
+    def describe(self) -> str:
+        """The device, and what was chosen for it, for a person; may be empty."""
+        return ""
+
+
+class PolicyLearner(Learner):
+    @abstractmethod
     def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
         They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
         Without `adapter` they are those of the model beside which a low-rank adapter is trained: the frozen start.
         """
-        ...
 
 
 class WeightSender(Protocol):
@@ -152,63 +164,41 @@ class WeightSender(Protocol):
     def disconnect(self) -> None: ...
 
 
-class RewardModelLearner(Learner, Protocol):
+class RewardModelLearner(Learner):
+    @abstractmethod
     def score(self, token_ids: list[list[int]]) -> "Tensor":
         """Logits, float32 [len(token_ids)], on the CPU."""
-        ...
 
 
-class Sampler(Protocol):
+class Sampler(ABC):
     """Draws completions from a policy's current weights."""
 
+    @abstractmethod
     def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
 
         Equal calls draw equal completions.
         """
-        ...
 
+    @abstractmethod
     def sync_weights(self, learner: PolicyLearner) -> None:
         """Take over the current weights, before each step's `sample`. Raises TypeError for a learner it cannot take."""
 
-
-@runtime_checkable
-class AheadSampler(Sampler, Protocol):
-    """A sampler that can draw while this process does something else. `rollout.lag: 1` makes use of it."""
-
     def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-        """`sample` without waiting; the future's `result` raises what `sample` raises."""
-        ...
-
-
-@runtime_checkable
-class MeasuredSampler(Protocol):
-    """A sampler that counts faults, or spends time on something besides drawing."""
+        """`sample` without waiting, which `rollout.lag: 1` makes use of; the future's `result` raises what `sample`
+        raises. By default the completions are drawn when this returns."""
+        return sample_at_once(self, prompts, n, params, seed)
 
     def take_metrics(self) -> Metrics:
-        """Counts and seconds since the last call, under their full names."""
-        ...
+        """What it has counted since the last call besides drawing, such as faults and seconds, under full names."""
+        return {}
 
-
-@runtime_checkable
-class RestingSampler(Protocol):
-    """A sampler that can give its memory to the learners between draws."""
-
-    def rest(self) -> None:
-        """Nothing is drawn until the next `sync_weights`."""
-
-
-@runtime_checkable
-class Described(Protocol):
-    """A learner that says where and how it computes."""
-
-    def describe(self) -> str:
-        """The device, and what was chosen for it, for a person."""
-        ...
+    def rest(self) -> None:  # noqa: B027 - need not be overridden
+        """Give its memory to the learners: nothing is drawn until the next `sync_weights`."""
 
 
 def sample_at_once(sampler: Sampler, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-    """`submit` for a sampler that has none: the completions are drawn when this returns."""
+    """A future of what `sample` draws or raises; the completions are drawn when this returns."""
     future: Future[Samples] = Future()
     try:
         future.set_result(sampler.sample(prompts, n, params, seed))

@@ -270,10 +270,9 @@ def facts(run: RunRecord) -> dict[str, str]:
     models = [_mapping(model) for model in _mapping(run.config.get("reward_models")).values()]
     peaks = {"at most": _most(run, "memory/peak"), "on a GPU": _most(run, *_names(run, "gpu_memory/"))}
     status = status_of(run)
-    kind, preset = str(run.config.get("kind") or "custom"), run.config.get("preset")
     found = {
         "run": str(run.directory),
-        "kind": f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind,
+        "kind": str(run.config.get("kind", "")),
         "policy": _model(run.config.get("policy")),
         "reward model": "; ".join(f"{_model(one)}, {'learns' if one.get('learns') else 'frozen'}" for one in models),
         "trained on": _problems(_mapping(run.config.get("problems"))),

@@ -1,5 +1,6 @@
 """Bounds on a run's metrics: when a value is a fault, how long it may last, and what to do about it."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -10,6 +11,11 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
+
+logger = logging.getLogger(__name__)
+
+UNSEEN_AFTER = 10
+"""Step after which watched metrics that no step has recorded so far are reported."""
 
 
 class WatchRule(Config):
@@ -137,7 +143,7 @@ class Watch:
     def __init__(
         self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = (), awaited: Iterable[str] = ()
     ):
-        """`seen` are the rows of `metrics.jsonl` from before a resumed run, `awaited` further metrics for `unseen`."""
+        """`seen` are the rows of `metrics.jsonl` from before a resumed run, `awaited` further metrics that are watched."""
         self._rows: list[tuple[WatchRule, list[tuple[int, float]]]] = [(rule, []) for rule in active_rules(rules)]
         """Each rule with its current row of faults: steps and values."""
         self._alarm = HackingAlarm()
@@ -183,3 +189,10 @@ class Watch:
     def unseen(self) -> list[str]:
         """Metrics of the user's rules, and awaited ones, that no step has recorded."""
         return sorted(self._unseen)
+
+    def warn_of_unseen(self, step: int, steps: int) -> None:
+        """Log what is `unseen`, once in a run of so many `steps`."""
+        if step == min(UNSEEN_AFTER, steps) and self.unseen:
+            logger.warning(
+                "no step has recorded %s (of watch or checkpoint.keep_best); see metrics.jsonl", ", ".join(self.unseen)
+            )

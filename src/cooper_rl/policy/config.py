@@ -1,25 +1,12 @@
 """Settings of stage 1: advantages, policy loss, KL term, aggregation, cut-off completions."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config
+from cooper_rl.config.base import Config, mapping_of
 from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
 from cooper_rl.policy.advantages import GRPO, AdvantageConfig, CreditsTokens
-
-
-class OverlongConfig(Config):
-    """The treatment of completions that reach the length limit or come close to it."""
-
-    kind: Literal["keep", "mask", "penalise"] = "keep"
-    """`keep` treats them like any other completion. `mask` leaves those cut at the limit out of the loss and its
-    denominators; their rewards still count in the group's baseline. `penalise` is the short form of the shaping
-    `overlong`."""
-    buffer: int = Field(default=128, ge=1)
-    """Number of tokens before the limit over which the penalty grows (`penalise` only); at most the limit itself."""
-    factor: float = Field(default=1.0, ge=0)
-    """Penalty at the limit, in units of the reward (`penalise` only)."""
 
 
 class AlgorithmConfig(Config):
@@ -33,8 +20,10 @@ class AlgorithmConfig(Config):
     """The pull towards the frozen start. Null removes it and saves the reference policy's memory."""
     aggregation: AggregationConfig = TokenMean()
     """How token losses are averaged over the step."""
-    overlong: OverlongConfig = OverlongConfig()
-    """What happens to completions cut at the length limit."""
+    overlong: Literal["keep", "mask"] = "keep"
+    """What happens to completions that were cut at the length limit. `keep` treats them like any other. `mask` leaves
+    them out of the loss and its denominators; their rewards still count in the group's baseline. The shaping `overlong`
+    subtracts a penalty near the limit."""
     min_spread: float = Field(default=0.01, ge=0)
     """Groups whose rewards (after shaping) differ by no more than this get advantage 0, because reward-model scores are
     never exactly equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it;
@@ -48,6 +37,16 @@ class AlgorithmConfig(Config):
     def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
         """Whether there is a KL term in the loss, or in the reward."""
         return self.kl is not None and self.kl.acts_on(where)
+
+    @field_validator("overlong", mode="before")
+    @classmethod
+    def _penalty_is_a_shaping(cls, overlong: Any) -> Any:
+        if "penalise" in (overlong, mapping_of(overlong).get("kind")):
+            raise ValueError(
+                "penalise stands for a shaping; write shaping: [{kind: overlong, max_tokens: …, buffer: …, factor: …}] "
+                "with max_tokens as in rollout.max_tokens"
+            )
+        return overlong
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:

@@ -82,7 +82,7 @@ def update_policy(
     after_kl, of_kl = _minus_kl(rewards.like(rewards.flat.double()), before, config)
     taught = _advantages(finite_rewards(after_kl), before, config, credit)
     every = np.arange(len(rollouts.token_ids))
-    counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
+    counted_B = rollouts.stopped if config.overlong == "mask" else np.ones(len(every), bool)
     # In groups without usable spread, a KL term in the loss still has a gradient.
     in_loss = config.pulls_in("loss")
     kept_B = counted_B if in_loss else counted_B & taught.usable_P[rollouts.problem_of]

@@ -1,6 +1,6 @@
 """Settings of stage 2: how pairs are made and how the reward model learns from them."""
 
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -38,9 +38,7 @@ class ReplayConfig(Config):
 
 
 class CooptimizationConfig(Config):
-    """Stage 2 of every step. The defaults are the preset `cooper`."""
-
-    renamed: ClassVar = {name: f"loss.{name}" for name in ("anchor", "margin", "centring", "smoothing")}
+    """Stage 2 of every step."""
 
     pairs: tuple[PairsConfig, ...] = (AssistantPairs(), OnPolicyPairs())
     """Sources of pairs, and filters that leave out pairs or weight them, in this order. The `assistant` rewrites the
@@ -62,9 +60,9 @@ class CooptimizationConfig(Config):
     another trainer calls `CooperReward`."""
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
-    epochs: int = Field(default=2, ge=1)
-    """Updates per step on the step's pairs. Each update draws its own replay. In a run that pays rule and reward model
-    by their agreement, which is the default, this is 1, `skip_gradient_share` 0.2, and `settled_below` 0.05."""
+    epochs: int = Field(default=1, ge=1)
+    """Updates per step on the step's pairs. Each update draws its own replay. A reward model that pays alone learns in
+    time with 2, which is what `kind: cooper_model` has."""
     skip_gradient_share: float = Field(default=0.0, ge=0, lt=1)
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have
     at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most

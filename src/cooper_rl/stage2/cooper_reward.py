@@ -27,7 +27,7 @@ from cooper_rl.stage2.scored import ProbeSet, Scored, Updated
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
-_STATE = {"outline": dict, "version": int, "last_step": int, "last": dict | None, "cooptimizer": dict | None}
+_STATE = {"outline": dict, "version": int, "last_step": int, "cooptimizer": dict | None}
 _STATE |= {"memories": list, "probes": dict}
 VERDICTS = get_args(UserVerdict)
 FALSE_ACCEPTS = "reward_model/false_accept_rate"

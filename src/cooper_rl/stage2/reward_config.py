@@ -1,23 +1,23 @@
 """Settings of `CooperReward`, part of every run's settings, and what it reads besides its models' weights.
 
-Presets and short forms are expanded in the settings as they were written, before any record is made of them.
+The recipe of `kind` is put under the settings as they were written, before any record is made of them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config, Kinds, Places, mapping_of, merge
+from cooper_rl.config.base import Config, Places, layered
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.errors import InputError
+from cooper_rl.recipes import RECIPES, STANDS_FOR, Kind, trains
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
-from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RULES, RuleConfig
@@ -26,57 +26,16 @@ from cooper_rl.stage2.assistant import Assistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import PairInputs
 
-HYBRIDS = Kinds("hybrid", __name__, needs=["build"], default="hybrid")
-"""The settings of `hybrid`, which are those of the reward of this kind."""
-
-RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
-
-PAPER: dict[str, Any] = {
-    "pairs": [{"kind": "assistant"}],
-    "positives": ["rollout"],
-    "pairs_per_problem": 1,
-    "loss": {"kind": "pairwise", "anchor": 0.0},
-    "before_policy": None,
-    "replay": {"capacity": 0, "pairs_per_step": 0},
-    "epochs": 1,
-}
-"""Cooper as published (arXiv 2508.05613, section 3): the assistant rewrites positives from the rollouts, and the loss
-is pairwise only."""
-
-LIGHT: dict[str, Any] = {"pairs_per_problem": 1, "before_policy": None, "epochs": 1, "skip_gradient_share": 0.0}
-"""One pair a problem from each source and one update a step, after the policy's: for an assistant that is paid by the
-reply, or a reward model much larger than the policy."""
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "cooper": {},
-    "cooper_light": {"cooptimization": LIGHT},
-    "paper": {
-        "cooptimization": PAPER,
-        "algorithm": {
-            "min_spread": 0.0,  # the paper divides every group by its standard deviation, however small
-            "kl": {"kind": "k3", "clamp": 10.0},  # as in verl, on which the paper's code ran
-        },
-    },
-}
-"""What each preset changes about the defaults, which are the preset `cooper`: the policy's own wrong completions also
-become negatives, scores stay anchored, and past pairs are replayed. Through its reference solution, even a problem
-without a correct completion teaches the reward model. It learns faster than it is exploited: from several pairs a
-problem, in two updates a step, and before the policy's update where the rule contradicts it.
-docs/what-stops-hacking.md has what that gains and costs."""
-
 MAIN = "main"
-"""The name of the short form's reward model."""
-OWN_REWARD: dict[str, str] = {"rule": "rule", "static": "reward_model", "cooper": "reward_model", "hybrid": "hybrid"}
-"""The kind of reward that the short form `kind` stands for; `function` stands for none. In a run with the preset
-`cooper`, the kind `cooper` stands for `earned`."""
+"""The name of `reward_model` among `reward_models`."""
 
 
 class RewardModelConfig(ScorerConfig):
     """A reward model, frozen or learning."""
 
     learns: bool = False
-    """Whether stage 2 trains it. At most one reward model of a run learns. For the short form `reward_model`, `kind`
-    decides."""
+    """Whether stage 2 trains it. At most one reward model of a run learns. For `reward_model`, the recipe
+    of `kind` decides."""
     learning_rate: float = Field(default=1e-5, ge=0)
     """Peak learning rate of stage 2."""
 
@@ -84,26 +43,21 @@ class RewardModelConfig(ScorerConfig):
 class CooperRewardConfig(Config):
     """How answers are rewarded, which reward model learns, and how it learns.
 
-    `kind`, `reward_model`, `hybrid` and `extra_rewards` are short forms. Their content is moved to `rewards` and
-    `reward_models`; of the short forms, only `kind` keeps its value.
+    `reward_model` is the short form of `reward_models: {main: …}`, to which its content is moved.
     """
 
-    cooper_pays: ClassVar[str] = "reward_model"
-    """The reward that `kind: cooper` stands for with the preset `cooper`."""
-
-    preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
-    """Defaults of stage 2 and, in a run, of reward and algorithm: ours (`cooper`), ours with fewer pairs and updates
-    (`cooper_light`), or the paper's published behaviour (`paper`). Explicit settings win."""
-    kind: RunKind | None = None
-    """Short form of `rewards` and of which model learns. The reward comes from the `rule`, a `static` reward model, a
-    co-trained one (`cooper`), the rule and a co-trained model (`hybrid`), or only your own functions (`function`;
-    problems then need no reference answer). Null means `cooper` if `rewards` is empty."""
+    kind: Kind = "cooper"
+    """The recipe: what pays, which model learns, and the defaults of stage 2 and algorithm that go with it. `cooper`
+    pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model alone, `cooper_light`
+    the same with a smaller stage 2, and `paper` is Cooper as published. Without a model that learns, `rule` pays the
+    rule, `static` a reward model, and `function` only the `rewards` that you list; problems then need no reference
+    answer. `cooper config --kind KIND` prints the recipe. Your own settings win over it."""
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
-    """The policy's reward is the sum of these rewards, each times its `weight`. Kinds: `rule`, `reward_model`,
-    `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`, `rubric_judge`, `function`,
-    `sum`, or `package.module:Class`."""
+    """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
+    `rule`, `reward_model`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`,
+    `rubric_judge`, `function`, `sum`, or `package.module:Class`."""
     reward_models: dict[str, RewardModelConfig] = Field(default_factory=dict)
     """Reward models by name. A model that `learns` is trained even if no reward uses it. A model that neither learns
     nor is used is not loaded."""
@@ -111,11 +65,7 @@ class CooperRewardConfig(Config):
     """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
     `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
     reward_model: RewardModelConfig | None = None
-    """Short form of `reward_models: {main: …}`; needed by the kinds `static`, `cooper` and `hybrid`."""
-    hybrid: Annotated[Any, HYBRIDS] | None = None
-    """Short form of the hybrid reward's settings, for `kind: hybrid`."""
-    extra_rewards: tuple[FunctionRewardConfig, ...] = ()
-    """Short form of further `rewards` of kind `function`; `kind: function` needs at least one."""
+    """Short form of `reward_models: {main: …}`; needed by all kinds but `rule` and `function`."""
     cooptimization: CooptimizationConfig = CooptimizationConfig()
     """Stage 2: pairs and the reward model's update."""
     rule: Annotated[RuleConfig, RULES] = MathsRule()
@@ -129,11 +79,38 @@ class CooperRewardConfig(Config):
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
-        """Preset and short forms. Raises ValueError where a short form and what it stands for are both set."""
-        preset = settings.get("preset", "cooper")
-        defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
-        known = {name: value for name, value in defaults.items() if name in cls.model_fields}
-        return _without_short_forms(merge(known, settings), cls.cooper_pays)
+        """The recipe of `kind` under the settings, and `reward_model` among `reward_models`.
+
+        Values of a wrong type stay, for the record to refuse. Raises ValueError where a model is set in both places.
+        """
+        kind, models = settings.get("kind", "cooper"), settings.get("reward_models", {})
+        recipe = dict(RECIPES.get(kind, {})) if isinstance(kind, str) else {}
+        learned, places = recipe.pop("reward_model", {}), Places()
+        if isinstance(models, dict):
+            if settings.get("reward_model") is not None:
+                if MAIN in models:
+                    raise ValueError(f"reward_model is the short form of reward_models.{MAIN}, which is set as well")
+                models = {MAIN: settings["reward_model"], **models}
+                places["reward_models", MAIN] = ("reward_model",)
+            if MAIN in models:
+                models = {**models, MAIN: layered(RewardModelConfig, learned, models[MAIN])}
+            settings = settings | {"reward_model": None, "reward_models": models}
+        recipe = {name: value for name, value in recipe.items() if name in cls.model_fields}
+        return layered(cls, recipe, settings), places
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_stands_for_others(cls, settings: Any) -> Any:
+        if isinstance(settings, dict) and (gone := STANDS_FOR.keys() & settings.keys()):
+            raise ValueError(f"{min(gone)}: {STANDS_FOR[min(gone)]}")
+        return settings
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _hybrid_is_a_reward(cls, kind: Any) -> Any:
+        if kind == "hybrid":
+            raise ValueError("hybrid is a reward; write kind: cooper_model and rewards: [{kind: hybrid}]")
+        return kind
 
     @model_validator(mode="after")
     def _settings_of_the_reward_agree(self) -> Self:
@@ -168,94 +145,35 @@ class CooperRewardConfig(Config):
         return None
 
 
-def _without_short_forms(settings: dict[str, Any], cooper_pays: str) -> tuple[dict[str, Any], Places]:
-    """The settings with the short forms' content under `rewards` and `reward_models`.
-
-    Values of a wrong type stay where they are, for the record to refuse.
-    """
-    kind, hybrid = settings.get("kind"), settings.get("hybrid")
-    rewards, extra = settings.get("rewards", ()), settings.get("extra_rewards", ())
-    models = settings.get("reward_models", {})
-    lists = isinstance(rewards, list | tuple) and isinstance(extra, list | tuple)
-    if not lists or not isinstance(models, dict) or kind not in (None, *get_args(RunKind)):
-        return settings, {}
-    places: Places = {}
-    if settings.get("reward_model") is not None:
-        if MAIN in models:
-            raise ValueError(f"reward_model is the short form of reward_models.{MAIN}, which is set as well; keep one")
-        models = {MAIN: settings["reward_model"], **models}
-        places["reward_models", MAIN] = ("reward_model",)
-    if rewards and extra:
-        raise ValueError("extra_rewards are the short form of rewards of kind function; write them under rewards")
-    if kind is None and rewards:
-        if hybrid is not None:
-            raise ValueError("hybrid: is the short form of a reward of kind hybrid; write its settings under rewards")
-    else:
-        kind = kind or "cooper"
-        if not rewards:
-            default = (kind, settings.get("preset", "cooper")) == ("cooper", "cooper")
-            rewards = _rewards_of(cooper_pays if default else OWN_REWARD.get(kind), hybrid, extra, places)
-        models = _with_learning(kind, rewards, models)
-    kept = {name: settings[name] for name in settings if name not in ("reward_model", "hybrid", "extra_rewards")}
-    return {**kept, "kind": kind, "rewards": rewards, "reward_models": models}, places
-
-
-def _rewards_of(own_reward: str | None, hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
-    """The reward that a short form stands for, and the user-written functions. Notes in `places` where they were."""
-    own: list[Any] = [{"kind": own_reward}] if own_reward else []
-    if own_reward == "hybrid" and hybrid is not None:
-        own = [{"kind": "hybrid", **hybrid} if isinstance(hybrid, dict) else hybrid]
-        places["rewards", "0"] = ("hybrid",)
-    for index in range(len(extra)):
-        places["rewards", str(len(own) + index)] = ("extra_rewards", str(index))
-    return [*own, *({"kind": "function", **part} if isinstance(part, dict) else part for part in extra)]
-
-
-def _with_learning(kind: str, rewards: Sequence[Any], models: dict[str, Any]) -> dict[str, Any]:
-    """The models with `learns` as the kind implies, where they do not say it themselves."""
-    parts = [mapping_of(part) for part in rewards] if kind in ("cooper", "hybrid") else []
-    learning = {
-        str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "earned", "hybrid")
-    }
-    found: dict[str, Any] = {}
-    for name, model in models.items():
-        if isinstance(model, dict):
-            model = {"learns": name in learning, **model}
-        elif isinstance(model, RewardModelConfig) and "learns" not in model.model_fields_set:
-            model = model.model_copy(update={"learns": name in learning})
-        found[name] = model
-    return found
-
-
 def _check_kind(config: CooperRewardConfig) -> None:
-    """Raises ValueError if `kind` lacks a reward model or function, or contradicts `rewards` or which model learns."""
-    if config.kind is None:
-        return
-    if config.kind == "function" and not config.rewards:
+    """Raises ValueError if `kind` lacks rewards or a reward model, or contradicts which model learns."""
+    kind, learns, models = config.kind, config.learning_model, config.reward_models
+    if not config.rewards:
         raise ValueError(
-            "kind: function takes its rewards from extra_rewards only; add "
-            'extra_rewards: [{function: "package.module:function"}]'
+            f"kind: {kind} pays only the rewards that you list, and rewards is empty; add "
+            'rewards: [{kind: function, function: "package.module:function"}]'
         )
-    given, read = [REWARDS.kind_of(part) for part in config.rewards], read_by(config.rewards)
-    own = [OWN_REWARD[config.kind]] if config.kind in OWN_REWARD else []
-    if (config.kind, config.preset) == ("cooper", "cooper"):
-        own = ["earned", *own]
-    if [kind for kind in given if kind != "function"] not in ([[kind] for kind in own] or [[]]):
+    read = read_by(config.rewards)
+    if read and kind in ("rule", "function"):
         raise ValueError(
-            f"kind: {config.kind} means {' or '.join(own) or 'functions alone'}, but rewards lists "
-            f"{' + '.join(given)}; remove kind or rewards"
+            f"kind: {kind} has no reward model, but rewards reads {read[0]}; write kind: static, or "
+            "kind: cooper_model to train it"
         )
-    if MAIN in read and MAIN not in config.reward_models:
+    if MAIN not in models and (MAIN in read or (trains(kind) and not models)):
         raise ValueError(
-            f"kind: {config.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
+            f"kind: {kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule or "
+            "kind: function for rewards without a model"
         )
-    for name, model in config.reward_models.items():
-        learns = config.kind in ("cooper", "hybrid") and name in read
-        if model.learns != learns:
-            raise ValueError(
-                f"reward_models.{name}.learns: {str(model.learns).lower()}, but with kind: {config.kind} it "
-                f"{'learns' if learns else 'does not learn'}; write rewards instead of kind"
-            )
+    if trains(kind) and learns is None:
+        raise ValueError(
+            f"kind: {kind} trains a reward model, but none learns; set learns: true for one of {', '.join(models)}, or "
+            "kind: static"
+        )
+    if learns is not None and not trains(kind):
+        raise ValueError(
+            f"reward_models.{learns}.learns: true, but kind: {kind} trains no reward model; write kind: cooper or "
+            "kind: cooper_model, with your own rewards if it shall not pay"
+        )
 
 
 def _check_tree(config: CooperRewardConfig) -> None:

@@ -13,7 +13,7 @@ from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.losses.policy import KLConfig, SequenceMeanTokenSum
 from cooper_rl.policy.advantages import DrGRPO, TokenCredit
-from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
+from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rollouts import Column, Ragged, Rollouts
 
@@ -130,7 +130,7 @@ def test_the_distance_to_the_reference_is_measured_on_all_rows(models, where, cu
     with torch.no_grad():
         expected = torch.cat([k3(model, reference, c) for group in COMPLETIONS for c in group]).mean().item()
     kl = KLConfig(coefficient=1e-6, where=where, clamp=1e-3)  # the metric is not clamped
-    _, metrics = step(model, reference, [[0.9, 0.1, 0.5], [0.2] * 3], cut, kl=kl, overlong=OverlongConfig(kind="mask"))
+    _, metrics = step(model, reference, [[0.9, 0.1, 0.5], [0.2] * 3], cut, kl=kl, overlong="mask")
     assert metrics["policy/usable_groups"] == 0.5
     assert metrics["policy/reference_kl"] == pytest.approx(expected)
 

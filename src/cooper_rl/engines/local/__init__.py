@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from cooper_rl.config.base import Config
-from cooper_rl.engines import ENGINES
+from cooper_rl.engines import ENGINES, Engine
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig
@@ -29,10 +28,11 @@ class LearnsHere:
 
 
 @ENGINES.register
-class LocalEngine(LearnsHere, Config):
+class LocalEngine(LearnsHere, Engine):
     """Runs everything in this process, on one device. The sampler uses the learner's own weights."""
 
     kind: Literal["local"] = "local"
+    evaluates_folders: ClassVar[bool] = True
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> NativeSampler:
         from cooper_rl.engines.local.models import load_tokenizer  # noqa: PLC0415

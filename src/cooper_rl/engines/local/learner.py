@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import Lengths, Metrics, PerToken, PolicyBatch
+from cooper_rl.engines.base import Learner, Lengths, Metrics, PerToken, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
@@ -41,7 +41,7 @@ _FOLDER = "trainer_state"
 _COUNTERS = ("steps", "skipped_updates", "total_steps")
 
 
-class TorchLearner:
+class TorchLearner(Learner):
     """A Hugging Face model trained in this process.
 
     The model stays in evaluation mode, even in training: dropout would make the learner's log-probabilities differ from
@@ -318,7 +318,7 @@ def told(batches: Sequence[list[int]], what: str) -> Iterator[list[int]]:
         done += len(batch)
 
 
-class TorchPolicyLearner(TorchLearner):
+class TorchPolicyLearner(TorchLearner, PolicyLearner):
     """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
 
     def describe(self) -> str:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.engines.config import YesNo
 from cooper_rl.engines.local.learner import TorchLearner, told
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
@@ -20,7 +20,7 @@ from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutput
 from cooper_rl.rollouts import Column
 
 
-class TorchRewardModelLearner(TorchLearner):
+class TorchRewardModelLearner(TorchLearner, RewardModelLearner):
     """A sequence-classification model with one label that implements `RewardModelLearner`; or a causal language model
     with `yes_no` in its config, whose logit is (logit(yes) - logit(no)) / temperature.
 

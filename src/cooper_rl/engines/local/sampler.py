@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import completion_limits, prompt_room
-from cooper_rl.engines.base import PolicyLearner, Prompts
+from cooper_rl.engines.base import PolicyLearner, Prompts, Sampler
 from cooper_rl.engines.config import Autocast, SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, GroupedCache, compact_decoder, use_fast_linear
 from cooper_rl.engines.kv_cache import build_cache, filling_gaps, tolerates_padding
@@ -264,7 +264,7 @@ COMPACT_FROM_TOKENS = 32  # completion length from which copying the weights of 
 SMALL_MODEL = 20_000_000  # number of parameters below which the cost of the copy does not matter
 
 
-class NativeSampler:
+class NativeSampler(Sampler):
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
     It follows later updates of `learner.model` at once. For long completions of a Llama-shaped model on a CPU it packs

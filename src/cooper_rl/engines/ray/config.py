@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from cooper_rl.config.base import Config, Kinds
-from cooper_rl.engines import ENGINES
+from cooper_rl.engines import ENGINES, Engine
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.errors import InputError, MissingExtraError
 
@@ -96,7 +96,7 @@ class VllmSamplers(VllmConfig):
 
 
 @ENGINES.register
-class ClusterEngine(Config):
+class ClusterEngine(Engine):
     """One process a device under Ray, with models sharded over them by FSDP2; needs the extra `cluster`."""
 
     kind: Literal["cluster"] = "cluster"
@@ -140,7 +140,7 @@ class ClusterEngine(Config):
         self.samplers.check(policy, sampling)
 
     def open(self, directory: Path) -> None:
-        """See `LongLived`. Raises InputError for more processes than devices, and where no devices are free."""
+        """See `Engine`. Raises InputError for more processes than devices, and where no devices are free."""
         from cooper_rl.engines.ray.session import Session  # noqa: PLC0415
 
         self.close()

@@ -24,7 +24,16 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
-from cooper_rl.engines.base import Lengths, Metrics, PerToken, PolicyLearner, Prompts
+from cooper_rl.engines.base import (
+    Learner,
+    Lengths,
+    Metrics,
+    PerToken,
+    PolicyLearner,
+    Prompts,
+    RewardModelLearner,
+    Sampler,
+)
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
@@ -227,7 +236,7 @@ class RankSampler(NativeSampler):
         return super().sample(prompts, n, params, seed, share)
 
 
-class RemoteLearner:
+class RemoteLearner(Learner):
     sharded: ClassVar[Any]  # the class in each process
 
     def __init__(self, group: RankGroup, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
@@ -260,7 +269,7 @@ class RemoteLearner:
         return self.group.call("learner", self.key, verb, *arguments)[0]
 
 
-class RemotePolicyLearner(RemoteLearner):
+class RemotePolicyLearner(RemoteLearner, PolicyLearner):
     """A causal language model; implements `PolicyLearner`, and `WeightSender` once it is connected."""
 
     sharded = ShardedPolicyLearner
@@ -279,14 +288,14 @@ class RemotePolicyLearner(RemoteLearner):
     def disconnect(self) -> None: ...  # the processes leave the transfer when the next one is opened
 
 
-class RemoteRewardModelLearner(RemoteLearner):
+class RemoteRewardModelLearner(RemoteLearner, RewardModelLearner):
     sharded = ShardedRewardModelLearner
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         return torch.from_numpy(np.array(self._call("score", token_ids)))
 
 
-class RemoteSampler:
+class RemoteSampler(Sampler):
     """Native samplers in the processes of the policy, each with a copy of all weights; each draws for some prompts."""
 
     def __init__(self, group: RankGroup, policy: LearnerConfig, max_rows: int) -> None:

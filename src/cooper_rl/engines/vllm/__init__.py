@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines import ENGINES
+from cooper_rl.engines import ENGINES, Engine
 from cooper_rl.engines.local import LearnsHere
 from cooper_rl.engines.model_folder import adapter_base, local_folder
 from cooper_rl.errors import InputError, MissingExtraError
@@ -133,10 +133,11 @@ class VllmConfig(Config):
 
 
 @ENGINES.register
-class VllmEngine(LearnsHere, VllmConfig):
+class VllmEngine(LearnsHere, VllmConfig, Engine):
     """Learners in this process; vLLM draws, in this process too or behind a `url`."""
 
     kind: Literal["vllm"] = "vllm"
+    evaluates_folders: ClassVar[bool] = True
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> VllmSampler:
         import torch  # noqa: PLC0415 - settings are checked without torch

@@ -11,7 +11,7 @@ import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import completion_limits, prompt_room
-from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
+from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, Sampler, WeightSender, sample_at_once
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
@@ -72,7 +72,7 @@ def build_sampler(
     return VllmSampler(engine, tokenizer, ends, lambda learner: connect(engine, config, backend, learner))
 
 
-class VllmSampler:
+class VllmSampler(Sampler):
     """Draws with the weights of the last `sync_weights` only: each push has a version, which every completion names."""
 
     def __init__(
@@ -110,7 +110,7 @@ class VllmSampler:
             return self._draw(prompts, n, params, seed)
 
     def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-        """See `AheadSampler`. Where the engine is lost, the future raises EngineLost: the learner may have moved on."""
+        """See `Sampler`. Where the engine is lost, the future raises EngineLost: the learner may have moved on."""
         if not self._engine.elsewhere:
             return sample_at_once(self, prompts, n, params, seed)
         return self._thread.submit(self._draw, prompts, n, params, seed)
@@ -165,7 +165,7 @@ class VllmSampler:
         self._counts["time/push_weights"] += time.perf_counter() - start
 
     def rest(self) -> None:
-        """See `RestingSampler`."""
+        """See `Sampler`."""
         if self._engine.sleep():
             self.version = None
 

@@ -24,7 +24,7 @@ class FunctionRewardConfig(RewardConfig):
 
     needs_reference: ClassVar[bool] = False
     kind: Literal["function"] = "function"
-    """The kind of reward: always `function` in the short form `extra_rewards`."""
+    """The kind of reward."""
     function: str
     """`package.module:function`, from an installed package or a module in the working folder; plain or `async def`.
     `function(problem, completion) -> float` is called once per completion; the calls of an `async def` run
