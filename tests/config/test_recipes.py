@@ -41,7 +41,7 @@ def test_settings_win_over_the_recipe_and_the_recipe_over_the_defaults(tmp_path)
     config = load_config(path, ["algorithm.minibatches=4"])
     assert (config.algorithm.min_spread, config.algorithm.minibatches) == (0.2, 4)
     assert [part.kind for part in config.cooptimization.pairs] == ["assistant"]
-    assert config.cooptimization.on_policy == CooptimizationConfig().on_policy
+    assert config.cooptimization.skip_gradient_share == CooptimizationConfig().skip_gradient_share
 
 
 @pytest.mark.parametrize(
