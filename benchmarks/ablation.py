@@ -21,15 +21,15 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper + labelled replay": ("paper", LABELLED),
     "paper + reference solutions": ("paper", {"positives": ["rollout", "reference_solution"]}),
     "paper + anchor": ("paper", {"loss": {"anchor": 0.5}}),
-    "paper + on-policy negatives": ("paper", {"negatives": ["assistant", "on_policy"]}),
+    "paper + on-policy negatives": ("paper", {"pairs": [{"kind": "assistant"}, {"kind": "on_policy"}]}),
     "cooper": ("cooper_model", {}),
     "cooper_light": ("cooper_light", {}),
     "cooper_light + labelled replay": ("cooper_light", LABELLED),
     "cooper_light - reference solutions": ("cooper_light", {"positives": ["rollout"]}),
     "cooper_light - anchor": ("cooper_light", {"loss": {"anchor": 0.0}}),
     "cooper_light - replay": ("cooper_light", {"replay": {"capacity": 0, "pairs_per_step": 0}}),
-    "cooper_light - assistant": ("cooper_light", {"negatives": ["on_policy"]}),
-    "cooper_light - on-policy negatives": ("cooper_light", {"negatives": ["assistant"]}),
+    "cooper_light - assistant": ("cooper_light", {"pairs": [{"kind": "on_policy"}]}),
+    "cooper_light - on-policy negatives": ("cooper_light", {"pairs": [{"kind": "assistant"}]}),
 }
 """A row's kind, in which the reward model alone pays, and the settings of `cooptimization` that differ from it."""
 

@@ -37,7 +37,7 @@ def run_with(fault: str) -> dict[int, Metrics]:
             "steps": 4,
             "problems_per_step": 8,
             "evaluation": {"every": 0},
-            "cooptimization": {"negatives": ["assistant"], "assistant": chat},
+            "cooptimization": {"pairs": [{"kind": "assistant"}], "assistant": chat},
         }
         with CooperTrainer.from_config(build_config(arm_settings("cooper", folder, 0, changes))) as trainer:
             trainer.fit(begin_next)

@@ -64,7 +64,7 @@ def of_model(model: str, output: Path) -> dict[str, Any]:
         "problems": {"source": "arithmetic", "limit": 64},
         "rollout": {"n": 4, "max_tokens": 48},
         "algorithm": {"min_spread": 0.0},
-        "cooptimization": {"positives": ["rollout", "reference_solution"], "negatives": ["on_policy"]},
+        "cooptimization": {"positives": ["rollout", "reference_solution"], "pairs": [{"kind": "on_policy"}]},
         "evaluation": {"every": 0},
         "checkpoint": {"every": 0},
         "engine": {**CLUSTER, "samplers": {**SAMPLERS, "max_num_seqs": 16, "max_model_len": 512}},

@@ -79,7 +79,7 @@ def cooper(options) -> None:
         reward_model = options.reward_model or model_folder(options.model, "reward_model")
         settings |= {
             "reward_model": {"model": reward_model, "max_input_tokens": 512, "device": options.device},
-            "cooptimization": {"negatives": ["on_policy"], "replay": {"pairs_per_step": 0}},
+            "cooptimization": {"pairs": [{"kind": "on_policy"}], "replay": {"pairs_per_step": 0}},
         }
     meter, steps = Meter(), []
     with CooperTrainer.from_config(build_config(settings)) as trainer:

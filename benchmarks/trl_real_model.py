@@ -41,7 +41,7 @@ def trainer_of(options: argparse.Namespace, reward_model: Path, output: Path) ->
     settings = {
         "kind": "cooper_model",
         "reward_model": {"model": str(reward_model), "learning_rate": 1e-5, "max_input_tokens": 384},
-        "cooptimization": {"positives": ["rollout", "reference_solution"], "negatives": ["on_policy"]},
+        "cooptimization": {"positives": ["rollout", "reference_solution"], "pairs": [{"kind": "on_policy"}]},
     }
     reward = GRPOReward.from_config(CooperRewardConfig.model_validate(settings))
     rows = [

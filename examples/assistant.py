@@ -46,5 +46,5 @@ class OffByOneAssistant:
 if __name__ == "__main__":
     from tiny_run import train
 
-    pair = train(kind="cooper", cooptimization={"assistant": OffByOne(), "negatives": ["assistant"]}).pairs[0]
+    pair = train(kind="cooper", cooptimization={"assistant": OffByOne(), "pairs": [{"kind": "assistant"}]}).pairs[0]
     print("own assistant:", repr(pair["positive"]), "->", repr(pair["negative"]))

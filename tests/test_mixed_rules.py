@@ -58,7 +58,7 @@ def test_one_run_mixes_maths_choice_and_a_function_of_the_users(settings, tmp_pa
         "rule_field": "by",
         "prompt": {"template": "{question}\n"},
     }
-    pairs = {"negatives": ["on_policy"], "positives": ["rollout", "reference_solution"], "pairs_per_problem": 1}
+    pairs = {"pairs": [{"kind": "on_policy", "trust_unparsed": True}], "pairs_per_problem": 1}
     run = {
         **settings,
         "kind": kind,
@@ -68,7 +68,7 @@ def test_one_run_mixes_maths_choice_and_a_function_of_the_users(settings, tmp_pa
         "test_problems": problems,
         "rule": {"timeout_s": 3},
         "rules": {"mine": {"kind": f"{functions}:even_length"}},
-        "cooptimization": {**pairs, "on_policy": {"trust_unparsed": True}},
+        "cooptimization": pairs,
     }
     with CooperTrainer.from_config(build_config(run)) as trainer:
         trainer.fit()

@@ -77,20 +77,20 @@ def read_inputs(config: RunConfig) -> Inputs:
     }
     if reward.assistant is not None:
         reward.assistant.check()
-    check_servers((*config.rewards, *config.shaping))
+    pairs = config.cooptimization.pairs if config.learning_model is not None else ()
+    check_servers((*config.rewards, *config.shaping, *pairs))
     return Inputs(reward, problems, test_problems, held_out, environments)
 
 
 def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
     """Say so if the reward model that learns hardly ever sees a wrong completion of what the rule does not judge."""
-    written = {"assistant", "swapped_reference"} & {*config.cooptimization.negatives}
-    if config.learning_model is None or written:
+    if config.learning_model is None or any(part.writes_wrong_answers for part in config.cooptimization.pairs):
         return
     if silent := sum(not verifier.hears(problem) for problem in problems):
         logger.warning(
             "the rule is silent on %d of %d problems, and the reward model is shown no wrong answers to them but lists "
-            "and what was cut off: the policy may learn to please it there. Add swapped_reference to "
-            "cooptimization.negatives, or an assistant",
+            "and what was cut off: the policy may learn to please it there. Add {kind: swapped_reference} to "
+            "cooptimization.pairs, or an assistant",
             silent,
             len(problems),
         )

@@ -45,7 +45,7 @@ RECIPES: dict[str, dict[str, Any]] = {
             "kl": {"kind": "k3", "clamp": 10.0},  # as in verl, on which the paper's code ran
         },
         "cooptimization": {
-            "negatives": ["assistant"],
+            "pairs": [{"kind": "assistant"}],
             "positives": ["rollout"],
             "pairs_per_problem": 1,
             "loss": {"kind": "pairwise", "anchor": 0.0},

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config, Places, given_settings, is_outside, records_within
-from cooper_rl.config.user_functions import load_added
 from cooper_rl.config_checking import Settings, check_settings, read_settings
 from cooper_rl.data.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
@@ -18,6 +17,7 @@ from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
+from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
@@ -164,11 +164,9 @@ class RunConfig(CooperRewardConfig):
 
     @property
     def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models of the reward, and the one that scores steps."""
-        used, process = super().used_models, self.algorithm.process
-        if process is None or process.model in used:
-            return used
-        return {**used, process.model: self.reward_models[process.model]}
+        """The reward models of the reward, and those that the advantages read."""
+        read = {name: self.reward_models[name] for name in read_by([self.algorithm.advantages])}
+        return super().used_models | read
 
     @property
     def test_sets(self) -> dict[str, ProblemsConfig]:
@@ -198,10 +196,10 @@ class RunConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        process = self.algorithm.process
-        if process is not None and process.model not in self.reward_models:
-            known = ", ".join(self.reward_models) or "none is configured"
-            raise ValueError(f"algorithm.process.model: no reward model is named {process.model!r} ({known})")
+        for name in read_by([self.algorithm.advantages]):
+            if name not in self.reward_models:
+                known = ", ".join(self.reward_models) or "none is configured"
+                raise ValueError(f"algorithm.advantages: no reward model is named {name!r} ({known})")
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         if self.more_test_problems and self.test_problems is None:
@@ -239,16 +237,13 @@ class RunConfig(CooperRewardConfig):
             )
         if self.rollout.environment and self.rollout.lag:
             raise ValueError("rollout.lag: rollouts in an environment cannot be drawn ahead; set it to 0")
-        if self.rollout.environment and process is not None:
-            raise ValueError("algorithm.process divides one text into steps; leave it out, or rollout.environment")
         if self.rollout.environment and self.rollout.resample:
             raise ValueError("rollout.resample: runs in an environment are not drawn again; leave one of the two out")
         if self.rollout.lag and self.rollout.resample:
             raise ValueError("rollout.resample: draws more after the rewards are known; set rollout.lag: 0")
         check_effect(self.shaping, self.algorithm)
-        if self.algorithm.max_advantage_z is not None:
-            check_outliers = load_added("designs", "max_advantage_z.check")
-            check_outliers(self.algorithm, self.problems_per_step, self.rollout.n)
+        if hasattr(self.algorithm.advantages, "check_run"):
+            getattr(self.algorithm.advantages, "check_run")(self)  # noqa: B009 - only some records have it
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self

@@ -23,7 +23,7 @@ from cooper_rl.environments.rounds import Rounds
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
-from cooper_rl.policy.advantages import usable_groups
+from cooper_rl.policy.advantages import CreditsTokens, usable_groups
 from cooper_rl.policy.update import finite_rewards, update_policy
 from cooper_rl.rollouts import Ragged, Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
@@ -107,10 +107,10 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         weights_change()
         early, paid = parts.reward.update_and_rescore(scored, rollouts.groups())
     algorithm, credit = config.algorithm, None
-    if algorithm.process is not None:
+    if isinstance(algorithm.advantages, CreditsTokens):
         with clock.measure("score_steps"):
-            model = parts.reward.models[algorithm.process.model]
-            credit = algorithm.process.token_credit(model, rollouts, parts.prompt_encoder.text_of)
+            decode = parts.prompt_encoder.text_of
+            credit = algorithm.advantages.token_credit(parts.reward.models, rollouts, decode)
     with _stage2(parts, scored, early) as update_reward_model:
         with clock.measure("update_policy"):
             rewards = paid.scores.rewards

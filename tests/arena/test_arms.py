@@ -11,6 +11,7 @@ from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.run_config import build_config
+from cooper_rl.stage2.pairs import PAIRS
 from runs.recorded_run import data_of
 
 
@@ -22,9 +23,9 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
         "paper": "paper",
         "cooper": "cooper",
     }
-    assert configs["paper"].cooptimization.negatives == ("assistant",)
+    assert [PAIRS.kind_of(part) for part in configs["paper"].cooptimization.pairs] == ["assistant"]
     assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
-    assert configs["cooper"].cooptimization.negatives == ("assistant", "on_policy")
+    assert [PAIRS.kind_of(part) for part in configs["cooper"].cooptimization.pairs] == ["assistant", "on_policy"]
     assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
     for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "rule"):
         assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name

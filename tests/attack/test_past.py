@@ -25,7 +25,7 @@ from service.answered import groups
 @pytest.fixture
 def settings(reward_settings) -> dict[str, Any]:
     """Without an assistant, so that pairs are the policy's own."""
-    return {**reward_settings, "cooptimization": {"negatives": ["on_policy"]}}
+    return {**reward_settings, "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
 
 
 class Opened:
@@ -68,7 +68,10 @@ def test_a_journal_is_not_replayed_under_other_settings(settings, tmp_path):
     changes: list[tuple[dict[str, Any], str]] = [
         (changed(settings, learning_rate=3e-2), "learning_rate: 0.01 -> 0.03"),
         (changed(settings, weight_decay=0.5), "weight_decay"),
-        ({**settings, "cooptimization": {"epochs": 3, "negatives": ["on_policy"]}}, "cooptimization.epochs: 2 -> 3"),
+        (
+            {**settings, "cooptimization": {"epochs": 3, "pairs": [{"kind": "on_policy"}]}},
+            "cooptimization.epochs: 2 -> 3",
+        ),
         ({**settings, "seed": 7}, "seed: 0 -> 7"),
     ]
     with Opened(tmp_path, settings) as opened:

@@ -108,7 +108,7 @@ def test_the_recipe_and_overrides_are_resolved_and_what_differs_from_the_default
         "reward_model": {"model": "rm"},
     }
     assert yaml.safe_load(text) == build_config({**expected, "rollout": {"n": 4}}).model_dump(mode="json")
-    assert yaml.safe_load(text)["cooptimization"]["negatives"] == ["assistant"]
+    assert yaml.safe_load(text)["cooptimization"]["pairs"] == [{"kind": "assistant"}]
     assert "  n: 4  # default 8\n" in text
     assert "  max_tokens: 512\n" in text
 

@@ -135,7 +135,7 @@ ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" f
         ("name: " + "[" * 5000, "nested too deeply"),
         (ALIASES, "aliases multiply"),
         ("reward_model: {learns: [1]}\n", r"run\.yaml:5: reward_model\.learns"),
-        ("name: x\ncooptimization: {negatives: {a: 1}}\n", r"run\.yaml:6: cooptimization\.negatives"),
+        ("name: x\ncooptimization: {pairs: {a: 1}}\n", r"run\.yaml:6: cooptimization\.pairs"),
         ("name: \0\n", "not valid YAML"),
     ],
 )
@@ -232,7 +232,7 @@ def test_a_part_may_be_an_object(own_module):
             "7: algorithm.advantages.scale: Input should be a valid number",
         ),
         ("kind: 'MODULE:Owm'", "run.yaml:5: algorithm.advantages.kind: MODULE:Owm: Owm does not exist in MODULE"),
-        ("kind: grop", "no advantage of kind 'grop'; kinds: dr_grpo, drpo, grpo, maxrl"),
+        ("kind: grop", "no advantage of kind 'grop'; kinds: delta, dr_grpo, drpo, grpo, maxrl"),
     ],
 )
 def test_an_error_in_a_part_names_its_line(tmp_path, own_module, part, message):

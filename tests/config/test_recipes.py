@@ -18,6 +18,7 @@ from cooper_rl.rewards.kinds.earned import EarnedConfig
 from cooper_rl.run_config import RunConfig
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.pairs import PAIRS
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 RUN: dict[str, Any] = {
@@ -40,8 +41,8 @@ def test_settings_win_over_the_recipe_and_the_recipe_over_the_defaults(tmp_path)
     path.write_text(yaml.safe_dump({**RUN, "kind": "paper", "algorithm": {"min_spread": 0.2, "minibatches": 2}}))
     config = load_config(path, ["algorithm.minibatches=4"])
     assert (config.algorithm.min_spread, config.algorithm.minibatches) == (0.2, 4)
-    assert config.cooptimization.negatives == ("assistant",)
-    assert config.cooptimization.on_policy == CooptimizationConfig().on_policy
+    assert [PAIRS.kind_of(part) for part in config.cooptimization.pairs] == ["assistant"]
+    assert config.cooptimization.skip_gradient_share == CooptimizationConfig().skip_gradient_share
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """Groups of small sums, and corrupters that change their answers."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from cooper_rl.data.problem import Problem
+from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import Rule
 
 
 def cut_off(text: str) -> Answer:
@@ -20,6 +23,15 @@ def make_group(
 
 def answer_text(number: int, work: str = "Adding up.") -> str:
     return f"{work}\n\\boxed{{{number}}}"
+
+
+def context_of(
+    groups: Sequence[AnswerGroup], verifier: Rule, logits: Sequence[Sequence[float]] | None = None
+) -> StepContext:
+    """What is known of judged groups: the rule's verdicts, and these logits of a reward model, or zeros."""
+    context = StepContext(groups, verifier, {"main": cast(RewardModel, None)})
+    context.recall(verifier.verify_groups(groups), {"main": logits or [[0.0] * len(group.answers) for group in groups]})
+    return context
 
 
 def flip(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:

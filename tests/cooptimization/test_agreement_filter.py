@@ -1,4 +1,4 @@
-"""`on_policy.agree_with`: what all models accept is not taught as wrong, even if the rule rejects it."""
+"""`on_policy_agreed`: what all models accept is not taught as wrong, even if the rule rejects it."""
 
 from random import Random
 
@@ -9,8 +9,8 @@ from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
-from cooper_rl.stage2.config import OnPolicyConfig
-from cooper_rl.stage2.pairs import Judged, choose_on_policy_negatives
+from cooper_rl.stage2.pairs import Judged
+from cooper_rl.stage2.sources.on_policy import OnPolicyPairs, choose_wrong
 
 
 def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():
@@ -24,8 +24,8 @@ def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():
         other = [random.random() < (0.9 if known else 0.1) for known in right]
         trusted = [logit > 0 and said for logit, said in zip(logits, other, strict=True)]
         for filtered in (False, True):
-            judged = Judged(group, verdicts, logits, trusted if filtered else None)
-            (negative,) = choose_on_policy_negatives(judged, [], 1, OnPolicyConfig(), random) or [""]
+            judged, marks = Judged(group, verdicts, logits), trusted if filtered else None
+            (negative,) = choose_wrong(judged, [], 1, OnPolicyPairs(), random, trusted=marks) or [""]
             false[filtered] += negative != "" and right[int(negative.split()[1])]
     assert false[False] > 80
     assert false[True] < false[False] / 2
@@ -36,23 +36,23 @@ def test_a_run_asks_its_learning_model_and_the_named_one():
     texts = [f"6+1={n} answer: {n}" for n in range(2, 12)] + ["6+1=7 answer: 7 or 8", "6+1=7 answer: 9 or 7"]
     group = AnswerGroup("g", Problem("p", "6 + 1 = ?", "7"), [Answer(text) for text in texts])
 
-    def negatives(agree_with: list[str]) -> list[float | None]:
+    def negatives(source: dict[str, object]) -> list[float | None]:
         config = CooperRewardConfig.model_validate(
             {
                 "kind": "cooper_model",
                 "reward_model": model,
                 "reward_models": {"start": model},
                 "cooptimization": {
-                    "negatives": ["on_policy"],
+                    "pairs": [source],
                     "pairs_per_problem": 12,
-                    "on_policy": {"agree_with": agree_with},
                 },
             }
         )
         with CooperReward.from_config(config) as reward:
             return [pair.negative_logit_before for pair in reward.update(reward.score([group])).pairs]
 
-    plain, filtered = negatives([]), negatives(["start"])
+    plain = negatives({"kind": "on_policy"})
+    filtered = negatives({"kind": "on_policy_agreed", "agree_with": ["start"]})
     assert any(logit is not None and logit > 0 for logit in plain)
     assert filtered == [logit for logit in plain if logit is not None and logit <= 0]
 
@@ -61,7 +61,7 @@ def test_an_unknown_model_is_refused():
     settings = {
         "rewards": [{"kind": "rule"}],
         "reward_models": {"main": {"model": "m", "learns": True}},
-        "cooptimization": {"on_policy": {"agree_with": ["start"]}},
+        "cooptimization": {"pairs": [{"kind": "on_policy_agreed", "agree_with": ["start"]}]},
     }
-    with pytest.raises(InputError, match=r"agree_with, peer.: no reward model is named 'start'"):
+    with pytest.raises(InputError, match=r"cooptimization.pairs: no reward model is named 'start'"):
         check_settings(CooperRewardConfig, Settings(settings, "test", {}))

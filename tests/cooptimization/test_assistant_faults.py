@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from cooptimization_cases import context_of  # pyright: ignore[reportMissingImports]
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def test_any_sequence_of_faults(
     for step in range(STEPS):
         problems = PROBLEMS[step * A_STEP : (step + 1) * A_STEP]
         groups = [AnswerGroup(problem.id, problem, [Answer(problem.solution or "")]) for problem in problems]
-        pairs = stage2.finish([stage2.start(groups, [["correct"]] * A_STEP, [[0.0]] * A_STEP, 1)])
+        pairs = stage2.finish([stage2.start(context_of(groups, verifier), 1)])
         barren = 0 if pairs else barren + 1
         _, metrics = stage2.update([], learner, encoder)
         rejected_or_failed = [v for k, v in metrics.items() if k.startswith(("assistant/f", "assistant/r"))]

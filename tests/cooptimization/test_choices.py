@@ -5,13 +5,13 @@ from random import Random
 import pytest
 from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
-from cooper_rl.stage2.config import OnPolicyConfig
-from cooper_rl.stage2.pairs import Judged, choose_on_policy_negatives, choose_positives
+from cooper_rl.stage2.pairs import Judged, choose_positives
+from cooper_rl.stage2.sources.on_policy import OnPolicyPairs, choose_wrong
 
 
 def negatives(group, verdicts, logits, positives=(), count=1, seed=0, **settings):
-    config = OnPolicyConfig(**settings)
-    return choose_on_policy_negatives(Judged(group, verdicts, logits), list(positives), count, config, Random(seed))
+    config = OnPolicyPairs(**settings)
+    return choose_wrong(Judged(group, verdicts, logits), list(positives), count, config, Random(seed))
 
 
 def positives(group, verdicts, count, seed=0):

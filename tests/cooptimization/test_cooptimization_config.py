@@ -6,6 +6,9 @@ from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
 from cooper_rl.stage2.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.sources.assistant import AssistantPairs
+from cooper_rl.stage2.sources.on_policy import OnPolicyPairs
+from cooper_rl.stage2.stage2 import Cooptimizer
 
 RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
 PAPER_RUN = {**RULE_RUN, "kind": "paper", "reward_model": {"model": "rm"}}
@@ -20,15 +23,17 @@ def test_cooper_differs_from_the_defaults_of_stage_2_in_what_its_updates_skip():
     skipped = {"skip_gradient_share": 0.2, "settled_below": 0.05}
     assert cooper == CooptimizationConfig().model_copy(update=skipped)
     assert stage2_of("rule") == CooptimizationConfig()
-    assert (cooper.negatives, cooper.positives) == (("assistant", "on_policy"), ("rollout", "reference_solution"))
+    assert cooper.pairs == (AssistantPairs(), OnPolicyPairs())
+    assert cooper.positives == ("rollout", "reference_solution")
     assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 1, 0.1)
     assert (cooper.replay.capacity, cooper.replay.pairs_per_step, cooper.loss) == (4096, 32, PairwiseLoss(anchor=0.5))
-    assert (cooper.on_policy.order, cooper.on_policy.trust_unparsed) == ("hardest", False)
+    assert (OnPolicyPairs().order, OnPolicyPairs().trust_unparsed) == ("hardest", False)
 
 
 def test_the_paper_has_none_of_our_remedies():
     paper = stage2_of("paper")
-    assert (paper.negatives, paper.positives, paper.loss) == (("assistant",), ("rollout",), PairwiseLoss(anchor=0))
+    assert paper.pairs == (AssistantPairs(),)
+    assert (paper.positives, paper.loss) == (("rollout",), PairwiseLoss(anchor=0))
     assert (paper.replay.pairs_per_step, paper.replay.labelled, paper.epochs) == (0, None, 1)
     assert (paper.pairs_per_problem, paper.before_policy) == (1, None)
 
@@ -46,8 +51,10 @@ def test_the_kind_of_an_assistant_decides_its_settings():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"negatives": []}, "at least one"),
-        ({"negatives": ["assistant", "assistant"]}, "twice"),
+        ({"pairs": []}, "no source of pairs"),
+        ({"pairs": [{"kind": "overpaid"}]}, "no source of pairs"),
+        ({"positives": []}, "at least one"),
+        ({"pairs": [{"kind": "assistant"}, {"kind": "assistant"}]}, "twice"),
         ({"replay": {"capacity": 0}}, "capacity"),
         ({"replay": {"labelled": "x.jsonl", "labelled_per_step": 0}}, "labelled_per_step"),
     ],
@@ -58,9 +65,9 @@ def test_contradictions_are_refused(settings, message):
 
 
 def test_an_assistant_is_built_only_if_needed_and_then_required(verifier):
-    assert build_assistant(CooptimizationConfig(negatives=("on_policy",)), verifier) is None
-    with pytest.raises(InputError, match=r"cooptimization\.assistant"):
-        build_assistant(CooptimizationConfig(), verifier)
+    assert build_assistant(CooptimizationConfig(pairs=(OnPolicyPairs(),)), verifier) is None
+    with pytest.raises(InputError, match=r"cooptimization\.assistant is missing, but cooptimization\.pairs lists"):
+        Cooptimizer(CooptimizationConfig(), verifier)
     corrupter = {"kind": "corrupter", "function": "cooptimization_cases:flip"}
     config = CooptimizationConfig.model_validate({"assistant": corrupter})
     assert isinstance(build_assistant(config, verifier), CorrupterAssistant)

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 import torch
 import torch.nn.functional as F
-from cooptimization_cases import answer_text, make_group  # pyright: ignore[reportMissingImports]
+from cooptimization_cases import answer_text, context_of, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
@@ -81,8 +81,7 @@ def pairs(verifier):
     with ChatServer(respond) as server:
         client = ChatClient(ChatConfig(base_url=server.url, model="test"))
         stage2 = Cooptimizer(CooptimizationConfig.model_validate(PAPER), verifier, ChatAssistant(client, verifier))
-        verdicts = verifier.verify_groups(groups)
-        made = stage2.finish([stage2.start(groups, verdicts, [[0.0]] * PROBLEMS, 1)])
+        made = stage2.finish([stage2.start(context_of(groups, verifier), 1)])
         stage2.close()
     return made, raw
 

@@ -7,7 +7,7 @@ import pytest
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem, build_config
 from cooper_rl.inputs import read_inputs
 
-OUTSIDE = {"rule": {"kind": "outside"}, "cooptimization": {"negatives": ["on_policy"]}}
+OUTSIDE = {"rule": {"kind": "outside"}, "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
 WRONG = {"kind": "corrupter", "function": "test_outside_verdicts:worse"}
 
 
@@ -58,7 +58,7 @@ def test_code_that_tests_have_judged_teaches_without_a_rule_or_a_reference(make)
 
 
 def test_a_verdict_takes_the_place_of_the_rule_in_its_answer_alone(make):
-    reward = make(cooptimization={"negatives": ["on_policy"]})
+    reward = make(cooptimization={"pairs": [{"kind": "on_policy"}]})
     answers = [
         Answer("answer: 19"),
         Answer("answer: 20"),
@@ -71,7 +71,7 @@ def test_a_verdict_takes_the_place_of_the_rule_in_its_answer_alone(make):
 
 
 def test_problems_with_and_without_a_rule_share_a_run(make):
-    reward = make(rules={"tests": {"kind": "outside"}}, cooptimization={"negatives": ["on_policy"]})
+    reward = make(rules={"tests": {"kind": "outside"}}, cooptimization={"pairs": [{"kind": "on_policy"}]})
     sums = AnswerGroup("h", Problem("q", "12 + 7 = ?", "19"), [Answer("answer: 19"), Answer("answer: 20")])
     scored = reward.score([group("correct", "wrong", rule="tests"), sums])
     assert scored.verdicts == [["correct", "wrong"]] * 2
@@ -90,13 +90,18 @@ def test_problems_with_and_without_a_rule_share_a_run(make):
     ],
 )
 def test_an_answer_that_nobody_can_judge_is_refused_before_it_is_scored(make, settings, given, words):
-    reward = make(**{"cooptimization": {"negatives": ["on_policy"]}, **settings})
+    reward = make(**{"cooptimization": {"pairs": [{"kind": "on_policy"}]}, **settings})
     with pytest.raises(InputError, match=words):
         reward.score([given])
 
 
 def test_the_rule_reads_the_reply_and_the_model_reads_the_run(make):
-    reward = make(cooptimization={"negatives": ["assistant", "on_policy", "swapped_reference"], "assistant": WRONG})
+    reward = make(
+        cooptimization={
+            "pairs": [{"kind": "assistant"}, {"kind": "on_policy"}, {"kind": "swapped_reference"}],
+            "assistant": WRONG,
+        }
+    )
     problem = Problem("p", "12 + 7 = ?", "19")
     right, wrong = run_of(19), run_of(20)
     scored = reward.score([AnswerGroup("g", problem, [right, wrong, Answer("answer: 19")])])

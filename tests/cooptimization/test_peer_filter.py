@@ -19,19 +19,19 @@ from cooper_rl.stage2.pairs import Pair
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 
 
-def reward(**cooptimization) -> CooperReward:
+def reward(*filters: dict[str, object]) -> CooperReward:
     settings = {
         "kind": "cooper_model",
         "reward_model": MODEL,
         "reward_models": {"start": MODEL},
-        "cooptimization": {"negatives": ["on_policy"], "pairs_per_problem": 8, **cooptimization},
+        "cooptimization": {"pairs": [{"kind": "on_policy"}, *filters], "pairs_per_problem": 8},
     }
     return CooperReward.from_config(CooperRewardConfig.model_validate(settings))
 
 
 @pytest.fixture(scope="module")
 def peer():
-    with reward(peer={"model": "start", "noise": 0.2}) as cooper:
+    with reward({"kind": "peer", "model": "start", "noise": 0.2}) as cooper:
         yield cooper.models["start"]
 
 
@@ -40,7 +40,7 @@ def planted():
     """100 pairs of right and wrong solutions, of which every fifth is the wrong way round."""
     data = {"source": "arithmetic", "split": "test", "limit": 100}
     pairs = []
-    for number, problem in enumerate(load_problems(ProblemsConfig.model_validate(data), fault=None).problems):
+    for number, problem in enumerate(load_problems(ProblemsConfig.model_validate(data), rule=None).problems):
         assert problem.solution is not None
         first, second = problem.solution, corrupt(problem, problem.solution)
         if number % 5 == 0:
@@ -69,8 +69,8 @@ def test_a_run_trains_on_what_the_peer_leaves():
     random = Random(0)
     texts = ["6+1=7 answer: 7"] + [f"6+1={n} answer: {n}" for n in random.sample(range(10, 90), 8)]
     group = AnswerGroup("g", Problem("p", "6 + 1 = ?", "7"), [Answer(text) for text in texts])
-    for peer, count in ((None, 8), ({"model": "start", "noise": 0.5}, 4)):
-        with reward(peer=peer) as cooper:
+    for filters, count in (([], 8), ([{"kind": "peer", "model": "start", "noise": 0.5}], 4)):
+        with reward(*filters) as cooper:
             updated = cooper.update(cooper.score([group]))
         assert len(updated.pairs) == count
         assert updated.metrics.get("pairs/peer_dropped", 0) == 8 - count
@@ -80,7 +80,7 @@ def test_an_unknown_peer_is_refused():
     settings = {
         "rewards": [{"kind": "rule"}],
         "reward_models": {"main": {"model": "m", "learns": True}},
-        "cooptimization": {"peer": {"model": "other", "noise": 0.2}},
+        "cooptimization": {"pairs": [{"kind": "on_policy"}, {"kind": "peer", "model": "other", "noise": 0.2}]},
     }
-    with pytest.raises(InputError, match=r"agree_with, peer.: no reward model is named 'other'"):
+    with pytest.raises(InputError, match=r"cooptimization.pairs: no reward model is named 'other'"):
         check_settings(CooperRewardConfig, Settings(settings, "test", {}))

@@ -15,7 +15,11 @@ def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
         "reward_model": None,
         "reward_models": {"prm": settings["reward_model"]},
         "kind": "rule",
-        "algorithm": {"min_spread": 0.001, "kl": None, "process": {"kind": kind, "model": "prm", "separator": " "}},
+        "algorithm": {
+            "min_spread": 0.001,
+            "kl": None,
+            "advantages": {"kind": kind, "model": "prm", "separator": " "},
+        },
     }
     changes = {"steps": 2, "evaluation": {"every": 0}, **tree}
     with CooperTrainer.from_config(build_config({**settings, **changes})) as trainer:
@@ -34,5 +38,5 @@ def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
 
 
 def test_the_model_that_scores_steps_must_exist(settings):
-    with pytest.raises(InputError, match=r"algorithm.process.model: no reward model is named 'prm' \(main\)"):
-        build_config({**settings, "algorithm": {"process": {"kind": "delta", "model": "prm"}}})
+    with pytest.raises(InputError, match=r"algorithm.advantages: no reward model is named 'prm' \(main\)"):
+        build_config({**settings, "algorithm": {"advantages": {"kind": "delta", "model": "prm"}}})

@@ -1,20 +1,22 @@
 """Repaired positives: wrong completions that the assistant makes right. Only what the rule accepts becomes a pair."""
 
 import pytest
-from cooptimization_cases import answer_text, flip, make_group  # pyright: ignore[reportMissingImports]
+from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion
+from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt, repair
 from cooper_lab.arithmetic.problems import gold
+from cooper_lab.designs.repairs import RepairPairs
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.recipes import RECIPES
-from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant, build_assistant
+from cooper_rl.stage2.assistant import CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.reward_config import CooperRewardConfig, read_reward_inputs
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
@@ -25,14 +27,18 @@ def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str
     return answer_text(int(problem.answer) + 1 - attempt, work="Mended.")
 
 
-def stage2(verifier, assistant=None, **settings) -> Cooptimizer:
-    config = CooptimizationConfig.model_validate(LIGHT | {"positives": ["rollout", "repaired"]} | settings)
-    return Cooptimizer(config, verifier, assistant or CorrupterAssistant(flip, verifier, repairer=mend))
+REPAIRS = {"kind": "repairs", "assistant": {"kind": "corrupter", "function": f"{__name__}:mend"}}
+
+
+def stage2(verifier, *sources: dict[str, object]) -> Cooptimizer:
+    pairs = sources or ({"kind": "assistant"}, {"kind": "on_policy"}, REPAIRS)
+    config = CooptimizationConfig.model_validate(LIGHT | {"positives": ["rollout"], "pairs": pairs})
+    return Cooptimizer(config, verifier, CorrupterAssistant(flip, verifier))
 
 
 def make_pairs(cooptimizer, verifier, groups):
     logits = [[float(i) for i in range(len(group.answers))] for group in groups]
-    return cooptimizer.finish([cooptimizer.start(groups, verifier.verify_groups(groups), logits, 1)])
+    return cooptimizer.finish([cooptimizer.start(context_of(groups, verifier, logits), 1)])
 
 
 def test_a_group_that_nobody_solves_gets_a_pair_of_its_highest_scored_completion_and_the_repair(verifier):
@@ -46,7 +52,7 @@ def test_a_group_that_nobody_solves_gets_a_pair_of_its_highest_scored_completion
 
 def test_other_pairs_stay_as_they_are_and_each_kind_is_counted_on_its_own(verifier, encoder, make_learner):
     groups = [make_group([answer_text(n), answer_text(n + 3)], str(n), id=str(n)) for n in (20, 30, 40)]
-    plain = make_pairs(stage2(verifier, positives=["rollout"]), verifier, groups)
+    plain = make_pairs(stage2(verifier, {"kind": "assistant"}, {"kind": "on_policy"}), verifier, groups)
     cooptimizer = stage2(verifier)
     pairs = make_pairs(cooptimizer, verifier, groups)
     assert [pair for pair in pairs if pair.positive_origin != "repaired"] == plain
@@ -78,26 +84,29 @@ def test_a_chat_assistants_repair_counts_only_if_the_rule_accepts_it(name, verif
         return completion(text)
 
     with ChatServer(respond) as server:
-        client = ChatClient(ChatConfig(base_url=server.url, model="m", max_retries=0))
-        assistant = ChatAssistant(client, verifier, tries=2)
-        cooptimizer = stage2(verifier, assistant, negatives=["on_policy"])
+        chat = {"kind": "chat", "base_url": server.url, "model": "m", "max_retries": 0, "tries": 2}
+        cooptimizer = stage2(verifier, {"kind": "on_policy"}, {"kind": "repairs", "assistant": chat})
         pairs = make_pairs(cooptimizer, verifier, [make_group([answer_text(9)], "7")])
         cooptimizer.close()
     assert [pair.positive for pair in pairs] == ([answer_text(7)] if name == "right" else [])
     assert cooptimizer._pair_metrics[f"assistant/{count}"] == (1 if name == "right" else 2)
 
 
-def test_an_assistant_that_cannot_repair_is_refused(verifier):
-    plain = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
-    config = CooptimizationConfig.model_validate({"positives": ["repaired"], "assistant": plain})
-    with pytest.raises(InputError, match="give a corrupter its repairer"):
-        build_assistant(config, verifier)
-    with pytest.raises(InputError, match="positives lists repaired"):
-        build_assistant(config.model_copy(update={"assistant": None, "negatives": ("on_policy",)}), verifier)
+def test_a_server_that_does_not_answer_and_a_function_that_is_not_there_are_refused():
+    chat = {"kind": "chat", "base_url": "http://127.0.0.1:9/v1", "model": "m", "max_retries": 0}
+    with pytest.raises(InputError, match=r"127\.0\.0\.1:9"):
+        RepairPairs.model_validate({"assistant": chat}).check()
+    function = {"kind": "corrupter", "function": f"{__name__}:nobody"}
+    run = {"kind": "cooper", "reward_model": {"model": str(ASSETS / "reward_model")}}
+    config = CooperRewardConfig.model_validate(
+        run | {"cooptimization": {"pairs": [{"kind": "repairs", "assistant": function}]}}
+    )
+    with pytest.raises(InputError, match="nobody does not exist"):
+        read_reward_inputs(config)
 
 
 def test_the_embedded_worlds_repairer_makes_every_corrupted_solution_right():
-    problems = load_problems(ProblemsConfig.model_validate({"source": "arithmetic", "limit": 60}), fault=None).problems
+    problems = load_problems(ProblemsConfig.model_validate({"source": "arithmetic", "limit": 60}), rule=None).problems
     for problem in problems:
         assert problem.solution is not None
         wrong = corrupt(problem, problem.solution)
@@ -108,17 +117,8 @@ def test_the_embedded_worlds_repairer_makes_every_corrupted_solution_right():
 
 def test_a_run_learns_from_repairs(settings):
     """The policy is random; with a rule that reads whatever it writes, wrong completions are there to be repaired."""
-    assistant = {
-        "kind": "corrupter",
-        "function": "cooper_lab.arithmetic.corruption:corrupt",
-        "repairer": f"{__name__}:of_solution",
-    }
-    stage = {
-        "assistant": assistant,
-        "positives": ["repaired"],
-        "negatives": ["on_policy"],
-        "on_policy": {"trust_unparsed": True},
-    }
+    function = {"kind": "corrupter", "function": f"{__name__}:of_solution"}
+    stage = {"pairs": [{"kind": "repairs", "assistant": function, "trust_unparsed": True}], "positives": ["rollout"]}
     changes = {"kind": "cooper", "steps": 1, "evaluation": {"every": 0}, "cooptimization": stage}
     with CooperTrainer.from_config(build_config({**settings, **changes})) as trainer:
         trainer.fit()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cooptimization_cases import answer_text, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
+from cooptimization_cases import answer_text, context_of, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
@@ -30,10 +30,7 @@ def cooptimizer(verifier, recipe=LIGHT, seed=0, labelled=None, corrupter=flip, *
 
 
 def make_pairs(stage2: Cooptimizer, verifier, groups, logits=None, step=1):
-    verdicts = verifier.verify_groups(groups)
-    if logits is None:
-        logits = [[0.0] * len(group.answers) for group in groups]
-    return stage2.finish([stage2.start(groups, verdicts, logits, step)])
+    return stage2.finish([stage2.start(context_of(groups, verifier, logits), step)])
 
 
 def mixed_groups(count: int, first: int = 10):
@@ -115,7 +112,11 @@ def test_validity_is_reported_by_origin(verifier, make_learner, encoder):
     def fails_on_7(problem, text, attempt, seed):
         return text if problem.answer == "7" else flip(problem, text, attempt, seed)
 
-    groups = [make_group([RIGHT, RIGHT]), make_group([answer_text(20), WRONG], "20", id="b"), make_group(["", ""])]
+    groups = [
+        make_group([RIGHT, RIGHT]),
+        make_group([answer_text(20), WRONG], "20", id="b"),
+        make_group(["", ""], id="c"),
+    ]
     stage2 = cooptimizer(verifier, corrupter=fails_on_7)
     _, metrics = stage2.update(make_pairs(stage2, verifier, groups), make_learner(), encoder)
     expected = {
@@ -139,9 +140,9 @@ def test_a_slow_assistant_does_not_hold_up_the_policys_update(verifier):
         config = CooptimizationConfig.model_validate(PAPER)
         stage2 = Cooptimizer(config, verifier, ChatAssistant(client, verifier))
         groups = [make_group([RIGHT], id=str(i)) for i in range(8)]
-        verdicts = verifier.verify_groups(groups)
+        context = context_of(groups, verifier)
         start = time.perf_counter()
-        handle = stage2.start(groups, verdicts, [[0.0]] * 8, 1)
+        handle = stage2.start(context, 1)
         assert time.perf_counter() - start < 0.4
         assert len(stage2.finish([handle])) == 8
         stage2.close()

@@ -1,4 +1,4 @@
-"""The page of designs lists every shaping, combination and process credit."""
+"""The page of designs lists every shaping, combination, estimator of advantages, and source or filter of pairs."""
 
 from pathlib import Path
 
@@ -6,13 +6,16 @@ import pytest
 
 from cooper_lab.designs.ensemble import COMBINATIONS
 from cooper_rl.config.base import Kinds
-from cooper_rl.policy.advantages import PROCESS_CREDITS
+from cooper_rl.policy.advantages import ADVANTAGES
 from cooper_rl.rewards.base import SHAPINGS
+from cooper_rl.stage2.pairs import PAIRS
 
 PAGE = Path(__file__).parents[2] / "src" / "cooper_lab" / "designs" / "README.md"
 
 
-@pytest.mark.parametrize("kinds", [SHAPINGS, COMBINATIONS, PROCESS_CREDITS], ids=lambda kinds: kinds.noun)
+@pytest.mark.parametrize("kinds", [SHAPINGS, COMBINATIONS, ADVANTAGES, PAIRS], ids=lambda kinds: kinds.noun)
 def test_every_kind_has_a_row(kinds: Kinds):
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    assert [kind for kind in kinds.records if not any(f"| `{kind}` |" in row for row in rows)] == []
+    listed = [kind for kind, record in kinds.records.items() if record.__module__.startswith("cooper_lab")]
+    assert listed != []
+    assert [kind for kind in listed if not any(f"| `{kind}` |" in row for row in rows)] == []

@@ -33,7 +33,7 @@ TINY: dict[str, Any] = {
     "rollout": {"n": 4, "max_tokens": 48},
     "cooptimization": {
         "assistant": {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"},
-        "negatives": ["assistant", "on_policy", "swapped_reference"],
+        "pairs": [{"kind": "assistant"}, {"kind": "on_policy"}, {"kind": "swapped_reference"}],
         "before_policy": 0.0,
     },
     "checkpoint": {"every": 0},
@@ -44,9 +44,16 @@ RUNS: dict[str, dict[str, Any]] = {
         "reward_model": MODEL,
         "rewards": [{"kind": "hybrid"}, {"kind": "function", "function": "docs.test_metrics_page:ends", "weight": 0.1}],
         "rollout": {"resample": 1},
-        "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 1.5, "loss": {"kind": "cispo"}},
+        "algorithm": {
+            "kl": {"kind": "k1", "where": "reward"},
+            "advantages": {"kind": "without_outliers", "max_z": 1.5},
+            "loss": {"kind": "cispo"},
+        },
         "cooptimization": {
-            "ties": ["two_right", "irrelevant_question"],
+            "pairs": [
+                {"kind": kind}
+                for kind in ("assistant", "on_policy", "swapped_reference", "two_right", "irrelevant_question")
+            ],
             "skip_gradient_share": 0.1,
             "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
         },
@@ -56,12 +63,12 @@ RUNS: dict[str, dict[str, Any]] = {
         "reward_model": MODEL,
         "problems": {"source": "PROBLEMS", "rule_field": "rule", "gold": None},
         "shaping": [{"kind": "par", "references": "accepted"}, {"kind": "gate"}],
-        "cooptimization": {"negatives": ["on_policy"], "assistant": None, "skip_gradient_share": 0.1},
+        "cooptimization": {"pairs": [{"kind": "on_policy"}], "assistant": None, "skip_gradient_share": 0.1},
     },
     "silent": {
         "reward_model": MODEL,
         "rule": {"kind": "partial", "only": "cooper_lab.arena.silence:is_drawn"},
-        "cooptimization": {"positives": ["rollout"], "negatives": ["on_policy"], "assistant": None},
+        "cooptimization": {"positives": ["rollout"], "pairs": [{"kind": "on_policy"}], "assistant": None},
     },
     "environment": {
         "kind": "rule",

@@ -11,6 +11,7 @@ from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.config import PromptConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
+from cooper_rl.engines.base import Sampler
 from cooper_rl.environments.environment import Environments
 from cooper_rl.environments.rounds import Rounds
 from cooper_rl.rollouts import Column, Samples
@@ -137,14 +138,14 @@ class CallsAlways:
         return f"={messages[0]['content']};"
 
 
-class Script:
+class Script(Sampler):
     """A sampler that says, for each row in turn, what the script says; `…` at the end stands for a cut."""
 
     def __init__(self, *rounds: Sequence[str]) -> None:
         self.tokenizer = build_tokenizer()
         self.rounds, self.asked = list(rounds), []
 
-    def sample(self, prompts, n, params, seed) -> Samples:
+    def sample(self, prompts, n, params, seed, *_) -> Samples:
         self.asked.append((["".join(self.tokenizer.decode(prompt)) for prompt in prompts], n, params, seed))
         texts = self.rounds.pop(0)
         assert len(texts) == n * len(prompts)

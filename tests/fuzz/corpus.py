@@ -59,7 +59,7 @@ _CONFIGS = [
     _yaml("name: !!python/object/apply:os.system ['true']\n"),
     _yaml('name: "\\ud800"\n'),
     _yaml("kind: [1]\n"),
-    _yaml("kind: paper\ncooptimization: {negatives: {a: 1}}\n"),
+    _yaml("kind: paper\ncooptimization: {pairs: {a: 1}}\n"),
     _yaml("seed: 2001-99-99\n"),
     _yaml("seed: !!bool x\n"),
     _yaml("? [a, b]\n: 1\n"),

@@ -14,6 +14,7 @@ from cooper_lab.paper.stages import Stage, stages_of
 from cooper_lab.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_number
 from cooper_rl import InputError, build_config, load_config, read_file
 from cooper_rl.policy.advantages import GRPO
+from cooper_rl.stage2.pairs import PAIRS
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -40,7 +41,7 @@ def test_every_arm_is_measured_after_it_is_trained_and_verifyrm_comes_first(tmp_
     ]
     kinds = {arm: study.config(arm) for arm in ARMS[1:]}
     assert [config.kind for config in kinds.values()] == ["rule", "static", "paper", "cooper"]
-    assert kinds["paper"].cooptimization.negatives == ("assistant",)
+    assert [PAIRS.kind_of(part) for part in kinds["paper"].cooptimization.pairs] == ["assistant"]
     assert kinds["rule"].algorithm == kinds["static"].algorithm == kinds["paper"].algorithm
     assert kinds["cooper"].algorithm.advantages == GRPO(std_floor=0.2)  # although the protocol names `grpo`
     assert kinds["cooper"].cooptimization.epochs == 1

@@ -36,7 +36,7 @@ def test_groups_without_usable_spread_do_not_count():
 
 
 def run(estimator: str, z: float, n: int, **algorithm):
-    settings = {"advantages": {"kind": estimator}, "max_advantage_z": z, **algorithm}
+    settings = {"advantages": {"kind": "without_outliers", "max_z": z, "outcome": {"kind": estimator}}, **algorithm}
     shape = {"problems_per_step": 4, "rollout": {"n": n}, "algorithm": settings}
     return build_config({"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}, **shape})
 

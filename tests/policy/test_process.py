@@ -106,4 +106,4 @@ def test_a_token_across_a_border_belongs_to_the_step_before_it():
 
 def test_process_credit_under_gspo_is_refused():
     with pytest.raises(InputError, match="one ratio per completion"):
-        check_settings(AlgorithmConfig, Settings({"process": {"kind": "delta"}, "loss": {"kind": "gspo"}}))
+        check_settings(AlgorithmConfig, Settings({"advantages": {"kind": "delta"}, "loss": {"kind": "gspo"}}))

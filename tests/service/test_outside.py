@@ -11,7 +11,7 @@ from cooper_rl import Answer, AnswerGroup, CooperReward, Problem
 from cooper_rl.service.client import RefusedError
 from cooper_rl.service.config import ServeConfig
 
-OUTSIDE = {"rule": {"kind": "outside"}, "cooptimization": {"negatives": ["on_policy"]}}
+OUTSIDE = {"rule": {"kind": "outside"}, "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"name": "run", "arguments": {"code": "f()"}}]}
 
 

@@ -2,7 +2,6 @@
 
 import json
 from itertools import permutations
-from random import Random
 from typing import ClassVar
 
 import pytest
@@ -25,9 +24,10 @@ from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.other_answers import gives_several, states_another
 from cooper_rl.rules.rule import RULES, Rule
 from cooper_rl.rules.verifier import Verifier
-from cooper_rl.stage2.pairs import Contribution, Judged, swapped_pairs
+from cooper_rl.stage2.pairs import Judged, PairGroup
 from cooper_rl.stage2.scored import answer_metrics, step_health, verdict_metrics
 from cooper_rl.stage2.signs import agreement, suspected
+from cooper_rl.stage2.sources.swapped_reference import swapped_pairs
 
 
 def rule(**settings) -> Rule:
@@ -281,10 +281,7 @@ def test_what_is_suspected_does_not_depend_on_the_order_of_the_groups():
 
 def test_a_silent_problem_has_no_pair_with_the_same_number_in_other_words():
     problems = [Problem(f"{i}", "?", answer) for i, answer in enumerate(["1/2", "0.5", "one half", "a dozen"])]
-    work = [
-        Contribution(Judged(AnswerGroup(one.id, one, []), [], []), [f"answer: {one.answer}"], Random(0))
-        for one in problems
-    ]
+    work = [PairGroup(Judged(AnswerGroup(one.id, one, []), [], []), "0", [f"answer: {one.answer}"]) for one in problems]
     with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
         pairs = swapped_pairs(work, silent, 1)
     assert len(pairs) > 1
@@ -319,8 +316,11 @@ def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, pa
     )
 
 
-@pytest.mark.parametrize(("negatives", "told"), [(["on_policy"], True), (["on_policy", "swapped_reference"], False)])
-def test_a_run_says_that_silent_problems_have_no_wrong_answers(settings, caplog, negatives, told):
-    silent = {"rule": {"kind": "partial", "only": {"family": ["sum"]}}, "cooptimization": {"negatives": negatives}}
+@pytest.mark.parametrize(("kinds", "told"), [(["on_policy"], True), (["on_policy", "swapped_reference"], False)])
+def test_a_run_says_that_silent_problems_have_no_wrong_answers(settings, caplog, kinds, told):
+    silent = {
+        "rule": {"kind": "partial", "only": {"family": ["sum"]}},
+        "cooptimization": {"pairs": [{"kind": kind} for kind in kinds]},
+    }
     read_inputs(build_config({**settings, "kind": "cooper", **silent}))
     assert ("the rule is silent on" in caplog.text) == told

@@ -9,6 +9,7 @@ from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import ChatAssistantConfig
+from cooper_rl.stage2.pairs import PAIRS
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
@@ -34,7 +35,8 @@ def test_the_papers_hyper_parameters(path: Path):
     stage2, evaluation = config.cooptimization, config.evaluation
     assert isinstance(stage2.assistant, ChatAssistantConfig)
     assert (stage2.assistant.temperature, stage2.assistant.tries) == (0.7, 3)
-    assert (stage2.negatives, stage2.positives, stage2.loss) == (("assistant",), ("rollout",), PairwiseLoss(anchor=0))
+    assert [PAIRS.kind_of(part) for part in stage2.pairs] == ["assistant"]
+    assert (stage2.positives, stage2.loss) == (("rollout",), PairwiseLoss(anchor=0))
     assert (evaluation.k, evaluation.temperature, evaluation.top_p) == (8, 0.7, 0.95)
 
 

@@ -14,7 +14,8 @@ from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.calculator import ENVIRONMENT, MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import run_settings
-from cooper_rl import InputError, __version__, build_config, merge
+from cooper_lab.designs.process_credit import ProcessCredit
+from cooper_rl import ADVANTAGES, InputError, __version__, build_config, merge
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""
@@ -99,7 +100,7 @@ def plan(
             ]
     if not cells:
         raise InputError(
-            "no design fits a hole: steps of a text (algorithm.process) and a calculator exclude each other, and a "
+            "no design fits a hole: steps of a text (process credit) and a calculator exclude each other, and a "
             "reward model from scratch has no twins; choose other designs or holes"
         )
     cells.sort(key=lambda cell: (cell.held_out, plantings.index(cell.planting), seeds.index(cell.seed), cell.cost))
@@ -114,7 +115,8 @@ def check_settings(cells: Sequence[Cell]) -> None:
 
 def _fits(design: Design, hole: Hole) -> bool:
     """Process credit divides one text into steps, not a run with calls; a reward model from scratch has no twins."""
-    divides = "process" in design.settings.get("algorithm", {})
+    advantages = design.settings.get("algorithm", {}).get("advantages", {})
+    divides = "kind" in advantages and issubclass(ADVANTAGES.record(advantages["kind"]), ProcessCredit)
     return not (divides and hole.calculator) and not (twins(design) and hole.from_scratch)
 
 

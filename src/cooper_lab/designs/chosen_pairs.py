@@ -1,21 +1,76 @@
-"""Which pairs count, and how much: the peer filter, and weights by how wrong the score was."""
+"""Which pairs count, and how much: filters of pairs, and on-policy negatives that several models judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import exp, floor
 from typing import TYPE_CHECKING, Literal
 
 import torch
+from pydantic import Field
 
-from cooper_rl import Pair, encode_pairs
+from cooper_rl import PAIRS, OnPolicySource, PairFilter, PairFilterConfig, WrongCompletions, encode_pairs, with_logits
 
 if TYPE_CHECKING:
-    from cooper_rl import RewardModel
+    from cooper_rl import Pair, PairInputs, RewardModel, StepContext
 
-    Metrics = dict[str, float]
+Metrics = dict[str, float]
 
-Weighting = Literal["equal", "misranked", "overpaid"]
+
+@PAIRS.register
+class AgreedOnPolicyPairs(WrongCompletions):
+    """On-policy negatives, without the completions that the learning model and further models all score above 1/2.
+
+    The rule has probably missed a right answer there (arXiv 2505.10597 and 2507.01352, secondary sources). This helps
+    against a rule that misses many; a hack that all the models accept is then never taught as wrong.
+    """
+
+    kind: Literal["on_policy_agreed"] = "on_policy_agreed"
+    agree_with: tuple[str, ...] = Field(min_length=1)
+    """Names of further reward models (`reward_models`), such as a frozen copy of the start."""
+
+    def reads(self) -> tuple[str, ...]:
+        return self.agree_with
+
+    def trusted(self, context: StepContext) -> Sequence[Sequence[bool]]:
+        accepted = [context.logits(name).flat > 0 for name in (context.model_names[0], *self.agree_with)]
+        return [list(map(bool, row)) for row in context.ragged(torch.stack(accepted).all(dim=0)).rows()]
+
+    def build(self, inputs: PairInputs) -> OnPolicySource:
+        return OnPolicySource(self, inputs.config.pairs_per_problem)
+
+
+@PAIRS.register
+class PeerFilterConfig(PairFilterConfig):
+    """Leaves out the share of a step's pairs that another reward model finds hardest: their labels may be wrong.
+
+    It helps against a rule that is often wrong; a hole that both models have is then never closed, since its pairs are
+    the hardest.
+    """
+
+    kind: Literal["peer"] = "peer"
+    model: str
+    """The name of the other model in `reward_models`, best one trained from another seed or on other data."""
+    noise: float = Field(gt=0, lt=1)
+    """Share of a step's pairs to leave out, about the share whose labels are wrong."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def build(self, inputs: PairInputs) -> PeerFilter:
+        return PeerFilter(self)
+
+
+class PeerFilter(PairFilter):
+    """See `without_hardest`."""
+
+    def __init__(self, config: PeerFilterConfig) -> None:
+        self._config = config
+
+    def filter(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], Metrics]:
+        return without_hardest(pairs, models[self._config.model], self._config.noise)
 
 
 def without_hardest(pairs: Sequence[Pair], peer: RewardModel, noise: float) -> tuple[list[Pair], Metrics]:
@@ -38,17 +93,54 @@ def without_hardest(pairs: Sequence[Pair], peer: RewardModel, noise: float) -> t
     return kept, {"pairs/peer_dropped": float(len(dropped)), "pairs/peer_margin": margins.mean().item()}
 
 
-def pair_weights(pairs: Sequence[Pair], weighting: Weighting) -> list[float]:
-    """Weights with mean 1 from the pairs' logits before their update; see `CooptimizationConfig.weighting`.
+class Weighting(PairFilterConfig):
+    """Weights of pairs by the logits from before the update in which a pair is new. Each kind implements `weight`.
 
-    A pair that has no such logits weighs as one whose logits are 0. All weights are 1 if the unscaled ones are all 0.
+    An update scales the weights of its pairs, new and past, to mean 1.
     """
-    if weighting == "equal":
-        return [1.0] * len(pairs)
-    raw = []
-    for pair in pairs:
-        positive, negative = pair.positive_logit_before or 0.0, pair.negative_logit_before or 0.0
-        wrong = negative - positive if weighting == "misranked" else negative
-        raw.append(1 / (1 + exp(min(700.0, -wrong))))
-    mean = sum(raw) / len(raw) if raw else 0.0
-    return [value / mean for value in raw] if mean > 0 else [1.0] * len(raw)
+
+    @abstractmethod
+    def weight(self, positive_logit: float, negative_logit: float) -> float:
+        """The weight, between 0 and 1."""
+
+    def build(self, inputs: PairInputs) -> WeightingFilter:
+        return WeightingFilter(self)
+
+
+@PAIRS.register
+class Misranked(Weighting):
+    """1 - sigmoid(positive logit - negative logit): how wrong the order was."""
+
+    kind: Literal["misranked"] = "misranked"
+
+    def weight(self, positive_logit: float, negative_logit: float) -> float:
+        return _sigmoid(negative_logit - positive_logit)
+
+
+@PAIRS.register
+class Overpaid(Weighting):
+    """sigmoid(negative logit): the reward that the wrong completion got."""
+
+    kind: Literal["overpaid"] = "overpaid"
+
+    def weight(self, positive_logit: float, negative_logit: float) -> float:
+        return _sigmoid(negative_logit)
+
+
+class WeightingFilter(PairFilter):
+    """Keeps all pairs. Ties keep their weight."""
+
+    def __init__(self, config: Weighting) -> None:
+        self._config = config
+
+    def filter(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], Metrics]:
+        scored = with_logits(pairs, next(iter(models.values())))
+        return [self._weighted(pair) if pair.label == "better" else pair for pair in scored], {}
+
+    def _weighted(self, pair: Pair) -> Pair:
+        logits = pair.positive_logit_before or 0.0, pair.negative_logit_before or 0.0
+        return replace(pair, weight=pair.weight * self._config.weight(*logits))
+
+
+def _sigmoid(logit: float) -> float:
+    return 1 / (1 + exp(min(700.0, -logit)))

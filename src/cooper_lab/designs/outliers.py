@@ -1,17 +1,77 @@
-"""Advantages that stand out, as in StableReinforce: the setting `algorithm.max_advantage_z`."""
+"""Advantages made from those of another estimator: without those that stand out, as in StableReinforce."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from cooper_rl import GRPO
+import torch
+from pydantic import Field
+
+from cooper_rl import (
+    ADVANTAGES,
+    GRPO,
+    AdvantageConfig,
+    AdvantagesWithMetrics,
+    Config,
+    estimate_usable,
+    reads_completions,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_rl import AlgorithmConfig, Ragged
+    from cooper_rl import AlgorithmConfig, Completions, Ragged
+
+
+class OutcomeAdvantages(Config):
+    """The base of estimators that build on the advantages of another, `outcome`."""
+
+    outcome: AdvantageConfig = GRPO()
+    """The estimator of the advantages of the finished reward."""
+
+    @property
+    def reads_completions(self) -> bool:
+        """Whether the other estimator reads more than rewards."""
+        return reads_completions(self.outcome)
+
+    def check_algorithm(self, algorithm: Any) -> None:
+        """Raises what the other estimator's check raises."""
+        if hasattr(self.outcome, "check_algorithm"):
+            getattr(self.outcome, "check_algorithm")(algorithm)  # noqa: B009 - only some records have it
+
+    def check_run(self, config: Any) -> None:
+        """Raises what the other estimator's check raises."""
+        if hasattr(self.outcome, "check_run"):
+            getattr(self.outcome, "check_run")(config)  # noqa: B009 - as above
+
+    def of_outcome(self, rewards: Ragged, completions: Completions | None) -> AdvantagesWithMetrics:
+        """The other estimator's advantages."""
+        return estimate_usable(self.outcome, rewards, completions)
+
+
+@ADVANTAGES.register
+class WithoutOutliers(OutcomeAdvantages):
+    """Advantages that differ from the step's mean by more than `max_z` standard deviations become 0.
+
+    See `without_outliers`. None of N completions differs by more than sqrt(N - 1), where N is a step's or, under
+    `grpo`, a group's: 3 needs at least 11. A value that cannot act is refused.
+    """
+
+    kind: Literal["without_outliers"] = "without_outliers"
+    max_z: float = Field(gt=0)
+    """The largest difference that counts, in standard deviations of the step's advantages."""
+
+    def check_run(self, config: Any) -> None:
+        check_outliers(self, config.algorithm, config.problems_per_step, config.rollout.n)
+        super().check_run(config)
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> AdvantagesWithMetrics:
+        outcome = self.of_outcome(rewards, completions)
+        every = torch.ones(len(rewards.sizes), dtype=torch.bool)
+        found, share = without_outliers(outcome.advantages, every, self.max_z)
+        return AdvantagesWithMetrics(found, {**outcome.metrics, "policy/advantage_outliers": share.item()})
 
 
 def without_outliers(advantages: Ragged, counted: Bool[Tensor, " P"], max_z: float) -> tuple[Ragged, Float[Tensor, ""]]:
@@ -31,21 +91,21 @@ def without_outliers(advantages: Ragged, counted: Bool[Tensor, " P"], max_z: flo
     return advantages.like(flat.masked_fill(outlying, 0.0)), outlying[inside].to(flat.dtype).mean()
 
 
-def check_outliers(algorithm: AlgorithmConfig, problems: int, n: int) -> None:
-    """Raises ValueError for a `max_advantage_z` that no advantage of a step can exceed.
+def check_outliers(advantages: WithoutOutliers, algorithm: AlgorithmConfig, problems: int, n: int) -> None:
+    """Raises ValueError for a `max_z` that no advantage of a step can exceed.
 
     None of M numbers is further from their mean than sqrt(M - 1) of their standard deviations (M in the denominator).
     In a step M is `problems` times `n` completions. Under `grpo`, however, every group of `n` has mean 0 and the same
     standard deviation, so its own bound, sqrt(n - 1), is that of the step; a floor of the std, or an `eps` that is not
     small beside `min_spread`, makes groups differ.
     """
-    grpo, largest = algorithm.advantages, algorithm.max_advantage_z
+    grpo, largest = advantages.outcome, advantages.max_z
     alike = isinstance(grpo, GRPO) and not grpo.std_floor and grpo.eps <= algorithm.min_spread / 1000
     count, what = (n, "group under advantages of kind grpo") if alike else (problems * n, "step")
-    if largest is not None and largest >= math.sqrt(count - 1):
+    if largest >= math.sqrt(count - 1):
         bound = math.sqrt(count - 1)
         raise ValueError(
-            f"algorithm.max_advantage_z: {largest:g} cannot act: none of the {count} completions of a {what} is "
+            f"algorithm.advantages.max_z: {largest:g} cannot act: none of the {count} completions of a {what} is "
             f"further than sqrt({count} - 1) = {bound:.2f} standard deviations from the mean; set it below that, take "
             f"more completions (at least {math.floor(largest**2) + 2}), or remove it"
         )

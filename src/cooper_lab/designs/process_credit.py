@@ -1,32 +1,33 @@
-"""Process credit: the rewards of a completion's steps become credit, and credit becomes advantages of tokens."""
+"""Process credit: advantages that add, to those of the finished reward, the credit of the steps of a completion."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from cooper_rl import PROCESS_CREDITS, Answer, AnswerGroup, Config, TokenCredit
+from cooper_lab.designs.outliers import OutcomeAdvantages
+from cooper_rl import ADVANTAGES, AdvantagesWithMetrics, Answer, AnswerGroup, TokenCredit
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from cooper_rl import RewardModel, Rollouts
+    from cooper_rl import Completions, Ragged, RewardModel, Rollouts
 
 Span = tuple[int, int]
 Decode = Callable[[Sequence[int]], str]
 """The text of token ids, without special tokens."""
 
 
-class ProcessCredit(Config):
+class ProcessCredit(OutcomeAdvantages):
     """Settings that all kinds share. Each kind implements `credit`."""
 
     model: str = "main"
@@ -42,14 +43,28 @@ class ProcessCredit(Config):
     def credit(self, rewards: Float[Tensor, " S"]) -> Float[Tensor, " S"]:
         """The credit of each of a completion's S steps, from their rewards in [-1, 1] (float64)."""
 
-    def token_credit(self, model: RewardModel, rollouts: Rollouts, decode: Decode) -> TokenCredit:
+    def reads(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def check_run(self, config: Any) -> None:
+        """Raises ValueError for rollouts in an environment, which are not one text."""
+        if config.rollout.environment:
+            kind = ADVANTAGES.kind_of(self)
+            raise ValueError(f"advantages of kind {kind} divide one text into steps; leave out rollout.environment")
+        super().check_run(config)
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> AdvantagesWithMetrics:
+        outcome = self.of_outcome(rewards, completions)
+        return AdvantagesWithMetrics(rewards.like(self.outcome_weight * outcome.advantages.flat), outcome.metrics)
+
+    def token_credit(self, models: Mapping[str, RewardModel], rollouts: Rollouts, decode: Decode) -> TokenCredit:
         """The advantages of all tokens; see `process_advantages`."""
-        steps = score_steps(model, rollouts, decode, self)
+        steps = score_steps(models[self.model], rollouts, decode, self)
         lengths, sizes = rollouts.token_ids.lengths.tolist(), rollouts.group_sizes.tolist()
         return TokenCredit(process_advantages(steps, sizes, lengths, self), process_metrics(steps))
 
 
-@PROCESS_CREDITS.register
+@ADVANTAGES.register
 class MinForm(ProcessCredit):
     """softmax(-r / temperature)_k r_k: the sum over the steps is close to the smallest reward.
 
@@ -65,7 +80,7 @@ class MinForm(ProcessCredit):
         return (-rewards / self.temperature).softmax(dim=0) * rewards
 
 
-@PROCESS_CREDITS.register
+@ADVANTAGES.register
 class Delta(ProcessCredit):
     """r_k - r_(k+1), and the reward itself for the last step: the return from step k on is its own reward r_k.
 
@@ -81,7 +96,7 @@ class Delta(ProcessCredit):
         return credit
 
 
-@PROCESS_CREDITS.register
+@ADVANTAGES.register
 class Sum(ProcessCredit):
     """discount^k r_k, the baseline of PURE (arXiv 2504.15275). It is hacked by adding steps that score well."""
 

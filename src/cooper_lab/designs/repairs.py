@@ -1,13 +1,32 @@
-"""Repaired positives: what the assistant is asked to make right. The counterfactual upgrade of Crome (2506.16507)."""
+"""Repaired positives: an assistant makes wrong completions right. The counterfactual upgrade of Crome (2506.16507)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from cooper_rl import EXAMPLE_POSITIVE, EXAMPLE_REPLY, chat_of, fenced
+from pydantic import Field
+
+from cooper_rl import (
+    EXAMPLE_POSITIVE,
+    EXAMPLE_REPLY,
+    PAIRS,
+    ChatAssistantConfig,
+    ChatClient,
+    CorrupterConfig,
+    MadePairs,
+    RewriteRequest,
+    RewritingSource,
+    RewritingTask,
+    WrongCompletions,
+    chat_of,
+    fenced,
+)
 
 if TYPE_CHECKING:
-    from cooper_rl import Message, Problem
+    from typing import Any
+
+    from cooper_rl import Message, Pair, PairGroup, PairInputs, Problem, StepContext
 
 REPAIRER = (
     "You correct solutions. Given a problem, its correct final answer and a wrong solution, you change as little of "
@@ -36,3 +55,65 @@ Reply with the corrected solution and nothing else."""
 def repairing_chat(problem: Problem, wrong: str) -> list[Message]:
     """The chat that asks for a right version of `wrong`. Its worked example is that of `rewriting_chat`, backwards."""
     return chat_of(REPAIRER, REPAIR, problem, fenced(wrong), fenced(EXAMPLE_REPLY), EXAMPLE_POSITIVE)
+
+
+def _is_right(request: RewriteRequest, text: str, verdict: str) -> bool:
+    return verdict == "correct"
+
+
+REPAIRED = RewritingTask(repairing_chat, _is_right, "rejected_unchanged")
+"""A wrong completion becomes a right one."""
+REASONS = ("empty", "unchanged", "overlong", "wrong", "unparsed", "timeout", "silent")
+REJECTIONS = [f"rejected_{reason}" for reason in REASONS]
+"""Why a repair was rejected."""
+
+
+@PAIRS.register
+class RepairPairs(WrongCompletions):
+    """Pairs of a wrong completion and its repair, also of groups that have no positive.
+
+    The completions are chosen as on-policy negatives are.
+    """
+
+    kind: Literal["repairs"] = "repairs"
+    assistant: Annotated[ChatAssistantConfig | CorrupterConfig, Field(discriminator="kind")]
+    """What repairs: a language model (`kind: chat`, as `cooptimization.assistant`), or a function (`kind: corrupter`)
+    that returns a right version of a wrong solution."""
+
+    def build(self, inputs: PairInputs) -> RepairSource:
+        return RepairSource(self, inputs)
+
+    def check(self) -> None:
+        """Raises InputError if the chat server does not answer."""
+        if isinstance(self.assistant, ChatAssistantConfig):
+            with ChatClient(self.assistant) as client:
+                client.check()
+
+
+class RepairSource(RewritingSource):
+    """Asks for repairs of up to `pairs_per_problem` completions of each group."""
+
+    def __init__(self, config: RepairPairs, inputs: PairInputs) -> None:
+        self._repairer = config.assistant.build(inputs.rule, REPAIRED)
+        super().__init__(self._repairer, REJECTIONS, "repair_")
+        self._config, self._count = config, inputs.config.pairs_per_problem
+
+    def requests(self, groups: Sequence[PairGroup], context: StepContext) -> Mapping[str, Sequence[RewriteRequest]]:
+        wrong = self._config.choose(groups, context, self._count, "repairs")
+        return {
+            group.id: [
+                RewriteRequest.of(group.problem, text, group.random("repairs").getrandbits(31))
+                for text in wrong[group.id]
+            ]
+            for group in groups
+        }
+
+    def pair(self, group: PairGroup, request: RewriteRequest, text: str) -> Pair:
+        return group.pair(request.whole(text), request.whole(request.text), "on_policy", "repaired")
+
+    def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
+        made = super().pairs(groups, started)
+        return MadePairs(made.pairs, {**made.metrics, "pairs/repaired": float(len(set(made.pairs)))})
+
+    def close(self) -> None:
+        self._repairer.close()

@@ -1,80 +1,98 @@
-"""Ties: pairs of completions that should score the same, and their loss."""
+"""Ties: pairs of completions that should score the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from cooper_rl import Pair, PairLoss, RewardLossOutputs, choose_positives
+from pydantic import Field
+
+from cooper_rl import PAIRS, MadePairs, Pair, PairSource, PairSourceConfig, choose_positives
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-    from torch import Tensor
-
-    from cooper_rl import Contribution, Problem, Rule
-
-    Numbers = Float[Tensor, " P"]
-
-Made = Callable[["Rule"], list[Pair]]
-"""The second half of making ties: first all random choices inside a group are made, then those between groups."""
+    from cooper_rl import PairGroup, PairInputs, Problem, Rule
 
 
-class TieLoss(PairLoss):
-    """Both completions of each pair should score the same."""
+class TiePairs(PairSourceConfig):
+    """The settings that sources of ties share."""
 
-    def pair_loss(self, positive_logits: Numbers, negative_logits: Numbers, weights: Numbers) -> RewardLossOutputs:
-        """sum_i w_i [ -log sigmoid(d_i) - log sigmoid(-d_i) ] / 2, with d_i the difference of the two logits.
-
-        It is least, log 2, for equal logits (Crome, arXiv 2506.16507; its printed equation has the opposite sign).
-        Metric: `gap`, the mean of |d_i|.
-        """
-        from torch.nn.functional import softplus  # noqa: PLC0415 - a configuration is read without torch
-
-        gaps = positive_logits - negative_logits
-        loss = (weights * (softplus(-gaps) + softplus(gaps)) / 2).sum()
-        return RewardLossOutputs(loss, {"gap": gaps.detach().abs().sum()})
+    weight: float = Field(default=1.0, gt=0)
+    """Weight of the mean loss of these ties relative to the mean loss of the pairs that are no ties."""
 
 
-def two_right(solved: Sequence[Contribution], count: int) -> Made:
-    """Up to `count` ties a problem of two different completions that the rule accepts and that ended by themselves.
+@PAIRS.register
+class TwoRightPairs(TiePairs):
+    """Ties of two different completions of a problem that the rule accepts and that ended by themselves.
 
     What tells them apart is style, and style must not count: the neutrals of Crome (Srivastava et al. 2025, arXiv
     2506.16507).
     """
-    pairs: list[Pair] = []
-    for one in solved:
-        accepted = choose_positives(one.judged, 2 * count, one.partners)
-        couples = zip(accepted[::2], accepted[1::2], strict=False)
-        pairs += [_tie(one.problem, *couple, "two_right") for couple in couples]
-    return lambda rule: pairs
+
+    kind: Literal["two_right"] = "two_right"
+
+    def build(self, inputs: PairInputs) -> TwoRightSource:
+        return TwoRightSource(inputs.config.pairs_per_problem, self.weight)
 
 
-def irrelevant_question(solved: Sequence[Contribution], count: int) -> Made:
-    """For each problem and up to `count` of its wrong texts, the pair (positive, wrong text) under another problem's
-    question.
+class TwoRightSource(PairSource):
+    """Makes up to `count` ties of each group."""
 
-    Neither answers that question, so neither should score higher. A pair is left out if the rule accepts one of the two
-    under the other problem, and so is a problem without any other.
+    def __init__(self, count: int, weight: float) -> None:
+        self._count, self._weight = count, weight
+
+    def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
+        pairs: list[Pair] = []
+        for group in groups:
+            if group.positives:
+                accepted = choose_positives(group.judged, 2 * self._count, group.random("partners"))
+                couples = zip(accepted[::2], accepted[1::2], strict=False)
+                pairs += [_tie(group.problem, *couple, "two_right", self._weight) for couple in couples]
+        return MadePairs(pairs, {"pairs/ties_two_right": float(len(set(pairs)))})
+
+
+@PAIRS.register
+class IrrelevantQuestionPairs(TiePairs):
+    """Ties of a right and a wrong completion under the question of another problem (Crome, arXiv 2506.16507).
+
+    Neither answers that question, so neither should score higher.
     """
-    texts_of = [one.judged.different("wrong", stopped=False) for one in solved]
-    wrong = [one.partners.sample(own, min(count, len(own))) for one, own in zip(solved, texts_of, strict=True)]
 
-    def made(rule: Rule) -> list[Pair]:
-        asked: list[tuple[Problem, str, str]] = []
-        for one, own in zip(solved, wrong, strict=True):
-            others = [other.problem for other in solved if other.problem.question != one.problem.question]
-            for positive, negative in zip(one.positives, own, strict=False):
+    kind: Literal["irrelevant_question"] = "irrelevant_question"
+
+    def build(self, inputs: PairInputs) -> IrrelevantQuestionSource:
+        return IrrelevantQuestionSource(inputs.rule, inputs.config.pairs_per_problem, self.weight)
+
+
+class IrrelevantQuestionSource(PairSource):
+    """Makes ties of up to `count` wrong texts of each group with a positive.
+
+    A pair is left out if the rule accepts one of the two under the other problem, and so is a problem without any
+    other.
+    """
+
+    def __init__(self, rule: Rule, count: int, weight: float) -> None:
+        self._rule, self._count, self._weight = rule, count, weight
+
+    def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
+        solved = [group for group in groups if group.positives]
+        candidates: list[tuple[Problem, str, str]] = []
+        for group in solved:
+            random, texts = group.random("partners"), group.judged.different("wrong", stopped=False)
+            wrong = random.sample(texts, min(self._count, len(texts)))
+            others = [other.problem for other in solved if other.problem.question != group.problem.question]
+            for positive, negative in zip(group.positives, wrong, strict=False):
                 if others:
-                    asked.append((one.partners.choice(others), positive, negative))
-        verdicts = list(rule.verify_problems([(problem, text) for problem, *texts in asked for text in texts]))
-        return [
-            _tie(*one, "irrelevant_question")
-            for one, *both in zip(asked, verdicts[::2], verdicts[1::2], strict=True)
+                    candidates.append((random.choice(others), positive, negative))
+        texts = [(problem, text) for problem, *both in candidates for text in both]
+        verdicts = list(self._rule.verify_problems(texts))
+        pairs = [
+            _tie(*candidate, "irrelevant_question", self._weight)
+            for candidate, *both in zip(candidates, verdicts[::2], verdicts[1::2], strict=True)
             if "correct" not in both
         ]
+        return MadePairs(pairs, {"pairs/ties_irrelevant_question": float(len(set(pairs)))})
 
-    return made
 
-
-def _tie(problem: Problem, first: str, second: str, origin: Literal["two_right", "irrelevant_question"]) -> Pair:
-    return Pair(problem.id, problem.question, problem.answer, first, second, "rollout", origin, label="tie")
+def _tie(problem: Problem, first: str, second: str, origin: str, weight: float) -> Pair:
+    ids = (problem.id, problem.question, problem.answer)
+    return Pair(*ids, first, second, "rollout", origin, label="tie", weight=weight)

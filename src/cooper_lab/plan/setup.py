@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cooper_lab.plan.shapes import Shape, shape_of
-from cooper_rl import InputError, LearnerConfig, RunConfig
+from cooper_rl import InputError, LearnerConfig, PairFilterConfig, RunConfig
 
 SamplerKind = Literal["native", "vllm"]
 REFERENCE_TOKENS = 150
@@ -91,7 +91,7 @@ class Work:
     completion: int
     reward_input: int
     pairs: int = 0
-    """Pairs of the reward model's update, both sources of negatives."""
+    """Pairs of the reward model's update, from all sources."""
     replayed: int = 0
     """Sequences added from the replay buffer and labelled data."""
     epochs: int = 1
@@ -204,7 +204,7 @@ def _pulls(config: RunConfig) -> bool:
 def _work(config: RunConfig, prompt: int, completion: int, reward_input: int) -> Work:
     stage2 = config.cooptimization
     learns = config.learning_model is not None
-    sources = len(stage2.negatives) + ("repaired" in stage2.positives)
+    sources = sum(not isinstance(part, PairFilterConfig) for part in stage2.pairs)
     labelled = stage2.replay.labelled_per_step if stage2.replay.labelled else 0
     return Work(
         samples=config.problems_per_step * config.rollout.n,

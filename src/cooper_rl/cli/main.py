@@ -70,7 +70,8 @@ def serve(
     inputs = read_reward_inputs(settings)
     if inputs.assistant is not None:
         inputs.assistant.check()
-    check_servers((*settings.rewards, *settings.shaping))
+    pairs = settings.cooptimization.pairs if settings.learning_model is not None else ()
+    check_servers((*settings.rewards, *settings.shaping, *pairs))
     listener = listen(settings.serve)
 
     from cooper_rl.service.server import serve as run  # torch loads only now that the input is good

@@ -91,7 +91,7 @@ def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
 COMMON = (
     *("kind", "name", "steps", "problems_per_step", "policy.model", "policy.learning_rate", "reward_model.model"),
     *("problems.source", "test_problems.source", "rollout.n", "rollout.max_tokens", "evaluation.every"),
-    *("checkpoint.every", "rule.kind", "cooptimization.negatives", "rewards", "seed"),
+    *("checkpoint.every", "rule.kind", "cooptimization.pairs", "rewards", "seed"),
 )
 """The settings that most runs set."""
 
@@ -109,7 +109,9 @@ def default_text(value: Any) -> str:
     """A value as one line of YAML. For a record, its kind."""
     if isinstance(value, Config):
         return str(getattr(value, "kind", f"{type(value).__module__}:{type(value).__qualname__}"))
-    plain = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+    plain = str(value) if isinstance(value, Path) else value
+    if isinstance(value, tuple):
+        plain = [{"kind": default_text(part)} if isinstance(part, Config) else part for part in value]
     quotes = '"' if isinstance(plain, str) and "\n" in plain else None  # keeps its line ends as \n
     written = yaml.safe_dump(plain, default_flow_style=True, default_style=quotes, width=10**6, allow_unicode=True)
     return written.removesuffix("...\n").strip()

@@ -130,10 +130,7 @@ def added(group: str) -> dict[str, EntryPoint]:
 
 
 def load_added(group: str, name: str) -> Any:
-    """The object behind one entry point. Raises InputError if no installed package adds it.
-
-    The group `cooper_rl.designs` has functions behind settings that are off by default, by the setting's name.
-    """
+    """The object behind one entry point. Raises InputError if no installed package adds it."""
     if name not in added(group):
         raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
     return added(group)[name].load()

@@ -80,6 +80,22 @@ class PairwiseLoss(PairLoss):
         return RewardLossOutputs((weights * per_pair).sum(), sums)
 
 
+class TieLoss(PairLoss):
+    """Both completions of a pair should score the same. It is the loss of the pairs whose label is `tie`."""
+
+    def pair_loss(self, positive_logits: Numbers, negative_logits: Numbers, weights: Numbers) -> RewardLossOutputs:
+        """sum_i w_i [ -log sigmoid(d_i) - log sigmoid(-d_i) ] / 2, with d_i the difference of the two logits.
+
+        It is least, log 2, for equal logits (Crome, arXiv 2506.16507; its printed equation has the opposite sign).
+        Metric: `gap`, the mean of |d_i|.
+        """
+        from torch.nn.functional import softplus  # noqa: PLC0415 - as above
+
+        gaps = positive_logits - negative_logits
+        loss = (weights * (softplus(-gaps) + softplus(gaps)) / 2).sum()
+        return RewardLossOutputs(loss, {"gap": gaps.detach().abs().sum()})
+
+
 class BinaryCrossEntropyLoss(Config):
     """sigmoid(logit) should equal the label; see `bce_loss`."""
 

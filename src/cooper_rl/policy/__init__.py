@@ -1,1 +1,1 @@
-"""Stage 1: advantages, process credit and the update of the policy."""
+"""Stage 1: advantages and the update of the policy."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, cast, runtime_checkable
 
 from pydantic import Field
 
@@ -36,10 +36,23 @@ class Completions:
         return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen))
 
 
-class Advantage(Protocol):
-    """An estimator of advantages."""
+@dataclass(frozen=True)
+class AdvantagesWithMetrics:
+    """Advantages with metrics, for an estimator that has some."""
 
-    def advantages(self, rewards: Ragged) -> Ragged:
+    advantages: Ragged
+    metrics: dict[str, float]
+    """By their full names."""
+
+
+class Advantage(Protocol):
+    """An estimator of advantages.
+
+    It may also have `check_algorithm(algorithm)` and `check_run(config)`, which raise ValueError for settings that do
+    not fit the estimator, and `reads()`, which returns the names of the reward models that it needs.
+    """
+
+    def advantages(self, rewards: Ragged) -> Ragged | AdvantagesWithMetrics:
         """Advantages of the step's usable groups.
 
         `rewards` are float64, finite, and not all equal within any group.
@@ -51,41 +64,39 @@ class Advantage(Protocol):
 class ReadsCompletions(Protocol):
     """An estimator that also reads lengths and log-probabilities. Its record says so with `reads_completions`."""
 
-    reads_completions: ClassVar[Literal[True]]
+    reads_completions: ClassVar[bool]
 
-    def advantages(self, rewards: Ragged, completions: Completions) -> Ragged: ...
+    def advantages(self, rewards: Ragged, completions: Completions) -> Ragged | AdvantagesWithMetrics: ...
 
 
-AdvantageConfig = Annotated[Advantage | ReadsCompletions, ADVANTAGES]
-
-PROCESS_CREDITS = Kinds("process credit", __name__, ["token_credit", "model", "outcome_weight"])
-"""The kinds of `algorithm.process`."""
+def reads_completions(estimator: Advantage | ReadsCompletions) -> bool:
+    """Whether the estimator needs `Completions`."""
+    return isinstance(estimator, ReadsCompletions) and estimator.reads_completions
 
 
 @dataclass(frozen=True)
 class TokenCredit:
-    """For each completion, the advantage of each of its tokens by the step that it belongs to; and metrics."""
+    """For each completion, what the advantage of each of its tokens adds to that of the whole; and metrics."""
 
     advantages: Sequence[Float[np.ndarray, " T"]]
     metrics: dict[str, float]
 
 
-class ProcessCredit(Protocol):
-    """Settings of credit for the steps of a completion."""
-
-    model: str
-    """The name of the reward model that scores the steps."""
-    outcome_weight: float
-    """Factor of the advantages of the finished reward, to which those of the steps are added."""
+@runtime_checkable
+class CreditsTokens(Protocol):
+    """An estimator that also tells the tokens of a completion apart. Its `advantages` are those of the wholes."""
 
     def token_credit(
-        self, model: RewardModel, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
+        self, models: Mapping[str, RewardModel], rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
     ) -> TokenCredit:
-        """The advantages of all tokens. `decode` gives the text of token ids, without special tokens."""
+        """What to add for each token, before the step's updates.
+
+        `models` are the run's reward models by name. `decode` gives the text of token ids, without special tokens.
+        """
         ...
 
 
-ProcessConfig = Annotated[ProcessCredit, PROCESS_CREDITS]
+AdvantageConfig = Annotated[Advantage | ReadsCompletions, ADVANTAGES]
 
 
 def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
@@ -105,6 +116,16 @@ def advantages(
     usable: Bool[Tensor, " P"] | None = None,
     completions: Completions | None = None,
 ) -> Ragged:
+    """See `estimate`, without metrics."""
+    return estimate(rewards, config, usable, completions).advantages
+
+
+def estimate(
+    rewards: Ragged,
+    config: Advantage | ReadsCompletions,
+    usable: Bool[Tensor, " P"] | None = None,
+    completions: Completions | None = None,
+) -> AdvantagesWithMetrics:
     """Advantages in the dtype of `rewards`, computed in float64. They are exactly 0 in groups that are not `usable`.
 
     `usable` comes from `usable_groups`; by default, every group with any spread is usable. Groups may differ in size.
@@ -112,18 +133,27 @@ def advantages(
     """
     _require_finite(rewards)
     usable = usable_groups(rewards, min_spread=0.0) if usable is None else usable
-    result = rewards.flat.new_zeros(rewards.flat.shape)
+    result, metrics = rewards.flat.new_zeros(rewards.flat.shape), {}
     if usable.any():
         chosen = rewards.select(usable)
         chosen = chosen.like(chosen.flat.double())
-        if not isinstance(config, ReadsCompletions):
-            found = config.advantages(chosen)
-        elif completions is None:
-            raise ValueError("the estimator reads completions, but none are given")
-        else:
-            found = config.advantages(chosen, completions.select(usable))
-        result[rewards.expand(usable)] = found.flat.to(result.dtype)
-    return rewards.like(result)
+        estimated = estimate_usable(config, chosen, None if completions is None else completions.select(usable))
+        result[rewards.expand(usable)] = estimated.advantages.flat.to(result.dtype)
+        metrics = estimated.metrics
+    return AdvantagesWithMetrics(rewards.like(result), metrics)
+
+
+def estimate_usable(
+    config: Advantage | ReadsCompletions, rewards: Ragged, completions: Completions | None = None
+) -> AdvantagesWithMetrics:
+    """What an estimator makes of usable groups: for an estimator that builds on another. See `Advantage`."""
+    if not reads_completions(config):
+        estimated = cast("Advantage", config).advantages(rewards)
+    elif completions is None:
+        raise ValueError("the estimator reads completions, but none are given")
+    else:
+        estimated = cast("ReadsCompletions", config).advantages(rewards, completions)
+    return estimated if isinstance(estimated, AdvantagesWithMetrics) else AdvantagesWithMetrics(estimated, {})
 
 
 def _require_finite(rewards: Ragged) -> None:

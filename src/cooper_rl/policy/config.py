@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config, mapping_of
 from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
-from cooper_rl.policy.advantages import GRPO, AdvantageConfig, ProcessConfig
+from cooper_rl.policy.advantages import GRPO, AdvantageConfig, CreditsTokens
 
 
 class AlgorithmConfig(Config):
@@ -28,13 +28,6 @@ class AlgorithmConfig(Config):
     """Groups whose rewards (after shaping) differ by no more than this get advantage 0, because reward-model scores are
     never exactly equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it;
     otherwise the backward pass leaves them out."""
-    max_advantage_z: float | None = Field(default=None, gt=0)
-    """Completions whose advantage differs from the step's mean by more than this many standard deviations get advantage
-    0. None of N completions differs by more than sqrt(N - 1), where N is a step's or, under `grpo`, a group's: 3 needs
-    at least 11. A value that cannot act is refused. Null keeps all."""
-    process: ProcessConfig | None = None
-    """Credit for the steps of a completion, on top of the advantage of the whole: `min_form`, `delta`, `sum`, or
-    `package.module:Class`. Null gives every token of a completion the same advantage."""
     minibatches: int = Field(default=1, ge=1)
     """Optimizer steps on each step's rollouts. Each one uses its share of the groups."""
     recompute_old_logprobs: bool = False
@@ -59,10 +52,10 @@ class AlgorithmConfig(Config):
     def _settings_agree(self) -> Self:
         if hasattr(self.advantages, "check_algorithm"):
             getattr(self.advantages, "check_algorithm")(self)  # noqa: B009 - only some records have it
-        if self.process is not None and isinstance(self.loss, GSPO):
+        if isinstance(self.advantages, CreditsTokens) and isinstance(self.loss, GSPO):
             raise ValueError(
-                "loss of kind gspo has one ratio per completion, so credit for its steps would be spread over all of "
-                "its tokens; use another loss, or remove process"
+                "loss of kind gspo has one ratio per completion, so the credit of single tokens would be spread over "
+                "all of them; use another loss, or advantages without token credit"
             )
         if self.loss.truncated_importance_sampling is not None and not self.recompute_old_logprobs:
             raise ValueError(

@@ -8,16 +8,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cooper_rl.config.user_functions import load_added
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.progress import weights_change
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
 from cooper_rl.policy.advantages import (
     Completions,
-    ReadsCompletions,
+    CreditsTokens,
     TokenCredit,
-    advantages,
+    estimate,
+    reads_completions,
     usable_groups,
 )
 from cooper_rl.policy.config import AlgorithmConfig
@@ -50,7 +50,7 @@ class PolicyUpdate:
     """The result of stage 1."""
 
     advantages: Ragged
-    """The advantages that the update used (float32). With process credit, the mean over each completion's tokens."""
+    """The advantages that the update used (float32). With token credit, the mean over each completion's tokens."""
     metrics: Metrics
     after_kl: Ragged | None = None
     """The rewards minus the KL penalty, from which the advantages were computed; None without such a penalty."""
@@ -67,83 +67,130 @@ def update_policy(
 ) -> PolicyUpdate:
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start; a KL term needs it. `credit` is that of `config.process`, if it is set. All
+    `reference` is the frozen start; a KL term needs it. `credit` is that of an estimator that
+    tells tokens apart (`CreditsTokens`). All
     log-probabilities are at the sampling temperature. In a group with a non-finite reward, all advantages are 0. Raises
     ValueError if the rewards belong to other groups.
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
         raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
-    every, lengths_B = np.arange(len(rollouts.token_ids)), rollouts.token_ids.lengths
-    written_T = torch.from_numpy(rollouts.written)
-    kl, in_loss = config.kl, config.kl is not None and config.kl.acts_on("loss")
+    before = _Before(learner, reference, rollouts, config, sampling)
     metrics: Metrics = {}
-    logprobs = after_kl = completions = None
     if reference is not None:  # on all rows: the metric covers those without advantage too
-        logprobs = _logprobs(learner, reference, rollouts, every, config, sampling)
-        metrics["policy/reference_kl"] = logprobs.kl("k3")[written_T].mean().item()
-    rewards = rewards.like(rewards.flat.double())
-    if kl is not None and kl.acts_on("reward"):
-        if logprobs is None:
-            raise ValueError("a KL term in the reward needs the reference policy")
-        estimates = logprobs.kl(kl.kind, kl.clamp).where(written_T, 0.0).split(lengths_B.tolist())
-        penalties_B = torch.stack([kl.coefficient * row.sum() for row in estimates])
-        rewards = after_kl = rewards.like(rewards.flat - penalties_B)
-    rewards = finite_rewards(rewards)
-    if after_kl is not None:
-        metrics["reward/after_kl_mean"] = rewards.flat.mean().item()
-        metrics["reward/after_kl_std"] = rewards.flat.std(unbiased=False).item()
-        metrics["reward/after_kl_group_spread"] = (rewards.amax() - rewards.amin()).nanmean().item()
-    usable_P = usable_groups(rewards, config.min_spread)
-    if isinstance(config.advantages, ReadsCompletions):
-        logprobs = logprobs or _logprobs(learner, None, rollouts, every, config, sampling)
-        mean_logprobs = _means(logprobs.old.astype(np.float64), rollouts)
-        lengths = torch.from_numpy(rollouts.written_lengths)
-        completions = Completions(rewards.like(lengths), rewards.like(mean_logprobs))
-    found = advantages(rewards, config.advantages, usable_P, completions)
-    if config.max_advantage_z is not None:
-        found, share = load_added("designs", "max_advantage_z")(found, usable_P, config.max_advantage_z)
-        metrics["policy/advantage_outliers"] = share.item()
-    taught_P, advantages_T = usable_P.numpy(), np.repeat(found.flat.numpy(), lengths_B)
-    if config.process is not None:
-        if credit is None:
-            raise ValueError("process credit needs the steps of the completions")
-        advantages_T = config.process.outcome_weight * advantages_T + np.concatenate(credit.advantages)
-        largest = np.array([np.abs(row).max(initial=0.0) for row in credit.advantages])
-        groups = np.split(largest, rollouts.offsets[1:-1])
-        teaches_P = np.array([group.max(initial=0.0) > config.min_spread for group in groups])
-        taught_P = taught_P | teaches_P
-        metrics |= credit.metrics | {"process/usable_groups": float(teaches_P.mean())}
+        written_T = torch.from_numpy(rollouts.written)
+        metrics["policy/reference_kl"] = before.of_all().kl("k3")[written_T].mean().item()
+    after_kl, of_kl = _minus_kl(rewards.like(rewards.flat.double()), before, config)
+    taught = _advantages(finite_rewards(after_kl), before, config, credit)
+    every = np.arange(len(rollouts.token_ids))
     counted_B = rollouts.stopped if config.overlong == "mask" else np.ones(len(every), bool)
     # In groups without usable spread, a KL term in the loss still has a gradient.
-    kept_B = counted_B if in_loss else counted_B & taught_P[rollouts.problem_of]
-    metrics |= {
-        "policy/usable_groups": torch.from_numpy(taught_P).float().mean().item(),
-        "policy/trained_completions": torch.from_numpy(kept_B).float().mean().item(),
-    }
-
-    if logprobs is None:
-        logprobs = _logprobs(learner, None, rollouts, every[kept_B], config, sampling)
-    objective = PolicyObjective(loss=config.loss, kl=kl if in_loss else None)
+    in_loss = config.pulls_in("loss")
+    kept_B = counted_B if in_loss else counted_B & taught.usable_P[rollouts.problem_of]
+    metrics |= of_kl | taught.metrics
+    metrics["policy/trained_completions"] = torch.from_numpy(kept_B).float().mean().item()
+    logprobs = before.of(every[kept_B])
+    objective = PolicyObjective(loss=config.loss, kl=config.kl if in_loss else None)
     updates: list[Metrics] = []
     for problems in np.array_split(np.arange(len(rollouts.problems)), config.minibatches):
         rows = every[np.isin(rollouts.problem_of, problems)]
-        batch = _batch(rollouts, rows, advantages_T, kept_B, counted_B, logprobs, config)
+        batch = _batch(rollouts, rows, taught.tokens_T, kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
         weights_change()
         # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
-    used = found.flat if config.process is None else _means(advantages_T, rollouts)
-    return PolicyUpdate(found.like(used.float()), metrics, after_kl)
+    return PolicyUpdate(taught.completions, metrics, after_kl if config.pulls_in("reward") else None)
+
+
+class _Before:
+    """The log-probabilities before the step's update, computed when they are needed, and once."""
+
+    def __init__(
+        self,
+        learner: PolicyLearner,
+        reference: PolicyLearner | None,
+        rollouts: Rollouts,
+        config: AlgorithmConfig,
+        sampling: SamplingParams,
+    ) -> None:
+        self.rollouts = rollouts
+        self._inputs = learner, reference, rollouts, config, sampling
+        self._of_all: StepLogprobs | None = None
+
+    def of_all(self) -> StepLogprobs:
+        """Those of all completions."""
+        if self._of_all is None:
+            self._of_all = self.of(np.arange(len(self.rollouts.token_ids)))
+        return self._of_all
+
+    def of(self, rows: Int[np.ndarray, " R"]) -> StepLogprobs:
+        """Those of at least these completions."""
+        return self._of_all or _logprobs(*self._inputs, rows)
+
+    def completions(self, rewards: Ragged) -> Completions:
+        """What some estimators read, in the groups of the rewards."""
+        mean_logprobs = _means(self.of_all().old.astype(np.float64), self.rollouts)
+        lengths = torch.from_numpy(self.rollouts.written_lengths)
+        return Completions(rewards.like(lengths), rewards.like(mean_logprobs))
+
+
+def _minus_kl(rewards: Ragged, before: _Before, config: AlgorithmConfig) -> tuple[Ragged, Metrics]:
+    """The rewards less the KL penalty, if there is a KL term in the reward, and metrics of these rewards."""
+    kl = config.kl
+    if kl is None or not kl.acts_on("reward"):
+        return rewards, {}
+    rollouts, written_T = before.rollouts, torch.from_numpy(before.rollouts.written)
+    estimates = before.of_all().kl(kl.kind, kl.clamp).where(written_T, 0.0).split(rollouts.token_ids.lengths.tolist())
+    after_kl = rewards.like(rewards.flat - torch.stack([kl.coefficient * row.sum() for row in estimates]))
+    finite = finite_rewards(after_kl)
+    return after_kl, {
+        "reward/after_kl_mean": finite.flat.mean().item(),
+        "reward/after_kl_std": finite.flat.std(unbiased=False).item(),
+        "reward/after_kl_group_spread": (finite.amax() - finite.amin()).nanmean().item(),
+    }
+
+
+@dataclass(frozen=True)
+class _Advantages:
+    """What the policy learns from."""
+
+    tokens_T: Float[np.ndarray, " T"]
+    completions: Ragged
+    """See `PolicyUpdate.advantages`."""
+    usable_P: Bool[np.ndarray, " P"]
+    """The groups that teach something."""
+    metrics: Metrics
+
+
+def _advantages(rewards: Ragged, before: _Before, config: AlgorithmConfig, credit: TokenCredit | None) -> _Advantages:
+    """Advantages from finite rewards and, if the estimator tells tokens apart, their credit."""
+    estimator, rollouts = config.advantages, before.rollouts
+    usable_P = usable_groups(rewards, config.min_spread)
+    completions = before.completions(rewards) if reads_completions(estimator) else None
+    estimated = estimate(rewards, estimator, usable_P, completions)
+    taught_P, values, metrics = usable_P.numpy(), estimated.advantages.flat, dict(estimated.metrics)
+    tokens_T = np.repeat(values.numpy(), rollouts.token_ids.lengths)
+    if isinstance(estimator, CreditsTokens):
+        if credit is None:
+            raise ValueError("the estimator tells tokens apart, but their credit is missing")
+        tokens_T = tokens_T + np.concatenate(credit.advantages)
+        values = _means(tokens_T, rollouts)
+        largest = np.array([np.abs(row).max(initial=0.0) for row in credit.advantages])
+        groups = np.split(largest, rollouts.offsets[1:-1])
+        teaches_P = np.array([group.max(initial=0.0) > config.min_spread for group in groups])
+        taught_P = taught_P | teaches_P
+        metrics |= credit.metrics | {"process/usable_groups": float(teaches_P.mean())}
+    metrics["policy/usable_groups"] = torch.from_numpy(taught_P).float().mean().item()
+    return _Advantages(tokens_T, rewards.like(values.float()), taught_P, metrics)
 
 
 def _logprobs(
     learner: PolicyLearner,
     reference: PolicyLearner | None,
     rollouts: Rollouts,
-    rows: Int[np.ndarray, " R"],
     config: AlgorithmConfig,
     sampling: SamplingParams,
+    rows: Int[np.ndarray, " R"],
 ) -> StepLogprobs:
     """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
 

@@ -1,1 +1,1 @@
-"""Stage 2: positives, negatives, the pair buffer, and the contrastive loss."""
+"""Stage 2: sources and filters of pairs, the assistant, the pair buffer, and the update of the reward model."""

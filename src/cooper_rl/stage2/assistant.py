@@ -1,4 +1,4 @@
-"""The assistant turns right completions into plausible wrong ones, and may repair wrong ones.
+"""The assistant rewrites completions: by default, right ones into plausible wrong ones.
 
 The rule checks every text; what the rule does not confirm is rejected.
 """
@@ -7,42 +7,38 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
 
 from pydantic import Field
 
-from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply, Message
+from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
 from cooper_rl.config.base import Config, Kinds
-from cooper_rl.config.user_functions import load_added, load_function
+from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.data.transcript import escaped, split_reply
-from cooper_rl.errors import InputError
 from cooper_rl.rules.other_answers import states_another
 from cooper_rl.rules.rule import Rule
+from cooper_rl.stage2.pairs import MadePairs, Pair, PairGroup, PairSource
 
 if TYPE_CHECKING:
+    from cooper_rl.rewards.context import StepContext
     from cooper_rl.stage2.config import CooptimizationConfig
 
-
-Goal = Literal["wrong", "right"]
-WANTED = {"wrong": "wrong", "right": "correct"}
-"""The verdict with which a text is accepted."""
-UNCHANGED = {"wrong": "rejected_equals_positive", "right": "rejected_unchanged"}
 UNSURE = ("unparsed", "timeout", "silent")
 REJECTIONS = [f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", *UNSURE)]
-REPAIR_REJECTIONS = [f"rejected_{reason}" for reason in ("empty", "unchanged", "overlong", "wrong", *UNSURE)]
-"""Names of the counts in `Rewrites` that say why a wrong version, or a repair, was rejected. The count `attempts` is
-the sum of these, of `failures_<kind>` and of `accepted`. The counts of repairs have the prefix `repair_`."""
+"""Names of the counts in `Rewrites` that say why a wrong version was rejected. The count `attempts` is the sum of
+these, of `failures_<kind>` and of `accepted`."""
 
 
 @dataclass(frozen=True)
 class RewriteRequest:
-    """A right completion to rewrite into a wrong one or, if the goal is `right`, a wrong one to repair.
+    """A completion to rewrite.
 
     Of a run of several turns, `text` is the final reply and `before` all that stays. Equal seeds ask for equal
     rewritings.
@@ -51,14 +47,13 @@ class RewriteRequest:
     problem: Problem
     text: str
     seed: int
-    goal: Goal = "wrong"
     before: str = ""
 
     @classmethod
-    def of(cls, problem: Problem, transcript: str, seed: int, goal: Goal = "wrong") -> RewriteRequest:
+    def of(cls, problem: Problem, transcript: str, seed: int) -> RewriteRequest:
         """To rewrite a completion as a reward model reads it."""
         before, text = split_reply(transcript)
-        return cls(problem, text, seed, goal, before)
+        return cls(problem, text, seed, before)
 
     def whole(self, text: str) -> str:
         """The completion with this reply, as a reward model reads it."""
@@ -73,69 +68,16 @@ class Rewrites:
     counts: dict[str, int]
 
 
-class Attempts:
-    """The requests of one step on their way to accepted texts.
+@dataclass(frozen=True)
+class RewritingTask:
+    """What becomes of a completion, and which texts are accepted."""
 
-    The caller obtains one reply for each request in `pending`, passes them to `take`, and repeats this until nothing is
-    pending.
-    """
-
-    def __init__(self, requests: Sequence[RewriteRequest], verifier: Rule, tries: int):
-        self._requests, self._verifier, self._tries = list(requests), verifier, tries
-        self._accepted: list[str | None] = [None] * len(requests)
-        self._given_up: set[int] = set()
-        self._counts: Counter[str] = Counter()
-        self.attempt = 0
-
-    @property
-    def pending(self) -> list[RewriteRequest]:
-        """Requests without an accepted text that are not given up; empty once the tries are used up."""
-        return [self._requests[i] for i in self._open()] if self.attempt < self._tries else []
-
-    def take(self, replies: Sequence[ChatReply]) -> None:
-        """Check one reply per pending request. It is accepted only if the rule says of it what the request's goal is.
-
-        Where the rule is silent, a wrong version is accepted if it states another answer than the right one.
-
-        A request that failed at the server is given up, because the client has already retried it.
-        """
-        to_verify: list[tuple[int, str]] = []
-        for i, reply in zip(self._open(), replies, strict=True):
-            self._count(i, "attempts")
-            given = self._requests[i].text
-            text = unframe(reply.text, like=given)
-            if reply.failure is not None:
-                self._count(i, f"failures_{reply.failure}")
-                if not reply.heard:
-                    self._given_up.add(i)
-            elif not has_content(text):
-                self._count(i, "rejected_empty")
-            elif text == given:
-                self._count(i, UNCHANGED[self._requests[i].goal])
-            elif _overlong(text, given):
-                self._count(i, "rejected_overlong")
-            else:
-                to_verify.append((i, text))
-        verdicts = self._verifier.verify_problems([(self._requests[i].problem, text) for i, text in to_verify])
-        for (i, text), verdict in zip(to_verify, verdicts, strict=True):
-            request = self._requests[i]
-            differs = verdict == "silent" and request.goal == "wrong" and states_another(request.text, text)
-            if verdict == WANTED[request.goal] or differs:
-                self._accepted[i] = text
-                self._count(i, "accepted")
-            else:
-                self._count(i, f"rejected_{verdict}")
-        self.attempt += 1
-
-    def result(self) -> Rewrites:
-        """The texts accepted so far, in the order of the requests, and the counts."""
-        return Rewrites(list(self._accepted), dict(self._counts))
-
-    def _count(self, index: int, name: str) -> None:
-        self._counts[name if self._requests[index].goal == "wrong" else f"repair_{name}"] += 1
-
-    def _open(self) -> list[int]:
-        return [i for i, text in enumerate(self._accepted) if text is None and i not in self._given_up]
+    chat: Callable[[Problem, str], list[Message]]
+    """The chat that asks for it, from the problem and the completion's text."""
+    accepts: Callable[[RewriteRequest, str, str], bool]
+    """Whether a text is what was asked for: (request, text, the rule's verdict on the text)."""
+    rejection_of_copies: str = "rejected_equals_positive"
+    """The name of the count of texts that are the completion itself."""
 
 
 def _overlong(text: str, given: str) -> bool:
@@ -202,9 +144,13 @@ def rewriting_chat(problem: Problem, positive: str) -> list[Message]:
     return chat_of(SYSTEM, TASK, problem, positive, EXAMPLE_POSITIVE, EXAMPLE_REPLY)
 
 
-def _chat(request: RewriteRequest) -> list[Message]:
-    chat = rewriting_chat if request.goal == "wrong" else load_added("designs", "repaired")
-    return chat(request.problem, request.text)
+def _is_wrong_version(request: RewriteRequest, text: str, verdict: str) -> bool:
+    """Whether the rule rejects the text. Where it is silent, the text must state another answer than the right one."""
+    return verdict == "wrong" or (verdict == "silent" and states_another(request.text, text))
+
+
+WRONG_VERSION = RewritingTask(rewriting_chat, _is_wrong_version)
+"""A right completion becomes a plausible wrong one."""
 
 
 def chat_of(system: str, task: str, problem: Problem, text: str, example: str, reply: str) -> list[Message]:
@@ -217,12 +163,72 @@ def chat_of(system: str, task: str, problem: Problem, text: str, example: str, r
     ]
 
 
+class Attempts:
+    """The requests of one step on their way to accepted texts.
+
+    The caller obtains one reply for each request in `pending`, passes them to `take`, and repeats this until nothing is
+    pending.
+    """
+
+    def __init__(
+        self, requests: Sequence[RewriteRequest], verifier: Rule, tries: int, task: RewritingTask = WRONG_VERSION
+    ):
+        self._requests, self._verifier, self._tries = list(requests), verifier, tries
+        self._task = task
+        self._accepted: list[str | None] = [None] * len(requests)
+        self._given_up: set[int] = set()
+        self._counts: Counter[str] = Counter()
+        self.attempt = 0
+
+    @property
+    def pending(self) -> list[RewriteRequest]:
+        """Requests without an accepted text that are not given up; empty once the tries are used up."""
+        return [self._requests[i] for i in self._open()] if self.attempt < self._tries else []
+
+    def take(self, replies: Sequence[ChatReply]) -> None:
+        """Check one reply per pending request, by the rule and the task.
+
+        A request that failed at the server is given up, because the client has already retried it.
+        """
+        to_verify: list[tuple[int, str]] = []
+        for i, reply in zip(self._open(), replies, strict=True):
+            self._counts["attempts"] += 1
+            given = self._requests[i].text
+            text = unframe(reply.text, like=given)
+            if reply.failure is not None:
+                self._counts[f"failures_{reply.failure}"] += 1
+                if not reply.heard:
+                    self._given_up.add(i)
+            elif not has_content(text):
+                self._counts["rejected_empty"] += 1
+            elif text == given:
+                self._counts[self._task.rejection_of_copies] += 1
+            elif _overlong(text, given):
+                self._counts["rejected_overlong"] += 1
+            else:
+                to_verify.append((i, text))
+        verdicts = self._verifier.verify_problems([(self._requests[i].problem, text) for i, text in to_verify])
+        for (i, text), verdict in zip(to_verify, verdicts, strict=True):
+            accepted = self._task.accepts(self._requests[i], text, verdict)
+            if accepted:
+                self._accepted[i] = text
+            self._counts["accepted" if accepted else f"rejected_{verdict}"] += 1
+        self.attempt += 1
+
+    def result(self) -> Rewrites:
+        """The texts accepted so far, in the order of the requests, and the counts."""
+        return Rewrites(list(self._accepted), dict(self._counts))
+
+    def _open(self) -> list[int]:
+        return [i for i, text in enumerate(self._accepted) if text is None and i not in self._given_up]
+
+
 ASSISTANTS = Kinds("assistant", "cooper_rl.stage2.assistant", ["build"])
 """The kinds of `cooptimization.assistant`."""
 
 
 class Assistant(Protocol):
-    """Writes negatives, and repairs if its settings say so. Bad replies are counted and never raise."""
+    """Writes negatives. Bad replies are counted and never raise."""
 
     def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
         """Start rewriting and return at once."""
@@ -238,7 +244,7 @@ class Assistant(Protocol):
 
 
 class AssistantSettings(Protocol):
-    """The settings of an assistant. With `repairs = True` it is also sent requests with the goal `right`."""
+    """The settings of an assistant."""
 
     def build(self, verifier: Rule) -> Assistant:
         """The assistant; `verifier` checks its texts. Raises InputError if it cannot work with these settings."""
@@ -249,32 +255,19 @@ AssistantConfig = Annotated[AssistantSettings, ASSISTANTS]
 
 
 def build_assistant(config: CooptimizationConfig, verifier: Rule) -> Assistant | None:
-    """The configured assistant, or None if neither `negatives` nor `positives` lists its work.
+    """The configured assistant, or None if no source of pairs uses it.
 
-    Raises InputError if an assistant is needed but not configured, cannot repair although `positives` lists `repaired`,
-    its API key is not set, or its function is not found.
+    Raises InputError if its API key is not set or its function is not found.
     """
-    if not config.needs_assistant:
+    if not config.uses_assistant or config.assistant is None:
         return None
-    if config.assistant is None:
-        listing = "negatives lists assistant" if "assistant" in config.negatives else "positives lists repaired"
-        raise InputError(
-            f"cooptimization.assistant is missing, but cooptimization.{listing}; describe one "
-            "(kind: chat with base_url and model, or kind: corrupter with function), or set negatives: [on_policy]"
-        )
-    if "repaired" in config.positives and not getattr(config.assistant, "repairs", False):
-        raise InputError(
-            "cooptimization.positives lists repaired, but the assistant repairs nothing; use kind: chat, or give a "
-            "corrupter its repairer"
-        )
     return config.assistant.build(verifier)
 
 
 @ASSISTANTS.register
 class ChatAssistantConfig(ChatConfig):
-    """A language model that writes the wrong solutions and, if they are asked for, the repairs."""
+    """A language model that writes the wrong solutions."""
 
-    repairs: ClassVar[bool] = True
     kind: Literal["chat"] = "chat"
     tries: int = Field(default=3, ge=1)
     """Maximum number of replies to request until one is accepted."""
@@ -282,9 +275,9 @@ class ChatAssistantConfig(ChatConfig):
     """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
     missing negatives. Rewriting runs in parallel with the policy's update."""
 
-    def build(self, verifier: Rule) -> ChatAssistant:
+    def build(self, verifier: Rule, task: RewritingTask = WRONG_VERSION) -> ChatAssistant:
         """Raises InputError if the API key is not set."""
-        return ChatAssistant(ChatClient(self), verifier, self.tries, self.step_timeout_s)
+        return ChatAssistant(ChatClient(self), verifier, self.tries, self.step_timeout_s, task)
 
 
 @dataclass
@@ -299,9 +292,10 @@ class ChatAssistant:
     verifier: Rule
     tries: int = 3
     step_timeout_s: float = 300.0
+    task: RewritingTask = WRONG_VERSION
 
     def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
-        return self.client.run(self._rewrite(Attempts(requests, self.verifier, self.tries)))
+        return self.client.run(self._rewrite(Attempts(requests, self.verifier, self.tries, self.task)))
 
     def check(self) -> None:
         self.client.check()
@@ -312,7 +306,7 @@ class ChatAssistant:
     async def _rewrite(self, attempts: Attempts) -> Rewrites:
         deadline = asyncio.get_running_loop().time() + self.step_timeout_s
         while pending := attempts.pending:
-            chats = [_chat(request) for request in pending]
+            chats = [self.task.chat(request.problem, request.text) for request in pending]
             seeds = [request.seed + attempts.attempt for request in pending]
             replies = await self.client.complete(chats, seeds, deadline)
             await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; do not block
@@ -332,35 +326,26 @@ class CorrupterConfig(Config):
     function: str
     """`package.module:function`, called as `function(problem, completion_text, attempt, seed)`. It returns the text of
     a wrong solution."""
-    repairer: str | None = None
-    """A function of the same form that returns a right version of a wrong solution; needed if
-    `cooptimization.positives` lists `repaired`."""
     tries: int = Field(default=3, ge=1)
     """Maximum number of calls (attempt 0, 1, …) until one result is accepted."""
 
-    @property
-    def repairs(self) -> bool:
-        """Whether there is a function that repairs."""
-        return self.repairer is not None
-
-    def build(self, verifier: Rule) -> CorrupterAssistant:
-        """Raises InputError if a function is not found."""
-        repairer = None if self.repairer is None else load_function(self.repairer, CORRUPTER_PARAMETERS)
-        return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, self.tries, repairer)
+    def build(self, verifier: Rule, task: RewritingTask = WRONG_VERSION) -> CorrupterAssistant:
+        """Raises InputError if the function is not found."""
+        return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, self.tries, task)
 
 
 @dataclass
 class CorrupterAssistant:
-    """A deterministic function that computes the wrong solutions, and another one for repairs."""
+    """A deterministic function that computes the wrong solutions."""
 
     corrupter: Corrupter
     verifier: Rule
     tries: int = 3
-    repairer: Corrupter | None = None
+    task: RewritingTask = WRONG_VERSION
 
     def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
-        """Rewrite at once and return a finished future. Exceptions of the functions propagate: they are bugs."""
-        attempts = Attempts(requests, self.verifier, self.tries)
+        """Rewrite at once and return a finished future. Exceptions of the function propagate: they are bugs."""
+        attempts = Attempts(requests, self.verifier, self.tries, self.task)
         while pending := attempts.pending:
             attempts.take([self._reply(request, attempts.attempt) for request in pending])
         future: Future[Rewrites] = Future()
@@ -374,6 +359,50 @@ class CorrupterAssistant:
         """There is nothing to release."""
 
     def _reply(self, request: RewriteRequest, attempt: int) -> ChatReply:
-        function = self.corrupter if request.goal == "wrong" else self.repairer
-        text = "" if function is None else function(request.problem, request.text, attempt, request.seed)
+        text = self.corrupter(request.problem, request.text, attempt, request.seed)
         return ChatReply(text) if text.strip() else ChatReply(failure="empty")
+
+
+Started = tuple[Mapping[str, Sequence[RewriteRequest]], "Future[Rewrites] | None"]
+"""The requests for some groups, by the group's id, and what becomes of them; None if there are none."""
+
+
+class RewritingSource(PairSource):
+    """A source whose pairs an assistant writes, while the policy is updated.
+
+    Its metrics are `assistant/<prefix><count>`, for every count of `Rewrites` with these `rejections`.
+    """
+
+    def __init__(self, assistant: Assistant, rejections: Sequence[str], prefix: str = "") -> None:
+        self._assistant, self._rejections, self._prefix = assistant, rejections, prefix
+
+    @abstractmethod
+    def requests(self, groups: Sequence[PairGroup], context: StepContext) -> Mapping[str, Sequence[RewriteRequest]]:
+        """What to ask for, by the group's id."""
+
+    @abstractmethod
+    def pair(self, group: PairGroup, request: RewriteRequest, text: str) -> Pair:
+        """The pair of a request and the text that was accepted for it."""
+
+    def start(self, groups: Sequence[PairGroup], context: StepContext) -> Started:
+        requests = self.requests(groups, context)
+        everything = [request for group in groups for request in requests[group.id]]
+        return requests, self._assistant.submit(everything) if everything else None
+
+    def pairs(self, groups: Sequence[PairGroup], started: Sequence[Started]) -> MadePairs:
+        """Wait for the assistant, as long as its settings allow. The counts are of all requests of the step."""
+        written: dict[str, list[tuple[RewriteRequest, str | None]]] = {}
+        counts: Counter[str] = Counter()
+        for requests, future in started:
+            rewrites = future.result() if future is not None else Rewrites([], {})
+            counts.update(rewrites.counts)
+            texts = iter(rewrites.texts)
+            written |= {id: [(request, next(texts)) for request in of_group] for id, of_group in requests.items()}
+        pairs = [
+            self.pair(group, request, text)
+            for group in groups
+            for request, text in written[group.id]
+            if text is not None
+        ]
+        names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind)), *self._rejections]
+        return MadePairs(pairs, {f"assistant/{self._prefix}{name}": float(counts.get(name, 0)) for name in names})

@@ -8,9 +8,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, get_args
 
-import torch
-
-from cooper_rl.config.user_functions import load_added
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.local.models import load_tokenizer
@@ -27,7 +24,6 @@ from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
 from cooper_rl.stage2.scored import ProbeSet, Scored, Updated
-from cooper_rl.stage2.signs import suspected
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
@@ -273,17 +269,10 @@ class CooperReward:
         return Scored.of(context, final, self.version, step)
 
     def begin_pairs(self, scored: Scored) -> Scored:
-        """Choose positives and negatives among these answers of a step, and set the assistant to work on them."""
+        """Choose positives among these answers of a step, and have the sources of pairs begin their work."""
         if self._cooptimizer is None or scored.step is None:
             return scored
-        context = scored.context
-        logits, trusted = context.logits(context.model_names[0]).rows(), None
-        if names := self.config.cooptimization.on_policy.agree_with:  # what all accept, whatever the rule says
-            asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
-            trusted = [list(map(bool, row)) for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
-        suspects = suspected(context, self.config.cooptimization.on_policy.unread)
-        stage2 = self._cooptimizer.start(context.groups, context.verdicts, logits, scored.step, trusted, suspects)
-        return replace(scored, stage2=stage2)
+        return replace(scored, stage2=self._cooptimizer.start(scored.context, scored.step))
 
     def _next_step(self, step: int | None) -> int:
         """The number of the step that comes next. Raises InputError for a step that is already updated."""
@@ -326,10 +315,8 @@ class CooperReward:
         clock, model = Clock(), self.learning
         with clock.measure("wait_for_assistant"):
             pairs = self._cooptimizer.finish([call.stage2 for call in calls if call.stage2 is not None], keep)
-        picked: Metrics = {}
         with clock.measure("update_reward_model"):
-            if peer := self.config.cooptimization.peer:
-                pairs, picked = load_added("designs", "peer")(pairs, self.models[peer.model], peer.noise)
+            pairs, picked = self._cooptimizer.filtered(pairs, self.models)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
             answered = [group for call in calls for group in call.context.groups]

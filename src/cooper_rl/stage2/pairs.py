@@ -1,20 +1,25 @@
-"""Pairs of a right and a wrong completion: how both are chosen, and the reference that is swapped."""
+"""Pairs of a right and a wrong completion, and the seam of the sources that make them and the filters that choose."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, isfinite
 from random import Random
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from cooper_rl.config.base import Config, Kinds
+from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.data.transcript import split_reply
-from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.rules.other_answers import are_unrelated, gives_several
+from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.rule import Rule
-from cooper_rl.stage2.assistant import RewriteRequest
-from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin
+
+if TYPE_CHECKING:
+    from cooper_rl.rewards.context import RewardModel, StepContext
+    from cooper_rl.stage2.assistant import Assistant
+    from cooper_rl.stage2.config import CooptimizationConfig
 
 
 @dataclass(frozen=True)
@@ -30,14 +35,19 @@ class Pair:
     answer: str
     positive: str
     negative: str
-    positive_origin: PositiveOrigin
-    negative_origin: NegativeOrigin | TieOrigin
+    positive_origin: str
+    """`rollout`, `reference_solution`, or the name that a source from outside the framework gives."""
+    negative_origin: str
+    """The name of the source: `assistant`, `on_policy`, `swapped_reference`, or that of a source from outside."""
     positive_logit_before: float | None = None
     negative_logit_before: float | None = None
     positive_logit_after: float | None = None
     negative_logit_after: float | None = None
     label: Literal["better", "tie"] = "better"
     negative_answer: str | None = None
+    weight: float = 1.0
+    """How much the pair counts, at least 0. In every update, the weights of the pairs that are no ties are scaled to
+    mean 1. The weight of a tie is relative to that."""
 
     @property
     def answer_of_negative(self) -> str:
@@ -52,10 +62,6 @@ class Judged:
     group: AnswerGroup
     verdicts: Sequence[str]
     logits: Sequence[float]
-    trusted: Sequence[bool] | None = None
-    """Answers that are never on-policy negatives (`OnPolicyConfig.agree_with`)."""
-    suspects: Sequence[bool] | None = None
-    """Answers whose scores say that they are wrong (`OnPolicyConfig.unread`)."""
 
     @cached_property
     def texts(self) -> list[str]:
@@ -70,47 +76,44 @@ class Judged:
 
 
 @dataclass
-class Contribution:
-    """What a group adds to the step's update: its pairs, its requests to the assistant, and what other groups need."""
+class PairGroup:
+    """A judged group with its positives: what sources make pairs from."""
 
     judged: Judged
-    positives: list[str]
+    seed: str
+    """Distinguishes the random choices of this problem in this step and run from all others."""
+    positives: list[str] = field(default_factory=list)
     """Empty if the group has none. All have the same origin."""
-    partners: Random
-    """Chooses what other groups are combined with."""
-    origin: PositiveOrigin = "rollout"
-    on_policy: list[Pair] = field(default_factory=list)
-    unpaired: list[str] = field(default_factory=list)
-    """Wrong completions of a group that has no positive."""
-    requests: list[RewriteRequest] = field(default_factory=list)
-    """For wrong versions, then for repairs."""
+    origin: str = "rollout"
+    _randoms: dict[str, Random] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The group's id, unique in the step."""
+        return self.judged.group.id
 
     @property
     def problem(self) -> Problem:
         """The group's problem."""
         return self.judged.group.problem
 
+    def random(self, name: str) -> Random:
+        """The group's random numbers of this name. Sources that use one name draw from it one after another.
+
+        The name `pairs` has chosen the positives. A name that no other source uses makes a source's choices independent
+        of the others.
+        """
+        return self._randoms.setdefault(name, Random(f"{name} {self.seed}"))
+
     @cached_property
     def _logits(self) -> dict[str, float]:
         return dict(zip(self.judged.texts, self.judged.logits, strict=True))
 
-    def pair(
-        self, positive: str, negative: str, negative_origin: NegativeOrigin, origin: PositiveOrigin | None = None
-    ) -> Pair:
+    def pair(self, positive: str, negative: str, negative_origin: str, origin: str | None = None) -> Pair:
         """A pair of this problem, with its logits before the update where they are known."""
         ids = (self.problem.id, self.problem.question, self.problem.answer)
         logits = (self._logits.get(positive), self._logits.get(negative))
         return Pair(*ids, positive, negative, origin or self.origin, negative_origin, *logits)
-
-    def rewritten(self, texts: Sequence[str | None]) -> list[Pair]:
-        """The pairs with texts from the assistant, one text or None per request."""
-        return [
-            self.pair(request.whole(request.text), request.whole(text), "assistant")
-            if request.goal == "wrong"
-            else self.pair(request.whole(text), request.whole(request.text), "on_policy", "repaired")
-            for request, text in zip(self.requests, texts, strict=True)
-            if text is not None
-        ]
 
 
 def choose_positives(judged: Judged, count: int, rng: Random) -> list[str]:
@@ -123,89 +126,101 @@ def choose_positives(judged: Judged, count: int, rng: Random) -> list[str]:
     return rng.sample(candidates, min(count, len(candidates)))
 
 
-def choose_on_policy_negatives(
-    judged: Judged, positives: Sequence[str], count: int, config: OnPolicyConfig, rng: Random
-) -> list[str]:
-    """Up to `count` different wrong completions of a group, normalised.
+@dataclass(frozen=True)
+class MadePairs:
+    """What a source makes of a step's groups."""
 
-    Completions that stopped on their own come first. Those cut at the length limit come last, because they would teach
-    "unfinished is wrong" rather than "wrong is wrong". Within each kind, `config.order` decides. A text is never a
-    negative if it is also a positive, if the rule accepts it anywhere in the group, or if it is `trusted`.
-    """
-
-    def is_wrong(answer: Answer, verdict: str, suspect: bool) -> bool:
-        if verdict in ("unparsed", "silent"):
-            several = "several_answers" in config.unread and gives_several(answer.text, judged.group.problem.answer)
-            cut_off = "cut_off" in config.unread and not answer.stopped
-            trusted = config.trust_unparsed and verdict == "unparsed"
-            return several or cut_off or trusted or suspect or not has_content(normalise(answer.transcript))
-        return verdict == "wrong"
-
-    none = [False] * len(judged.texts)
-    marks = (judged.trusted or none, judged.suspects or none)
-    rows = list(zip(judged.group.answers, judged.texts, judged.verdicts, judged.logits, *marks, strict=True))
-    excluded = {*positives, *(text for _, text, verdict, _, known, _ in rows if verdict == "correct" or known)}
-    if config.order == "random":
-        rng.shuffle(rows)
-    else:
-        rows.sort(key=lambda row: -row[3] if isfinite(row[3]) else inf)
-    rows.sort(key=lambda row: not row[0].stopped)  # stable sort: keeps the order within each kind
-    texts = [text for answer, text, verdict, _, _, suspect in rows if is_wrong(answer, verdict, suspect)]
-    return [text for text in dict.fromkeys(texts) if text not in excluded][:count]
+    pairs: Sequence[Pair]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """By their full names, such as `pairs/repaired`."""
+    unpaired: Sequence[LabelledCompletion] = ()
+    """Wrong completions of groups without a positive. The reward model learns from them alone, with a small weight."""
 
 
-OTHERS = 3
-"""References of other problems that are tried for one pair, after the nearby numbers."""
+class PairState:
+    """State that a source or a filter keeps from step to step. By default there is none."""
+
+    def state(self) -> dict[str, Any]:
+        """As JSON values, for a checkpoint."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned."""
+
+    def close(self) -> None:
+        """Release what the part has opened, such as connections."""
 
 
-def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> list[Pair]:
-    """Up to `count` pairs per problem, one for each positive, that differ in the reference answer only.
+class PairSource(PairState, ABC):
+    """Makes pairs from the judged groups of a step."""
 
-    Contrast Instructions (Shen et al. 2023, arXiv 2309.16155) swaps the instruction under a response. A reference-based
-    reward model reads a reference too, and a model that reads the text alone cannot tell these pairs apart.
-    The negative is the positive under another reference: a number close to the true one where that is a whole number,
-    else the reference of another of these problems. A reference is used only if the rule says that the positive is
-    `wrong` under it, so it is never another form of the true answer. Where the rule is silent, any is used that shares
-    no word with the true one and is a different answer (`are_different`). A problem without a reference has no such
-    pairs.
-    """
-    work = [one for one in work if one.problem.answer]
-    answers = list(dict.fromkeys(one.problem.answer for one in work))
-    wanted: list[tuple[Contribution, str, list[str]]] = []
-    for one in work:
-        others = [answer for answer in answers if answer != one.problem.answer]
-        for positive in one.positives[:count]:
-            picked = one.partners.sample(others, min(OTHERS, len(others)))
-            wanted.append((one, positive, nearby(one.problem.answer, one.partners) + picked))
-    asked = [(one.problem, positive, answer) for one, positive, candidates in wanted for answer in candidates]
-    verdicts = iter(
-        verifier.verify_problems(
-            [(replace(problem, answer=answer), split_reply(text)[1]) for problem, text, answer in asked]
-        )
-    )
-    pairs: list[Pair] = []
-    for one, positive, candidates in wanted:
-        said = [(answer, next(verdicts)) for answer in candidates]
-        if wrong := [
-            answer
-            for answer, verdict in said
-            if verdict == "wrong" or (verdict == "silent" and are_unrelated(one.problem.answer, answer))
-        ]:
-            pair = one.pair(positive, positive, "swapped_reference")
-            pairs.append(replace(pair, negative_answer=wrong[0], negative_logit_before=None))
-    return pairs
+    def start(self, groups: Sequence[PairGroup], context: StepContext) -> Any:
+        """Begin slow work on newly scored groups, such as requests to a server, and return at once.
+
+        The policy may be updated until `pairs` is called, which gets the results of all calls of the step. `context`
+        has the verdicts and scores of the groups' answers, from before the step's update.
+        """
+        return None
+
+    @abstractmethod
+    def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
+        """The step's pairs, once nothing more is scored. A repeated pair counts once.
+
+        `groups` are those to learn from, sorted by the id of their problem; `start` may have had more.
+        """
 
 
-def nearby(answer: str, random: Random) -> list[str]:
-    """Numbers that a reader could take for this one, in random order: off by one or ten, ten times, the other sign.
+class PairFilter(PairState, ABC):
+    """Leaves out pairs of a step, or changes their weights."""
 
-    Empty unless the answer is a whole number of at most 15 figures.
-    """
-    text = answer.strip()
-    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 15:
-        return []
-    value = int(text)
-    numbers = [value + 1, value - 1, value + 10, value - 10, value * 10, -value]
-    near = [str(number) for number in dict.fromkeys(numbers) if number != value]
-    random.shuffle(near)
-    return near[:OTHERS]
+    @abstractmethod
+    def filter(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], dict[str, float]]:
+        """The pairs to learn from, and metrics by their full names.
+
+        `models` are the run's reward models, with the one that learns first, from before the step's update.
+        `with_logits` scores pairs.
+        """
+
+
+@dataclass(frozen=True)
+class PairInputs:
+    """What a source or filter is built with."""
+
+    config: CooptimizationConfig
+    rule: Rule
+    assistant: Assistant | None = None
+    """The assistant of `cooptimization.assistant`, if a source uses it. It is closed with the run."""
+
+
+class PairSourceConfig(Config):
+    """The settings of a source of pairs. Each kind implements `build`."""
+
+    writes_wrong_answers: ClassVar[bool] = False
+    """Whether the source has wrong completions of problems too on which the rule is silent."""
+
+    @abstractmethod
+    def build(self, inputs: PairInputs) -> PairSource | PairFilter:
+        """The source. Raises InputError if it cannot work with these settings."""
+
+    def reads(self) -> tuple[str, ...]:
+        """Names of the further reward models that it needs."""
+        return ()
+
+    def check(self) -> None:
+        """Raises InputError if a server that it needs does not answer."""
+
+
+class PairFilterConfig(PairSourceConfig):
+    """The settings of a filter of pairs, which makes none. Each kind implements `build`."""
+
+
+PAIRS = Kinds("pair source", "cooper_rl.stage2.sources", ["build", "reads", "check", "writes_wrong_answers"])
+"""The kinds of `cooptimization.pairs`: sources and filters."""
+
+PairsConfig = Annotated[PairSourceConfig, PAIRS]
+
+
+def valid_rate(origin: str, pairs: Sequence[Pair], groups: Sequence[PairGroup], count: int) -> dict[str, float]:
+    """`pairs/<origin>_valid_rate`: the different pairs among the `count` wanted of each group that has a positive."""
+    wanted = count * sum(bool(group.positives) for group in groups)
+    return {f"pairs/{origin}_valid_rate": len(set(pairs)) / wanted} if wanted else {}

@@ -24,6 +24,7 @@ from cooper_rl.rules.rule import RULES, RuleConfig
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import Assistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.pairs import PairInputs
 
 MAIN = "main"
 """The name of `reward_model` among `reward_models`."""
@@ -128,7 +129,7 @@ class CooperRewardConfig(Config):
 
         The one that learns comes first.
         """
-        used = (*read_by((*self.rewards, *self.shaping)), *_asked_in_stage2(self))
+        used = (*read_by((*self.rewards, *self.shaping)), *_read_by_pairs(self))
         names = dict.fromkeys([*filter(None, [self.learning_model]), *used])
         return {name: self.reward_models[name] for name in names}
 
@@ -188,7 +189,7 @@ def _check_tree(config: CooperRewardConfig) -> None:
         if name.rpartition("_")[2] == "after":  # of a model `x`, the record has `reward_model_x_after`
             raise ValueError(f"reward_models.{name}: the record needs the ending `after` itself; choose another name")
     read = {"rewards": read_by(config.rewards), "shaping": read_by(config.shaping)}
-    read["cooptimization (agree_with, peer)"] = _asked_in_stage2(config)
+    read["cooptimization.pairs"] = _read_by_pairs(config)
     for field, names in read.items():
         if unknown := [name for name in names if name not in config.reward_models]:
             known = ", ".join(config.reward_models) or "none is configured"
@@ -198,12 +199,9 @@ def _check_tree(config: CooperRewardConfig) -> None:
             part.check_place(config.rewards, config.shaping[:index])
 
 
-def _asked_in_stage2(config: CooperRewardConfig) -> tuple[str, ...]:
-    """Names of the reward models that are asked about pairs; without stage 2, none are."""
-    if config.learning_model is None:
-        return ()
-    peer = config.cooptimization.peer
-    return (*config.cooptimization.on_policy.agree_with, *([peer.model] if peer is not None else []))
+def _read_by_pairs(config: CooperRewardConfig) -> tuple[str, ...]:
+    """Names of the further reward models that sources and filters of pairs need; without stage 2, none."""
+    return read_by(config.cooptimization.pairs) if config.learning_model is not None else ()
 
 
 def outline(config: CooperRewardConfig) -> dict[str, Any]:
@@ -261,6 +259,8 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     verifier = Verifier(config.rule, config.rules)
     learns = config.learning_model is not None
     assistant = build_assistant(config.cooptimization, verifier) if learns else None
+    for part in config.cooptimization.pairs if learns else ():
+        part.build(PairInputs(config.cooptimization, verifier, assistant)).close()
     replay = config.cooptimization.replay.labelled if learns else None
     replayed = read_labelled(replay) if replay else []
     for model in config.used_models.values():

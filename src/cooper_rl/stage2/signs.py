@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from cooper_rl.engines.base import Metrics
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts import AnswerGroup
-    from cooper_rl.stage2.config import Unread
+
+Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution"]
+"""Grounds on which a completion counts as wrong that the rule does not judge."""
 
 PROBED = 2
 """Accepted answers of a group that are scored again under another reference."""

@@ -1,31 +1,20 @@
 """Stage 2 of a step: pairs from the step's rollouts, and the reward model's update on them."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import cycle, islice
 from random import Random
-from typing import Any, get_args
+from typing import Any
 
-from cooper_rl.clients.chat import FailureKind
-from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.rule import Rule
-from cooper_rl.stage2.assistant import REJECTIONS, REPAIR_REJECTIONS, Assistant, RewriteRequest, Rewrites
-from cooper_rl.stage2.config import CooptimizationConfig, TieOrigin
-from cooper_rl.stage2.pairs import (
-    Contribution,
-    Judged,
-    Pair,
-    choose_on_policy_negatives,
-    choose_positives,
-    swapped_pairs,
-)
+from cooper_rl.stage2.assistant import Assistant
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.pairs import PAIRS, Judged, Pair, PairFilter, PairGroup, PairInputs, PairSource, choose_positives
 from cooper_rl.stage2.update import PairBuffer, restore_rng, update_reward_model
 
 
@@ -33,15 +22,17 @@ from cooper_rl.stage2.update import PairBuffer, restore_rng, update_reward_model
 class Stage2:
     """The unfinished pairs of some groups: the result of `start` and the input of `finish`."""
 
-    work: list[Contribution]
-    rewrites: "Future[Rewrites] | None" = None
+    groups: list[PairGroup]
+    started: list[Any]
+    """What each source has begun."""
 
 
 class Cooptimizer:
     """Makes pairs and updates the reward model on them. It keeps state between steps.
 
-    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's training data
-    for replay. Between `start` and `finish` the caller may train the policy; the assistant's thread uses the verifier.
+    `assistant` (see `build_assistant`) may be None if no source of `config.pairs` uses it. `labelled` is VerifyRM's
+    training data for replay. Between `start` and `finish` the caller may train the policy; the assistant's thread uses
+    the verifier. Raises InputError if a source or filter cannot work with its settings.
     """
 
     def __init__(
@@ -53,8 +44,11 @@ class Cooptimizer:
         labelled: Sequence[LabelledCompletion] | None = None,
     ):
         self.config = config
-        self._assistant = assistant if config.needs_assistant else None
-        self._ties = [load_added("designs", f"ties.{name}") for name in get_args(TieOrigin) if name in config.ties]
+        self._assistant = assistant
+        inputs = PairInputs(config, verifier, assistant)
+        self._parts = [(PAIRS.kind_of(part), part.build(inputs)) for part in config.pairs]
+        self._sources = [part for _, part in self._parts if isinstance(part, PairSource)]
+        self._filters = [part for _, part in self._parts if isinstance(part, PairFilter)]
         self._verifier = verifier
         self._labelled = list(labelled or ())
         self._buffer = PairBuffer(config.replay.capacity, seed)
@@ -64,100 +58,64 @@ class Cooptimizer:
         self._unpaired: list[LabelledCompletion] = []
         self._steps_without_pairs = 0
 
-    def start(
-        self,
-        groups: Sequence[AnswerGroup],
-        verdicts: Sequence[Sequence[str]],
-        rm_logits: Sequence[Sequence[float]],
-        step: int,
-        trusted: Sequence[Sequence[bool]] | None = None,
-        suspects: Sequence[Sequence[bool]] | None = None,
-    ) -> Stage2:
-        """Choose positives and on-policy negatives, submit the assistant's requests, and return at once.
+    def start(self, context: StepContext, step: int) -> Stage2:
+        """Choose positives, have every source begin its work, and return at once.
 
-        `verdicts[p][i]` is the rule's verdict (a `Verdict`) on answer i of group p.
-        `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. An answer that is
-        `trusted[p][i]` is never an on-policy negative; one that the rule does not judge is, if `suspects[p][i]`. The
-        choice for a group depends only on the seed, the step and the group, not on the order of the groups.
+        `context` has the verdicts and the logits of the model that learns, from before the step's update. The choice
+        for a group depends only on the seed, the step and the group, not on the order of the groups.
         """
-        config, choices = self.config, list[Random]()
-        work: list[Contribution] = []
+        config = self.config
+        logits = context.logits(context.model_names[0]).rows()
         wanted = config.pairs_per_problem if "rollout" in config.positives else 0
-        none = [None] * len(groups)
-        given = zip(groups, verdicts, rm_logits, trusted or none, suspects or none, strict=True)
-        rows = [Judged(*row) for row in given]
-        for row in sorted(rows, key=lambda row: (row.group.problem.id, row.group.id)):
-            key = f"{self._seed} {step} {row.group.problem.id}"
-            choices.append(Random(f"pairs {key}"))
-            work.append(Contribution(row, choose_positives(row, wanted, choices[-1]), Random(f"partners {key}")))
+        rows = [Judged(*row) for row in zip(context.groups, context.verdicts, logits, strict=True)]
+        groups: list[PairGroup] = []
+        for judged in sorted(rows, key=lambda row: (row.group.problem.id, row.group.id)):
+            group = PairGroup(judged, f"{self._seed} {step} {judged.group.problem.id}")
+            group.positives = choose_positives(judged, wanted, group.random("pairs"))
+            groups.append(group)
         if "reference_solution" in config.positives:
-            self._take_solutions([one for one in work if not one.positives])
-        for one, rng in zip(work, choices, strict=True):
-            if one.positives:
-                self._choose(one, rng)
-            elif "on_policy" in config.negatives:
-                count = config.pairs_per_problem
-                one.unpaired = choose_on_policy_negatives(one.judged, (), count, config.on_policy, rng)
-            if "repaired" in config.positives:  # of wrong completions, chosen as on-policy negatives are
-                rng = Random(f"repairs {self._seed} {step} {one.problem.id}")
-                wrong = choose_on_policy_negatives(one.judged, (), config.pairs_per_problem, config.on_policy, rng)
-                one.requests += [RewriteRequest.of(one.problem, text, rng.getrandbits(31), "right") for text in wrong]
-        asked = [request for one in work for request in one.requests]
-        return Stage2(work, self._assistant.submit(asked) if self._assistant and asked else None)
+            self._take_solutions([group for group in groups if not group.positives])
+        return Stage2(groups, [source.start(groups, context) for source in self._sources])
 
-    def _take_solutions(self, work: Sequence[Contribution]) -> None:
+    def _take_solutions(self, groups: Sequence[PairGroup]) -> None:
         """Reference solutions as positives. One counts only if the rule accepts it or is silent on the problem."""
-        texts = [(one, normalise(text)) for one in work if (text := one.problem.solution) and has_content(text)]
-        accepted = self._verifier.verify_problems([(one.problem, text) for one, text in texts])
-        for (one, text), verdict in zip(texts, accepted, strict=True):
+        texts = [(group, normalise(text)) for group in groups if (text := group.problem.solution) and has_content(text)]
+        verdicts = self._verifier.verify_problems([(group.problem, text) for group, text in texts])
+        for (group, text), verdict in zip(texts, verdicts, strict=True):
             if verdict in ("correct", "silent"):
-                one.positives, one.origin = [text], "reference_solution"
-
-    def _choose(self, work: Contribution, rng: Random) -> None:
-        """What the group adds to the pairs, now that its positives are known."""
-        config, judged, count = self.config, work.judged, self.config.pairs_per_problem
-        if "on_policy" in config.negatives:
-            negatives = choose_on_policy_negatives(judged, work.positives, count, config.on_policy, rng)
-            both = zip(cycle(work.positives), negatives, strict=False)
-            work.on_policy += [work.pair(positive, negative, "on_policy") for positive, negative in both]
-        if self._assistant is not None and "assistant" in config.negatives:
-            texts = islice(cycle(work.positives), count)
-            work.requests += [RewriteRequest.of(work.problem, text, rng.getrandbits(31)) for text in texts]
+                group.positives, group.origin = [text], "reference_solution"
 
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
-        """Wait for the assistant, as long as its settings allow, and return the step's valid pairs.
+        """Wait for the sources, such as the assistant, and return the step's pairs, in the order of the sources.
 
-        The pairs with the assistant's negatives come first. `parts` holds the results of `start` for the step's groups,
-        in any order. If `keep` is given, only groups whose id is in it contribute pairs.
+        `parts` holds the results of `start` for the step's groups, in any order. If `keep` is given, only groups whose
+        id is in it contribute pairs.
         """
-        done: list[tuple[Contribution, list[Pair]]] = []
-        counts: Counter[str] = Counter()
-        for part in parts:
-            result = part.rewrites.result() if part.rewrites is not None else Rewrites([], {})
-            counts.update(result.counts)
-            texts = iter(result.texts)
-            done += [(work, work.rewritten(list(islice(texts, len(work.requests))))) for work in part.work]
-        done = [(work, pairs) for work, pairs in done if keep is None or work.judged.group.id in keep]
-        done.sort(key=lambda item: (item[0].problem.id, item[0].judged.group.id))
-        pairs = [pair for _, by_assistant in done for pair in by_assistant]
-        pairs += [pair for work, _ in done for pair in work.on_policy]
-        # The pairs that take something from another problem of the step, and all ties.
-        solved = [work for work, _ in done if work.positives]
-        count = self.config.pairs_per_problem
-        ties = [tie(solved, count) for tie in self._ties]
-        if "swapped_reference" in self.config.negatives:
-            pairs += swapped_pairs(solved, self._verifier, count)
-        for made in ties:
-            pairs += made(self._verifier)
-        pairs = list(dict.fromkeys(pairs))
-        self._unpaired = [
-            LabelledCompletion(work.problem.question, work.problem.answer, text, 0.0)
-            for work, _ in done
-            for text in work.unpaired
-        ]
+        groups = [group for part in parts for group in part.groups if keep is None or group.id in keep]
+        groups.sort(key=lambda group: (group.problem.id, group.id))
+        made = [source.pairs(groups, [part.started[i] for part in parts]) for i, source in enumerate(self._sources)]
+        pairs = list(dict.fromkeys(pair for by_source in made for pair in by_source.pairs))
+        self._unpaired = [row for by_source in made for row in by_source.unpaired]
         self._steps_without_pairs = 0 if pairs else self._steps_without_pairs + 1
-        self._pair_metrics = self._metrics(solved, len(done), pairs, counts)
+        solved = [group for group in groups if group.positives]
+        self._pair_metrics = {
+            "pairs/problems_with_positive": len(solved) / len(groups) if groups else 0.0,
+            "pairs/reference_solution_positives": float(sum(group.origin == "reference_solution" for group in solved)),
+            "pairs/count": float(len(pairs)),
+            "pairs/steps_without": float(self._steps_without_pairs),
+            "pairs/unpaired_negatives": float(len(self._unpaired)),
+        }
+        for by_source in made:
+            self._pair_metrics |= by_source.metrics
         return pairs
+
+    def filtered(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], Metrics]:
+        """The pairs as the filters leave them, and the filters' metrics."""
+        chosen, metrics = list(pairs), Metrics()
+        for part in self._filters:
+            chosen, of_filter = part.filter(chosen, models)
+            metrics |= of_filter
+        return chosen, metrics
 
     def update(
         self, pairs: Sequence[Pair], learner: RewardModelLearner, encoder: RewardModelInput
@@ -183,7 +141,9 @@ class Cooptimizer:
         return scored, self._pair_metrics | metrics
 
     def close(self) -> None:
-        """Close the assistant's connections."""
+        """Close the connections of the assistant and of the sources and filters."""
+        for _, part in self._parts:
+            part.close()
         if self._assistant is not None:
             self._assistant.close()
 
@@ -193,36 +153,21 @@ class Cooptimizer:
             "buffer": self._buffer.state(),
             "replay_choices": self._replay_choices.getstate(),
             "steps_without_pairs": self._steps_without_pairs,
+            "parts": [[kind, part.state()] for kind, part in self._parts],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
+        """Restore what `state` returned. Raises InputError if other sources or filters kept a state than do now."""
+        kept = [(kind, of_part) for kind, of_part in state["parts"] if of_part]
+        keeping = [(kind, part) for kind, part in self._parts if part.state()]
+        before, now = ([kind for kind, _ in parts] for parts in (kept, keeping))
+        if before != now:
+            raise InputError(
+                f"cooptimization.pairs: the checkpoint has the state of {', '.join(before) or 'no part'}, but now "
+                f"{', '.join(now) or 'no part'} keeps one; resume with the same sources and filters"
+            )
+        for (_, part), (_, of_part) in zip(keeping, kept, strict=True):
+            part.restore(of_part)
         self._buffer.restore(state["buffer"])
         restore_rng(self._replay_choices, state["replay_choices"])
         self._steps_without_pairs = state["steps_without_pairs"]
-
-    def _metrics(
-        self, solved: Sequence[Contribution], problems: int, pairs: Sequence[Pair], counts: Mapping[str, int]
-    ) -> Metrics:
-        config = self.config
-        metrics = {
-            "pairs/problems_with_positive": len(solved) / problems if problems else 0.0,
-            "pairs/reference_solution_positives": sum(one.origin == "reference_solution" for one in solved),
-            "pairs/count": len(pairs),
-            "pairs/steps_without": self._steps_without_pairs,
-            "pairs/unpaired_negatives": len(self._unpaired),
-        }
-        repaired = sum(pair.positive_origin == "repaired" for pair in pairs)
-        of_origin = Counter(pair.negative_origin for pair in pairs if pair.positive_origin != "repaired")
-        metrics |= {f"pairs/ties_{origin}": of_origin[origin] for origin in config.ties}
-        if "repaired" in config.positives:
-            metrics["pairs/repaired"] = repaired
-        if wanted := config.pairs_per_problem * len(solved):
-            metrics |= {f"pairs/{origin}_valid_rate": of_origin[origin] / wanted for origin in config.negatives}
-        if self._assistant is not None:
-            names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind))]
-            asked = [*names, *REJECTIONS] if "assistant" in config.negatives else []
-            if "repaired" in config.positives:
-                asked += [f"repair_{name}" for name in (*names, *REPAIR_REJECTIONS)]
-            metrics |= {f"assistant/{name}": counts.get(name, 0) for name in asked}
-        return {name: float(value) for name, value in metrics.items()}

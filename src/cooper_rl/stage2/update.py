@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, PairwiseLoss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.rewards.context import RewardModel
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
@@ -39,10 +39,10 @@ def update_reward_model(
 ) -> tuple[list[Pair], Metrics]:
     """Run `config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
-    With equal weighting, every pair of an update, new or past, has the same weight in the pairwise loss: 1 / (number of
-    pairs). `unpaired` are wrong completions without a right one. Each has the weight (anchor / 2) / (number of pairs,
-    ties and unpaired completions) in a binary cross-entropy of their own: less than a pair's negative has in the loss's
-    anchor, since the weight of a pair does not depend on the unpaired completions. Ties have a mean of their own.
+    The weights of an update's pairs, new and past, are scaled to mean 1 and divided by the number of pairs. `unpaired`
+    are wrong completions without a right one. Each has the weight (anchor / 2) / (number of pairs, ties and unpaired
+    completions) in a binary cross-entropy of their own: less than a pair's negative has in the loss's anchor, since the
+    weight of a pair does not depend on the unpaired completions. Ties have a mean of their own, times their weights.
 
     Returns metrics and the pairs with their logits before and after; a logit before the update is computed only if the
     pair does not have it yet. Loss and optimizer metrics are those of the last update, and its loss metrics are those
@@ -51,12 +51,8 @@ def update_reward_model(
     weights stay as they are. With `config.pairs_scored_after`, the other pairs have no logits after the update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
-    computed = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
-    rows = zip(positives + negatives, computed, strict=True)  # for the policy's reward
-    known = {tuple(row): logit for row, logit in rows if logit is not None}
-    before = _score(learner, positives + negatives, known).reshape(2, len(pairs))
-    logits = zip(pairs, *before.tolist(), strict=True)
-    pairs = [replace(pair, positive_logit_before=right, negative_logit_before=wrong) for pair, right, wrong in logits]
+    before, known = _logits_before(pairs, positives, negatives, learner)
+    pairs = _with(pairs, before)
     encoded = list(zip(pairs, positives, negatives, strict=True))
     unpaired_ids = _encode_labelled(unpaired, encoder)
     metrics: Metrics = {}
@@ -89,6 +85,29 @@ def update_reward_model(
     return scored, metrics
 
 
+def with_logits(pairs: Sequence[Pair], model: RewardModel) -> list[Pair]:
+    """The pairs with their logits before the step's update, for a filter: `model` is the one that learns.
+
+    Logits that are known, because the policy's reward needed them, are not computed again, nor by the update later.
+    """
+    return _with(pairs, _logits_before(pairs, *encode_pairs(pairs, model.encoder), model.learner)[0])
+
+
+def _logits_before(
+    pairs: Sequence[Pair], positives: list[list[int]], negatives: list[list[int]], learner: RewardModelLearner
+) -> tuple[Float[Tensor, "2 P"], Logits]:
+    """The logits of both sides of the pairs, and the same by their inputs."""
+    computed = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
+    rows = zip(positives + negatives, computed, strict=True)  # for the policy's reward
+    known = {tuple(row): logit for row, logit in rows if logit is not None}
+    return _score(learner, positives + negatives, known).reshape(2, len(pairs)), known
+
+
+def _with(pairs: Sequence[Pair], before: Float[Tensor, "2 P"]) -> list[Pair]:
+    rows = zip(pairs, *before.tolist(), strict=True)
+    return [replace(pair, positive_logit_before=right, negative_logit_before=wrong) for pair, right, wrong in rows]
+
+
 def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, config: CooptimizationConfig) -> Metrics:
     """Gradients of all parts, then one optimizer step, after which nothing is `known`.
 
@@ -115,19 +134,13 @@ def _parts(
     """What an update learns from: pairs, ties and labelled completions, as far as there are any."""
     parts: list[Part] = []
 
-    def add(name: str, rows: Sequence[Encoded], weights: Sequence[float], total: float, loss: PairLoss) -> None:
-        share = total / len(rows)
-        positives, negatives = [positive for _, positive, _ in rows], [negative for _, _, negative in rows]
-        parts.append(Part(name, PairBatch(positives, negatives, [weight * share for weight in weights]), loss))
-
-    if ranked := [item for item in pairs if item[0].label == "better"]:
-        weights = [1.0] * len(ranked)
-        if config.weighting != "equal":
-            weights = load_added("designs", "weighting")([pair for pair, _, _ in ranked], config.weighting)
-        add("", ranked, weights, 1.0, config.loss)
+    ranked = [item for item in pairs if item[0].label == "better"]
     ties = [item for item in pairs if item[0].label == "tie"]
-    if ties and config.tie_weight:
-        add("tie_", ties, [1.0] * len(ties), config.tie_weight, load_added("designs", "tie_loss")())
+    mean = sum(pair.weight for pair, _, _ in ranked) / len(ranked) if ranked else 1.0
+    for name, rows, loss, scale in (("", ranked, config.loss, mean or 1.0), ("tie_", ties, TieLoss(), 1.0)):
+        if rows:
+            weights = [pair.weight / scale * (1 / len(rows)) for pair, _, _ in rows]
+            parts.append(Part(name, PairBatch([row[1] for row in rows], [row[2] for row in rows], weights), loss))
     if labelled:
         weights = [config.replay.labelled_weight / len(labelled)] * len(labelled)
         batch = LabelledBatch(_encode_labelled(labelled, encoder), [row.label for row in labelled], weights)

@@ -222,7 +222,7 @@ def test_process_credit_gives_every_token_its_own_advantage(models, outcome_weig
     spans = [[(0, 1), (1, 3)], [(0, 2)], [(0, 1)], [(0, 2), (2, 4)], [(0, 1)], [(0, 2)]]
     generator = torch.Generator().manual_seed(1)
     steps = [Steps(own, torch.rand(len(own), dtype=torch.float64, generator=generator) - 0.5) for own in spans]
-    credit = Delta(outcome_weight=outcome_weight)
+    credit = Delta(outcome_weight=outcome_weight, outcome=DrGRPO())
     per_token = process_advantages(steps, [3, 3], [3, 2, 1, 4, 1, 2], credit)
     outcome = [0.4, -0.4, 0.0, 0.0, 0.0, 0.0]
     terms = [
@@ -231,7 +231,7 @@ def test_process_credit_gives_every_token_its_own_advantage(models, outcome_weig
     ]
     expected = gradient_of(torch.stack(terms).sum() / 13, model)
     learner = learner_of(model)
-    algorithm = AlgorithmConfig(kl=None, advantages=DrGRPO(), process=credit)
+    algorithm = AlgorithmConfig(kl=None, advantages=credit)
     rewards = Ragged.of([[0.9, 0.1, 0.5], [0.2] * 3], torch.float64)
     rollouts, sampling = rollouts_of(model, COMPLETIONS, 0.7), SamplingParams(temperature=0.7)
     found = update_policy(

@@ -89,7 +89,8 @@ class RuleVerifier(Rule):
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems with a mathematical reference that has no value: not even a number can be compared with it."""
-        formulas = [p for p in problems if reference_kind(reference_text(p.answer)) == "maths"]
+        kinds = guarded(kind_of_answer, [(problem.answer,) for problem in problems], "maths")
+        formulas = [problem for problem, kind in zip(problems, kinds, strict=True) if kind == "maths"]
         verdicts = self.verify_many([(problem.answer, boxed(_ANY_NUMBER)) for problem in formulas])
         return [p for p, verdict in zip(formulas, verdicts, strict=True) if verdict not in ("correct", "wrong")]
 

@@ -1,0 +1,1 @@
+"""Sources of pairs: one kind of `cooptimization.pairs` a file."""
