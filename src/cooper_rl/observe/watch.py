@@ -143,7 +143,7 @@ class Watch:
     def __init__(
         self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = (), awaited: Iterable[str] = ()
     ):
-        """`seen` are the rows of `metrics.jsonl` from before a resumed run, `awaited` further metrics that are watched."""
+        """`seen` are the rows of `metrics.jsonl` from before a resumed run, `awaited` are watched too."""
         self._rows: list[tuple[WatchRule, list[tuple[int, float]]]] = [(rule, []) for rule in active_rules(rules)]
         """Each rule with its current row of faults: steps and values."""
         self._alarm = HackingAlarm()
