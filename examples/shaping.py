@@ -3,18 +3,14 @@
 In YAML: shaping: [{kind: "shaping:Squash", scale: 2.0}]
 """
 
-from cooper_rl import Config, Ragged, StepContext
+from cooper_rl import Ragged, ShapingConfig, StepContext
 
 
-class Squash(Config):
-    """tanh(scale * reward): no reward is larger than 1."""
+class Squash(ShapingConfig):
+    """tanh(scale * reward): no reward is larger than 1. It has no state, so the settings record is the shaping."""
 
     scale: float = 2.0
     """The reward is multiplied by this before tanh."""
-
-    def build(self) -> "Squash":
-        """The shaping. This one has no state, so the settings record itself is returned."""
-        return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
         """The rewards that the policy learns from."""

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-REWARDS = Kinds("reward", "cooper_rl.rewards.kinds", needs=["build"])
-"""The kinds of reward: `kind: name`, or `kind: package.module:Class` for a config record outside this package."""
-
-SHAPINGS = Kinds("shaping", "cooper_rl.rewards.shaping", needs=["build"])
-"""The kinds of shaping, selected in the same way."""
-
 
 class Count(float):
     """A metric that adds up: of the calls that score a step the sum is recorded, of other metrics the mean."""
@@ -136,6 +130,13 @@ class ShapingConfig(PartConfig):
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if it cannot follow the shapings `before`, or cannot shape these `rewards`."""
+
+
+REWARDS = Kinds("reward", "cooper_rl.rewards.kinds", needs=["build"], base=RewardConfig)
+"""The kinds of reward: `kind: name`, or `kind: package.module:Class` for a config record outside this package."""
+
+SHAPINGS = Kinds("shaping", "cooper_rl.rewards.shaping", needs=["build"], base=ShapingConfig)
+"""The kinds of shaping, selected in the same way."""
 
 
 def comparing_part(rewards: Sequence[Any], shaping: Sequence[Any]) -> str | None:

@@ -195,8 +195,7 @@ def _check_tree(config: CooperRewardConfig) -> None:
             known = ", ".join(config.reward_models) or "none is configured"
             raise ValueError(f"{field}: no reward model is named {unknown[0]!r} (reward_models: {known})")
     for index, part in enumerate(config.shaping):
-        if hasattr(part, "check_place"):
-            part.check_place(config.rewards, config.shaping[:index])
+        part.check_place(config.rewards, config.shaping[:index])
 
 
 def _read_by_pairs(config: CooperRewardConfig) -> tuple[str, ...]:
@@ -234,7 +233,7 @@ def _kinds(parts: Sequence[Any]) -> list[str]:
         if kind == "function":
             continue
         inner = _kinds(getattr(part, "rewards", ()))
-        reads = list(part.reads()) if hasattr(part, "reads") and not inner else []
+        reads = [] if inner else list(part.reads())
         found.append(kind + (f"({', '.join(inner or reads)})" if inner or reads else ""))
     return found
 

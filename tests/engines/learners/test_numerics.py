@@ -12,7 +12,7 @@ from cooper_rl import InputError
 from cooper_rl.config_checking import Settings, check_settings, with_overrides
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.cpu import linear
-from cooper_rl.engines.local import learner as learner_module
+from cooper_rl.engines.local import logprobs as logprobs_module
 from cooper_rl.engines.local import numerics
 from cooper_rl.engines.local.adapter import add_adapter
 from cooper_rl.engines.local.learner import TorchPolicyLearner
@@ -176,10 +176,10 @@ def test_fused_log_probabilities_are_refused_with_the_remedy_where_they_do_not_r
     if not find_spec("liger_kernel"):
         with pytest.raises(MissingExtraError, match=r"the extra `liger`\): pip install 'liger-kernel>=0.8.2'"):
             TorchPolicyLearner(make_policy(), config, 1)
-    monkeypatch.setattr(learner_module, "version", lambda _: "0.8.1")
+    monkeypatch.setattr(logprobs_module, "version", lambda _: "0.8.1")
     with pytest.raises(MissingExtraError, match=r"needs Liger 0\.8\.2 or later"):
         TorchPolicyLearner(make_policy(), config, 1)
-    monkeypatch.setattr(learner_module, "version", lambda _: "0.8.2")
+    monkeypatch.setattr(logprobs_module, "version", lambda _: "0.8.2")
     with pytest.raises(InputError, match="need a GPU; leave it out"):
         TorchPolicyLearner(make_policy(), config, 1)
 

@@ -130,19 +130,17 @@ def build_sum(configs: Sequence[Any]) -> WeightedSum:
 
 def read_by(configs: Sequence[Any]) -> tuple[str, ...]:
     """Names of the reward models that these records use, each once, in order."""
-    names = (name for config in configs for name in (config.reads() if hasattr(config, "reads") else ()))
+    names = (name for config in configs for name in config.reads())
     return tuple(dict.fromkeys(names))
 
 
 def check_servers(configs: Sequence[Any]) -> None:
     """Raises InputError if a server that one of these records needs does not answer."""
     for config in configs:
-        if hasattr(config, "check"):
-            config.check()
+        config.check()
 
 
 def check_problems(configs: Sequence[Any], problems: Sequence[Problem]) -> None:
     """Raises InputError if a problem lacks something that one of these records needs."""
     for config in configs:
-        if hasattr(config, "check_problems"):
-            config.check_problems(problems)
+        config.check_problems(problems)

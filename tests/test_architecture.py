@@ -1,0 +1,57 @@
+"""What a reader has to hold in mind stays small: functions that fit a screen, files of one thought, few protocols that
+are asked for at run time. The exceptions may only become fewer."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src"
+SCREEN, FILE = 50, 500
+"""Lines of a function and of a file."""
+LONG_FUNCTIONS = {
+    "cooper_rl/policy/update.py:update_policy",
+    "cooper_rl/run_config.py:_settings_agree",
+    "cooper_rl/stage2/update.py:update_reward_model",
+}
+LONG_FILES = {"cooper_rl/service/training.py"}
+PROTOCOLS_ASKED_FOR = 4
+"""Classes with `runtime_checkable`. A base class with defaults needs no such question."""
+
+TREES = {
+    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+
+
+def _lines(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The options of a command are its signature, which is read as a list and does not count."""
+    first = function.body[0] if "cli" in Path(path).parts else function
+    return (function.end_lineno or 0) - first.lineno + 1
+
+
+def test_functions_fit_a_screen():
+    functions = {
+        f"{path}:{node.name}": _lines(path, node)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    long = {name for name, lines in functions.items() if lines > SCREEN}
+    assert long - LONG_FUNCTIONS == set(), "split these functions by what they decide"
+    assert LONG_FUNCTIONS - long == set(), "these have become short: take them off the list"
+
+
+def test_files_hold_a_thought():
+    long = {path for path in TREES if len((SOURCE / path).read_text(encoding="utf-8").splitlines()) > FILE}
+    assert long - LONG_FILES == set(), "split these files where a thought ends"
+    assert LONG_FILES - long == set(), "these have become short: take them off the list"
+
+
+def test_few_protocols_are_asked_for_at_run_time():
+    found = [
+        f"{path}:{node.name}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        if any(isinstance(name, ast.Name) and name.id == "runtime_checkable" for name in node.decorator_list)
+    ]
+    assert len(found) <= PROTOCOLS_ASKED_FOR, found
