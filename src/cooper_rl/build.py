@@ -81,7 +81,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
 
 
 def _check_built(engine: Engine, policy: object, sampler: object, reward: CooperReward) -> None:
-    """Raises InputError where a user's engine has built something else than learners and a sampler."""
+    """Raises InputError if a user's engine builds something other than learners and a sampler."""
     built = [("policy", policy, PolicyLearner), ("sampler", sampler, Sampler)]
     built += [("reward_model", model.learner, RewardModelLearner) for model in reward.models.values()]
     for method, part, base in built:
@@ -141,5 +141,5 @@ def _test_sets(config: RunConfig, inputs: Inputs, prompts: _Prompts) -> list[Hel
 
 
 def _with_tools(prompt: PromptConfig, tools: Sequence[Any]) -> PromptConfig:
-    """The chat template is told of the tools, unless the settings name others."""
+    """The prompt settings with the environment's tools for the chat template, unless the settings name tools."""
     return prompt.model_copy(update={"chat_arguments": {"tools": tools} | prompt.chat_arguments})

@@ -1,4 +1,4 @@
-"""Code of the user's that a run calls between its steps, and the settings that it may change."""
+"""The user's code that a run calls between steps, and the settings that it may change."""
 
 import copy
 import fnmatch
@@ -29,28 +29,28 @@ class Callback:
         """Before step number `step`."""
 
     def after_step(self, trainer: "CooperTrainer", step: int, metrics: "Metrics") -> None:
-        """After the step and its evaluation, with all it recorded, and before its checkpoint."""
+        """After the step and its evaluation, with all their metrics, and before its checkpoint."""
 
     def on_evaluation(self, trainer: "CooperTrainer", step: int, metrics: "Metrics") -> None:
         """After every evaluation, also the one before the first step (`step` 0), with its metrics alone."""
 
     def on_save(self, trainer: "CooperTrainer", step: int, folder: Path) -> None:
-        """After a checkpoint was written into `folder`. Settings cannot be changed here: it would not know them."""
+        """After a checkpoint was written into `folder`. Settings cannot change here: it would lack the change."""
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run has to know, as JSON values. Called before the run, before every step and checkpoint."""
+        """The state that a resumed run needs, as JSON values. Called before the run, each step and each checkpoint."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Restore what `state` returned."""
 
 
 def load_callback(path: str) -> type[Callback]:
     """The class at `package.module:Class`. Raises InputError if there is none, or if it is no `Callback`."""
-    found = load_object(path, "class")
-    if not (isinstance(found, type) and issubclass(found, Callback)):
+    loaded = load_object(path, "class")
+    if not (isinstance(loaded, type) and issubclass(loaded, Callback)):
         raise InputError(f"callbacks: {path} is no subclass of cooper_rl.Callback")
-    return found
+    return loaded
 
 
 class Callbacks:
@@ -65,8 +65,8 @@ class Callbacks:
         return iter(self._callbacks)
 
     def renew(self) -> None:
-        """Make the callbacks as they were before the run: those that settings name are built anew, and those that were
-        passed restore the state that they had."""
+        """Return to the callbacks of before the run. Those that the settings name are built again; those that were
+        passed in Python restore the state that they had."""
         self._callbacks = self._passed + [load_callback(path)() for path in self._paths]
         self.restore(self._states_before_run)
 

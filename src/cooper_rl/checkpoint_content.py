@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Position:
-    """How far a run is: what the trainer itself has to know to go on, beside the state of the run's parts."""
+    """Where a run is: everything that the trainer itself must restore, besides the state of the run's parts."""
 
     step: int = 0
     """Completed steps."""
@@ -35,15 +35,15 @@ class Position:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings that `CooperTrainer.change` has changed since the run began, by dotted name."""
     rollbacks: Sequence[int] = ()
-    """The checkpoints that the run has gone back to, by step. The run's events hold them, and not its checkpoints: the
-    checkpoint that a run goes back to was written before the run went back."""
+    """The steps of the checkpoints that the run was rolled back to. They are read from the run's events, because the
+    checkpoint of a rollback was written before the rollback."""
 
     def to_json(self) -> dict[str, Any]:
         return {"unmeasured": self.unmeasured, "changes": dict(self.changes)}
 
     @classmethod
     def of(cls, state: dict[str, Any], rollbacks: Sequence[int]) -> "Position":
-        """The position in the state of a checkpoint, of a run that has gone back to the checkpoints `rollbacks`."""
+        """The position in a checkpoint's state, with the run's `rollbacks`."""
         return cls(state["step"], **state["position"], rollbacks=rollbacks)
 
 

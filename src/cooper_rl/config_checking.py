@@ -27,7 +27,7 @@ class Settings:
 
     def place(self, key_path: tuple[str, ...]) -> str:
         """Where the setting, or the nearest one around it, was given: a line of the file, or the command line."""
-        given = {tuple(one.partition("=")[0].split(".")): one for one in self.overrides}
+        given = {tuple(override.partition("=")[0].split(".")): override for override in self.overrides}
         for length in range(len(key_path), 0, -1):
             if (override := given.get(key_path[:length])) is not None:
                 return f"command line, {override}"
@@ -109,19 +109,19 @@ def _misfits(
     for key, value in settings.items():
         if key in ignored:
             continue
-        known, path = record.model_fields.get(key), (*at, str(key))
-        if known is None:
+        field, path = record.model_fields.get(key), (*at, str(key))
+        if field is None:
             written = _written(path, places)
             yield written, _unknown_key_message(written, record)
             continue
         elements: dict[str, Any] = {}
         if isinstance(value, dict):
-            elements = {str(name): element for name, element in value.items()} if is_mapping(known) else {"": value}
+            elements = {str(name): element for name, element in value.items()} if is_mapping(field) else {"": value}
         elif isinstance(value, list):
             elements = {str(index): element for index, element in enumerate(value)}
         for name, element in elements.items():
             if isinstance(element, dict):
-                yield from _misfits_of_one(element, known, places, (*path, name) if name else path)
+                yield from _misfits_of_one(element, field, places, (*path, name) if name else path)
 
 
 def _misfits_of_one(value: dict[str, Any], field: FieldInfo, places: Places, at: tuple[str, ...]) -> Iterator[Misfit]:
@@ -155,8 +155,8 @@ def _written(key_path: tuple[str, ...], places: Places) -> tuple[str, ...]:
 def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str:
     if len(key_path) == 1 and "rewards" in record.model_fields and key_path[0] in STANDS_FOR:
         return f"{key_path[0]}: {STANDS_FOR[key_path[0]]}"
-    known = list(record.model_fields)
-    remedy = did_you_mean(key_path[-1], known, f"known keys: {', '.join(known)}", cutoff=0.5)
+    fields = list(record.model_fields)
+    remedy = did_you_mean(key_path[-1], fields, f"known keys: {', '.join(fields)}", cutoff=0.5)
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"
 
 
@@ -183,5 +183,5 @@ def _describe(issue: Any, settings: Settings, places: Places) -> str:
     message = issue["msg"].removeprefix("Value error, ")
     if not location:
         return f"{settings.source}: {message}"
-    found = "" if issue["type"] == "missing" else f" (found {issue['input']!r})"
-    return f"{settings.place(location)}: {'.'.join(location)}: {message}{found}"
+    shown_value = "" if issue["type"] == "missing" else f" (found {issue['input']!r})"
+    return f"{settings.place(location)}: {'.'.join(location)}: {message}{shown_value}"

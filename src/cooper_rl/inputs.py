@@ -39,7 +39,7 @@ class Inputs:
     test_problems: dict[str, list[Problem]]
     held_out: list[LabelledCompletion]
     environments: Environments | None
-    """What the rollouts are drawn in, if anything."""
+    """The environment of the rollouts, if there is one."""
 
 
 def read_inputs(config: RunConfig) -> Inputs:
@@ -83,7 +83,7 @@ def read_inputs(config: RunConfig) -> Inputs:
 
 
 def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
-    """Say so if the reward model that learns hardly ever sees a wrong completion of what the rule does not judge."""
+    """Warn if the reward model that learns gets few wrong completions of problems on which the rule is silent."""
     if config.learning_model is None or any(part.writes_wrong_answers for part in config.cooptimization.pairs):
         return
     if silent := sum(not verifier.hears(problem) for problem in problems):
@@ -101,15 +101,15 @@ def _test_section(name: str) -> str:
 
 
 def _say_what_is_alike(config: RunConfig) -> None:
-    """Log of every further set of problems what it has in common with the first, and what not."""
+    """Log which settings each further set of problems shares with `problems`, and which it does not."""
     sets = {f"more_problems.{name}": data for name, data in config.more_problems.items()}
     sets |= {_test_section(name): data for name, data in config.test_sets.items()}
     for section, data in sets.items():
         same, other = same_form(config.problems, data)
         as_there = f"as problems in {', '.join(same)}" if same else ""
         apart = f"unlike problems in {', '.join(other)}" if other else ""
-        if told := "; ".join(filter(None, [as_there, apart])):
-            logger.info("%s: %s", section, told)
+        if comparison := "; ".join(filter(None, [as_there, apart])):
+            logger.info("%s: %s", section, comparison)
 
 
 def _problems(

@@ -236,7 +236,7 @@ class Samples:
     trained: Bool[np.ndarray, " tokens"] | None = None
     """False at tokens that an environment wrote: they have no weight, and NaN as log-probability. None: all true."""
     runs: Sequence[Run] | None = None
-    """Of completions of several turns, what else there is to know about each; then a text is the final reply."""
+    """For completions of several turns: the turns and verdict of each. `texts` then holds the final replies."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -275,24 +275,24 @@ class Rollouts(Samples):
     ) -> Self:
         """`n` samples per problem, all from one version of the policy."""
         sizes, versions = np.full(len(problems), n), np.full(len(samples), version)
-        own = {"problems": problems, "prompts": Column.of(prompts), "group_sizes": sizes, "versions": versions}
-        return cls(**vars(samples), **own)
+        of_groups = {"problems": problems, "prompts": Column.of(prompts), "group_sizes": sizes, "versions": versions}
+        return cls(**vars(samples), **of_groups)
 
     @classmethod
     def joined(cls, picks: Sequence[tuple[Rollouts, int]]) -> Self:
-        """The chosen groups, each as rollouts and the index of a group in them."""
-        rows = [(one, row) for one, p in picks for row in range(one.offsets[p], one.offsets[p + 1])]
-        logprobs = {id(one): Column(one.logprobs, one.token_ids.offsets) for one, _ in picks}
+        """New rollouts of the picked groups. A pick is rollouts and the index of one of their groups."""
+        rows = [(rollouts, row) for rollouts, p in picks for row in range(rollouts.offsets[p], rollouts.offsets[p + 1])]
+        logprobs = {id(rollouts): Column(rollouts.logprobs, rollouts.token_ids.offsets) for rollouts, _ in picks}
         first = picks[0][0]
         return cls(
-            token_ids=Column.of([one.token_ids[row] for one, row in rows], first.token_ids.values.dtype),
-            logprobs=Column.of([logprobs[id(one)][row] for one, row in rows], first.logprobs.dtype).values,
-            stopped=np.array([one.stopped[row] for one, row in rows], bool),
-            texts=[one.texts[row] for one, row in rows],
-            problems=[one.problems[p] for one, p in picks],
-            prompts=Column.of([one.prompts[p] for one, p in picks], first.prompts.values.dtype),
-            group_sizes=np.array([one.group_sizes[p] for one, p in picks]),
-            versions=np.array([one.versions[row] for one, row in rows]),
+            token_ids=Column.of([rollouts.token_ids[row] for rollouts, row in rows], first.token_ids.values.dtype),
+            logprobs=Column.of([logprobs[id(rollouts)][row] for rollouts, row in rows], first.logprobs.dtype).values,
+            stopped=np.array([rollouts.stopped[row] for rollouts, row in rows], bool),
+            texts=[rollouts.texts[row] for rollouts, row in rows],
+            problems=[rollouts.problems[p] for rollouts, p in picks],
+            prompts=Column.of([rollouts.prompts[p] for rollouts, p in picks], first.prompts.values.dtype),
+            group_sizes=np.array([rollouts.group_sizes[p] for rollouts, p in picks]),
+            versions=np.array([rollouts.versions[row] for rollouts, row in rows]),
         )
 
     def __post_init__(self) -> None:
@@ -308,9 +308,9 @@ class Rollouts(Samples):
             "group_sizes": (len(self.group_sizes), problems),
             "completions in groups": (int(self.group_sizes.sum()), completions),
         }
-        for name, (found, expected) in counts.items():
-            if found != expected:
-                raise ValueError(f"rollouts have {found} {name} but need {expected}")
+        for name, (actual, expected) in counts.items():
+            if actual != expected:
+                raise ValueError(f"rollouts have {actual} {name} but need {expected}")
 
     @property
     def offsets(self) -> Int[np.ndarray, " P+1"]:
@@ -331,7 +331,7 @@ class Rollouts(Samples):
         ]
 
     def sequences(self, rows: Sequence[int] | Int[np.ndarray, " taken"]) -> Column:
-        """For each of the given completions, one row: the prompt followed by the completion."""
+        """One row for each of the given completions: the prompt followed by the completion."""
         problem_of = self.problem_of
         parts = [part for row in rows for part in (self.prompts[problem_of[row]], self.token_ids[row])]
         joined = Column.of(parts, self.token_ids.values.dtype)

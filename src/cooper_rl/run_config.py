@@ -183,7 +183,9 @@ class RunConfig(CooperRewardConfig):
     @property
     def set_weights(self) -> dict[str, float] | None:
         """The weight of every training set; None if they are mixed as one."""
-        weights = {name: one.weight for name, one in self.training_sets.items() if one.weight is not None}
+        weights = {
+            name: problems.weight for name, problems in self.training_sets.items() if problems.weight is not None
+        }
         return weights if self.more_problems and weights else None
 
     @property
@@ -205,11 +207,11 @@ class RunConfig(CooperRewardConfig):
         if self.more_test_problems and self.test_problems is None:
             raise ValueError("more_test_problems comes on top of test_problems, which is missing; add it")
         sets = self.training_sets.values()
-        if len({one.weight is None for one in sets}) > 1:
+        if len({problems.weight is None for problems in sets}) > 1:
             raise ValueError("more_problems: only some sets have a weight; give one to problems and each of these")
-        if len({one.gold for one in sets}) > 1:
+        if len({problems.gold for problems in sets}) > 1:
             raise ValueError("more_problems: gold labels all problems of a step or none; set the same gold everywhere")
-        if any(one.weight is not None for one in self.test_sets.values()):
+        if any(problems.weight is not None for problems in self.test_sets.values()):
             raise ValueError("test_problems.weight: only training sets are weighted; remove it")
         self._check_metrics()
         if self.monitor is not None and not self.used_models:
@@ -251,7 +253,9 @@ class RunConfig(CooperRewardConfig):
     def _check_metrics(self) -> None:
         """Raises ValueError for a metric that no step of this run will record."""
         records = [*records_within([self.rewards, self.shaping, self.algorithm, self.cooptimization, self.engine])]
-        functions = [one.function.rpartition(":")[2] for one in records if isinstance(one, FunctionRewardConfig)]
+        functions = [
+            record.function.rpartition(":")[2] for record in records if isinstance(record, FunctionRewardConfig)
+        ]
         names = [*metric_names(functions, [*self.used_models][1:], self.more_test_problems)]
         others = bool(self.callbacks) or any(map(is_outside, records))
         best = self.checkpoint.keep_best
@@ -297,21 +301,21 @@ def build_config(settings: dict[str, Any]) -> RunConfig:
 def _with_forms(settings: dict[str, Any], places: Places) -> dict[str, Any]:
     """The settings with the form of `problems` in the other sets, and of `test_problems` in `more_test_problems`."""
     settings = dict(settings)
-    for of, one, more in (
+    for base_name, single, several in (
         ("problems", "test_problems", "more_problems"),
         ("test_problems", None, "more_test_problems"),
     ):
-        base, sets = given_settings(settings.get(of)), settings.get(more)
+        base, sets = given_settings(settings.get(base_name)), settings.get(several)
         if base is None:
             continue
-        where = [((more, name), own) for name, own in sets.items()] if isinstance(sets, dict) else []
-        where += [((one,), settings.get(one))] if one is not None else []
+        where = [((several, name), part) for name, part in sets.items()] if isinstance(sets, dict) else []
+        where += [((single,), settings.get(single))] if single is not None else []
         for path, part in where:
-            if (own := given_settings(part)) is not None:
-                merged, taken = with_form_of(base, own)
-                places |= {(*path, *name): (of, *name) for name in taken}
+            if (given := given_settings(part)) is not None:
+                merged, taken = with_form_of(base, given)
+                places |= {(*path, *name): (base_name, *name) for name in taken}
                 if len(path) == 1:
                     settings[path[0]] = merged
                 else:
-                    settings[more] = {**settings[more], path[1]: merged}
+                    settings[several] = {**settings[several], path[1]: merged}
     return settings

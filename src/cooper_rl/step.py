@@ -73,17 +73,17 @@ class Parts:
         return self.engine.learns_side_by_side
 
     def describe_learners(self) -> list[str]:
-        """Where and how each learner computes, for a person."""
+        """One line per learner, for the log: on which device and how it computes."""
         rewards = {f"reward model {name}": model.learner for name, model in self.reward.models.items()}
         learners = {"policy": self.policy, **rewards}
         return [f"{name}: {description}" for name, learner in learners.items() if (description := learner.describe())]
 
     def sampler_metrics(self) -> Metrics:
-        """What the sampler has counted and timed since the last call."""
+        """The sampler's metrics since the last call."""
         return self.sampler.take_metrics()
 
     def close(self) -> None:
-        """End the verifier's processes, the assistant's connections and what the engine has started."""
+        """Stop the verifier's processes, close the assistant's connections, and stop what the engine has started."""
         self.reward.close()
         self.engine.close()
 
@@ -103,7 +103,7 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         with clock.measure("resample"):
             rollouts, scored, drawn = _resampled(config, parts, step, seed, rollouts, scored)
     early, paid = None, scored
-    if parts.reward.learns_first(scored):  # the rule contradicts the model: it pays what it says after learning
+    if parts.reward.learns_first(scored):  # the rule contradicts the model, so the model learns before it pays
         weights_change()
         early, paid = parts.reward.update_and_rescore(scored, rollouts.groups())
     algorithm, credit = config.algorithm, None
@@ -129,14 +129,14 @@ RESAMPLED_SEED = 3_000_000_000_000_061
 def _resampled(
     config: RunConfig, parts: Parts, step: int, seed: int, rollouts: Rollouts, scored: Scored
 ) -> tuple[Rollouts, Scored, Metrics]:
-    """Dynamic sampling: the step's groups, where possible only such as have a spread of rewards to learn from.
+    """Dynamic sampling (DAPO): replace the step's groups whose rewards do not differ, because they teach nothing.
 
-    Groups without one are replaced, in their places, by groups of problems that the step has not had, as long as
-    `rollout.resample` allows. Tells the stream of problems what every group got. The reward model learns from all.
+    Each is replaced, in its place, by a group of a problem that the step has not had, in at most `rollout.resample`
+    further draws. The stream of problems learns what every group got. The reward model learns from all groups.
     """
     calls = [scored]
     picks, extra, draws = [(rollouts, p) for p in range(len(rollouts.problems))], 0, 0
-    teaching = _told(parts.stream, rollouts, scored, config.algorithm.min_spread)
+    teaching = _report_to_stream(parts.stream, rollouts, scored, config.algorithm.min_spread)
     missing = [place for place, teaches in enumerate(teaching) if not teaches]
     flat = len(missing)
     while missing and draws < config.rollout.resample:
@@ -145,7 +145,7 @@ def _resampled(
         if more is None:
             break
         calls.append(parts.reward.score(more.groups(), step=step, earlier=calls))
-        for p, teaches in enumerate(_told(parts.stream, more, calls[-1], config.algorithm.min_spread)):
+        for p, teaches in enumerate(_report_to_stream(parts.stream, more, calls[-1], config.algorithm.min_spread)):
             extra, flat = extra + 1, flat + (not teaches)
             if teaches:
                 picks[missing.pop(0)] = (more, p)
@@ -161,8 +161,8 @@ def _resampled(
     return rollouts, Scored.joined(calls, rollouts.groups()), metrics
 
 
-def _told(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread: float) -> list[bool]:
-    """Whether each group teaches something. The stream gets to know it too, with the group's mean reward."""
+def _report_to_stream(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread: float) -> list[bool]:
+    """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream."""
     rewards = finite_rewards(scored.scores.rewards.like(scored.scores.rewards.flat.double()))
     names, teaching = [problem.id for problem in rollouts.problems], usable_groups(rewards, min_spread).tolist()
     stream.tell(dict(zip(names, rewards.mean().tolist(), strict=True)), dict(zip(names, teaching, strict=True)))
@@ -171,9 +171,10 @@ def _told(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread:
 
 @contextmanager
 def _stage2(parts: Parts, scored: Scored, early: Updated | None) -> Iterator[Callable[[], Updated]]:
-    """The reward model's update: under way from now on if the model has devices of its own, else when it is called.
+    """A call that returns the reward model's update.
 
-    An `early` update was made before and is returned.
+    A model with devices of its own is updated in a thread that starts here, any other when the call is made. An `early`
+    update has been made already, and the call returns it.
     """
     if early is not None:
         yield lambda: early
@@ -187,7 +188,7 @@ def _stage2(parts: Parts, scored: Scored, early: Updated | None) -> Iterator[Cal
 
 @dataclass(frozen=True)
 class Pending:
-    """Completions that are being drawn."""
+    """Completions that are being sampled."""
 
     problems: Sequence[Problem]
     prompts: Sequence[Sequence[int]]
@@ -201,10 +202,11 @@ class Pending:
 
 
 class RolloutSource:
-    """The rollouts of one step after another.
+    """Samples the rollouts of each step.
 
-    At lag 1 a step takes what was drawn during the step before, hands the engine the policy of now, and has it draw
-    for the step after while it learns. The first step, and one whose predecessor left nothing, draws for itself too.
+    At lag 0, a step samples its rollouts with the current policy. At lag 1, it takes those that were sampled during the
+    step before, gives the engine the current policy's weights, and has it sample for the next step while this step
+    learns. The first step, and a step for which nothing was sampled ahead, samples its rollouts first.
     """
 
     def __init__(
@@ -219,7 +221,7 @@ class RolloutSource:
         self._stream, self._encoder, self._sampler, self._rounds = stream, encoder, sampler, rounds
         self._pending: Pending | Rollouts | None = None
         self.metrics: Metrics = {}
-        """What the environment has counted in the last draw; empty without one."""
+        """The environment's metrics of the last draw; empty without an environment."""
 
     def take(self, policy: PolicyLearner, step: int, seed: int, last: bool) -> Rollouts:
         """The rollouts of this step. `seed` is the step's, and the next one's is one more; no step follows the `last`.
@@ -239,10 +241,10 @@ class RolloutSource:
         return rollouts
 
     def first_prompt(self, seed: int) -> tuple[Problem, str]:
-        """The problem and the prompt that a step with this seed begins with, with what an environment shows."""
+        """The first problem and prompt of a step with this seed. In an environment, it has the first observation."""
         problem = self._stream.first
-        own = self._encoder.encode(problem) if self._rounds is None else self._rounds.first_prompt(problem, seed)
-        return problem, self._encoder.decode(own)
+        prompt_ids = self._encoder.encode(problem) if self._rounds is None else self._rounds.first_prompt(problem, seed)
+        return problem, self._encoder.decode(prompt_ids)
 
     def more(self, count: int, seed: int, version: int) -> Rollouts | None:
         """Groups of up to `count` further problems for the same step; None if there are no others."""
@@ -259,8 +261,8 @@ class RolloutSource:
             samples.set_result(drawn.samples)
             return Pending(problems, drawn.prompts, samples, self.config.n, version)
         prompts = [self._encoder.encode(problem) for problem in problems]
-        asked, sampler = (prompts, self.config.n, self.config, seed), self._sampler
-        samples = sampler.submit(*asked) if ahead else sample_at_once(sampler, *asked)
+        request, sampler = (prompts, self.config.n, self.config, seed), self._sampler
+        samples = sampler.submit(*request) if ahead else sample_at_once(sampler, *request)
         return Pending(problems, prompts, samples, self.config.n, version)
 
     def settle(self) -> None:
@@ -269,23 +271,23 @@ class RolloutSource:
             wait([self._pending.samples])
 
     def mark(self) -> Callable[[], None]:
-        """A call that takes the source back to where it is now, for a step that is broken off."""
+        """Returns a function that restores the present state, for a step that is cancelled."""
         stream, pending = deepcopy(self._stream.state()), self._pending
 
-        def back() -> None:
+        def restore() -> None:
             self._stream.restore(stream)
             self._pending = pending
 
-        return back
+        return restore
 
     def forget(self) -> None:
-        """Drop what was drawn ahead; its problems come again in the next epoch."""
+        """Drop what was sampled ahead; its problems come again in the next epoch."""
         self._pending = None
 
     def save(self, folder: Path) -> None:
-        """Write what was drawn ahead, if anything, after waiting for it. Problems stand there by their ids.
+        """Wait for what is being sampled ahead, if anything, and write it. Problems are written as their ids.
 
-        What could not be drawn is not written: a run that goes on from here draws it anew.
+        If sampling failed, nothing is written, and a resumed run samples again.
         """
         self.settle()
         if isinstance(self._pending, Pending) and self._pending.samples.exception() is not None:
@@ -295,7 +297,7 @@ class RolloutSource:
             (folder / PENDING_FILE).write_bytes(replace(rollouts, problems=ids).to_bytes())
 
     def restore(self, folder: Path) -> None:
-        """Go on with what `save` wrote, if anything. At lag 0 it is left out."""
+        """Restore what `save` wrote, if anything. At lag 0 it is ignored."""
         self._pending = None
         if self.config.lag and (folder / PENDING_FILE).is_file():
             rollouts = Rollouts.from_bytes((folder / PENDING_FILE).read_bytes())

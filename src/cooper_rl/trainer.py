@@ -71,8 +71,8 @@ class CooperTrainer:
         self._saved_steps = 0  # completed steps in the newest checkpoint
         self._failed_checkpoints = 0
         self._lost_after: list[int] = []  # completed steps each time an engine was lost
-        self._saving = False  # callbacks are being told of a checkpoint
-        self._weights_changing = False  # the step under way has begun to change weights
+        self._saving = False  # callbacks are in `on_save`
+        self._weights_changing = False  # the current step has begun to change weights
         self._interrupted = False
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
@@ -115,22 +115,22 @@ class CooperTrainer:
         """Do one step of the algorithm (`cooper_step`) and record it."""
         step = self.completed_steps + 1
         seed = self._seed_of(step)
-        take_back, random = self.parts.rollouts.mark(), random_state()
+        undo, random = self.parts.rollouts.mark(), random_state()
         try:
             with part(f"step {step}"):
-                done = cooper_step(self.config, self.parts, step, seed)
+                result = cooper_step(self.config, self.parts, step, seed)
         except BrokenOff:  # everything is as it was before the step, unless weights have changed
-            take_back()
+            undo()
             restore_random_state(random)
             raise
         finally:
             self._weights_changing = False
         decode, verify_s = self.parts.prompt_encoder.decode, self.parts.reward.verifier.cpu_s_of
-        rollouts = self.recorder.step(step, done, decode, verify_s)
+        rollouts = self.recorder.step(step, result, decode, verify_s)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.position = replace(self.position, step=step)
-        return done.metrics
+        return result.metrics
 
     def _seed_of(self, step: int) -> int:
         """Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
@@ -150,7 +150,7 @@ class CooperTrainer:
         the process at once.
         """
         lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
-        listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
+        listener = Listener(lambda at: self._on_progress(at, lines if alone else None), self._weights_change)
         with stop_on_signal(self._interrupt), log_to_stderr() if alone else nullcontext(), listening(listener):
             try:
                 while True:
@@ -166,7 +166,7 @@ class CooperTrainer:
             if alone:
                 logger.info("run: %s\nreport: %s", self.directory, report)
 
-    def _told(self, at: Progress, lines: ProgressLines | None) -> None:
+    def _on_progress(self, at: Progress, lines: ProgressLines | None) -> None:
         if self._stop.is_set() and (not self._weights_changing or self._saved_steps == self.completed_steps):
             raise BrokenOff
         if lines is not None and (line := lines.line_within(at)):
@@ -198,7 +198,7 @@ class CooperTrainer:
                 export_models(self.config, best[0], self.directory / "best", chat)
 
     def _steps(self, on_step: OnStep) -> None:
-        """All steps up to the last, or until something asks for the end. Raises BrokenOff inside of one."""
+        """Run all steps, or until a stop is requested. Raises BrokenOff if a step is cancelled."""
         logger.info(
             "%s", describe_size(self.config, self.completed_steps, [len(t.problems) for t in self.parts.test_sets])
         )
@@ -227,7 +227,7 @@ class CooperTrainer:
                 self._try_checkpoint(metrics)
 
     def _step_with_callbacks(self) -> Metrics:
-        """The next step with its evaluation. What callbacks did before a step that is broken off is taken back."""
+        """The next step with its evaluation. If the step is cancelled, what callbacks did before it is undone."""
         if not self._measured:
             return self._step_and_measure()
         before, states = self.position, self.callbacks.states()
@@ -255,7 +255,7 @@ class CooperTrainer:
         logger.info("after step %d: %s", self.completed_steps, ", ".join(f"{k}: {v}" for k, v in settings.items()))
 
     def _apply(self, changed: Mapping[str, Any]) -> None:
-        """Go on with the settings that the run was given and these changes."""
+        """Use the settings that the run was started with, with these changes."""
         values = self._given.model_dump(mode="json")
         for name, value in changed.items():
             *path, last = name.split(".")
@@ -275,7 +275,7 @@ class CooperTrainer:
         self.config, self.position = config, replace(self.position, changes=changed)
 
     def _recover(self, lost: EngineLost) -> None:
-        """Build all parts anew and go on from the newest checkpoint; raises EngineLost where that has not helped."""
+        """Rebuild all parts and continue from the newest checkpoint. Raises EngineLost if that did not help."""
         self._lost_after.append(self.completed_steps)
         if self._lost_after.count(self.completed_steps) > RECOVERIES:
             raise lost
@@ -289,7 +289,7 @@ class CooperTrainer:
             self._recover(again)
 
     def close(self) -> None:
-        """Close the run's files, and end the processes and connections that it has."""
+        """Close the run's files, processes and connections."""
         try:
             self._close()
         finally:
@@ -308,7 +308,7 @@ class CooperTrainer:
         self.close()
 
     def request_stop(self) -> None:
-        """Ask `fit` to end as on an interrupt. Asked by a callback, the run is `ended` and not interrupted."""
+        """Ask `fit` to end as on an interrupt. If a callback asks, the run counts as ended, not as interrupted."""
         self._stop.set()
 
     def _interrupt(self) -> None:
@@ -316,7 +316,7 @@ class CooperTrainer:
         self._stop.set()
 
     def _each_callback(self) -> Iterator[Callback]:
-        """The callbacks one after the other. The caller calls each, which may be what asks the run to stop."""
+        """Yields the callbacks in order. If one of them stops the run, `ended_by` becomes its class."""
         for callback in self.callbacks:
             before = self._stop.is_set()
             yield callback
@@ -398,26 +398,26 @@ class CooperTrainer:
             ) from error
 
     def _begin(self, resume: bool) -> None:
-        """Begin the run or, with `resume`, go on from its newest undamaged checkpoint. If it has none, begin it again.
+        """Start the run or, with `resume`, continue from its newest undamaged checkpoint; without one, start again.
 
-        The parts and callbacks are those of a run that has not begun.
+        The parts and callbacks must be fresh.
         """
         self.config, self.position, self._saved_steps = self._given, Position(), 0
-        seed_random_state(self.config.seed)  # we draw from generators of our own; a user's reward may not
+        seed_random_state(self.config.seed)  # for a user's reward; the library has its own generators
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
-        if (found := self._checkpoints.latest()) is None:
+        if (newest := self._checkpoints.latest()) is None:
             return False
-        folder, state = found
+        folder, state = newest
         check_kind(self._given, state)
-        position = Position.of(state, self._back_to())
+        position = Position.of(state, self._rolled_back_to())
         self._apply(position.changes)
         restore_state(self.config, self.parts, self.callbacks, folder, state)
-        if position.rollbacks[-1:] == [position.step]:  # groups that led to a fault are not learned from again
+        if position.rollbacks[-1:] == [position.step]:  # the groups that led to the fault are not used again
             self.parts.rollouts.forget()
         self.position, self._saved_steps = position, position.step
         logger.info("resuming after step %d from %s", position.step, folder)
@@ -428,10 +428,10 @@ class CooperTrainer:
         self.recorder = Recorder(self.directory, self._given, resume_at, self._measured)
         best = self.config.checkpoint.keep_best
         self.watch = Watch(self.config.watch_rules, read_metrics(self.directory), [best] if best else [])
-        self.position = replace(self.position, rollbacks=self._back_to())
+        self.position = replace(self.position, rollbacks=self._rolled_back_to())
 
-    def _back_to(self) -> list[int]:
-        """The checkpoints that the run has gone back to."""
+    def _rolled_back_to(self) -> list[int]:
+        """The steps of the checkpoints that the run was rolled back to."""
         return [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:
@@ -452,7 +452,7 @@ class CooperTrainer:
         return self.completed_steps == self.config.steps
 
     def _step_and_measure(self) -> Metrics:
-        """The next step and its evaluation, or the evaluation alone where the last step still lacks it."""
+        """The next step and its evaluation, or only the evaluation if the last step still lacks it."""
         step = self.completed_steps + self._measured
         metrics: Metrics = {"rollout/non_finite_logits": 0.0}
         try:
@@ -467,8 +467,8 @@ class CooperTrainer:
         return metrics
 
     def _record(self, step: int, metrics: Metrics, on_step: OnStep) -> list[Firing]:
-        firings, found = self.watch.observe(step, metrics)
-        metrics |= found
+        firings, watched = self.watch.observe(step, metrics)
+        metrics |= watched
         self.recorder.metrics(step, metrics)
         for firing in firings:
             logger.warning("watch (%s) after step %d: %s", firing.rule.action, step, firing.message)
@@ -478,7 +478,7 @@ class CooperTrainer:
         return firings
 
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
-        """Go back to a checkpoint if a rule asks for it and there is one. Returns whether the run went back."""
+        """Roll back if a watch rule asks for it and a checkpoint is left. Returns whether the run was rolled back."""
         checkpoints = [int(path.name) for path in self._checkpoints.list()]
         if (target := rollback_target(firings, checkpoints, self.position.rollbacks)) is None:
             return False

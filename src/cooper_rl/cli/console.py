@@ -81,13 +81,13 @@ def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> I
     lines, pace = ProgressLines(label, watch), Pace()
     bar = _Bar(*columns, _plain_column("fields[note]"), console=console, disable=not console.is_terminal)
 
-    def told(at: UnderWay) -> None:
+    def show(at: UnderWay) -> None:
         if console.is_terminal:
             bar.below = Text(pace.describe(at), style="dim")
         elif line := lines.line_within(at):
             say(line)
 
-    with bar, listening(Listener(told)):
+    with bar, listening(Listener(show)):
         task = bar.add_task(label, total=total, note="")
 
         def advance(completed: int, metrics: dict[str, float] | None = None, total: int | None = total) -> None:

@@ -137,11 +137,11 @@ class Learner(ABC):
         """Restore what `save` wrote, exactly."""
 
     def set_learning_rate(self, peak: float) -> None:
-        """Go on with another peak learning rate, in the same schedule. Raises InputError if that is not possible."""
+        """Change the peak learning rate and keep the schedule. Raises InputError if that is not possible."""
         raise InputError(f"learning_rate: learners of the class {type(self).__name__} cannot change it")
 
     def describe(self) -> str:
-        """The device, and what was chosen for it, for a person; may be empty."""
+        """One line for the log: the device, and what was chosen for it. May be empty."""
         return ""
 
 
@@ -156,10 +156,10 @@ class PolicyLearner(Learner):
 
 
 class WeightSender(Protocol):
-    """One process's end of a transfer of weights. Of a sharded policy's processes the first sends, all gather."""
+    """One rank's side of a weight transfer: rank 0 sends, all ranks gather."""
 
     def sync_weights(self, version: str) -> None:
-        """Send all weights as they are now; the samplers name `version` afterwards. Parameters may be DTensors."""
+        """Send the current weights. The samplers report `version` afterwards. Parameters may be DTensors."""
 
     def disconnect(self) -> None: ...
 
@@ -182,7 +182,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def sync_weights(self, learner: PolicyLearner) -> None:
-        """Take over the current weights, before each step's `sample`. Raises TypeError for a learner it cannot take."""
+        """Load the learner's weights, before each step's `sample`. Raises TypeError for an unsuitable learner."""
 
     def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
         """`sample` without waiting, which `rollout.lag: 1` makes use of; the future's `result` raises what `sample`
@@ -190,15 +190,15 @@ class Sampler(ABC):
         return sample_at_once(self, prompts, n, params, seed)
 
     def take_metrics(self) -> Metrics:
-        """What it has counted since the last call besides drawing, such as faults and seconds, under full names."""
+        """Metrics since the last call, such as faults and seconds, under their full names."""
         return {}
 
     def rest(self) -> None:  # noqa: B027 - need not be overridden
-        """Give its memory to the learners: nothing is drawn until the next `sync_weights`."""
+        """Free memory for the learners. Nothing is sampled until the next `sync_weights`."""
 
 
 def sample_at_once(sampler: Sampler, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-    """A future of what `sample` draws or raises; the completions are drawn when this returns."""
+    """A finished future: what `sample` returns or raises. Sampling is over when this returns."""
     future: Future[Samples] = Future()
     try:
         future.set_result(sampler.sample(prompts, n, params, seed))

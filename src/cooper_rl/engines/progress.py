@@ -1,4 +1,4 @@
-"""How far the work inside a step is. Parts of it tell; whoever listens may show that, or break the work off."""
+"""Workers report progress here; listeners show it or cancel the step."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 
 class BrokenOff(BaseException):
-    """Raised by a listener to end the work under way. No error, so that nothing handles it as one."""
+    """Raised by a listener to cancel the work. It is not an Exception, so that no handler of errors catches it."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """`parts` are the names of the work under way, outermost first; `done` of `total` (0: not known) is its innermost.
+    """How far the work is: `done` of `total` units of the innermost of `parts`, which are named from the outermost.
 
-    `ceiling` says that the work may end before `total`.
+    A `total` of 0 is not known. With `ceiling`, the work may end before `total`.
     """
 
     parts: tuple[str, ...]
@@ -27,10 +27,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Listener:
-    """`told` hears of all progress, and may raise BrokenOff. `changes` is called before a model's weights change."""
+    """`on_progress` gets all progress and may raise BrokenOff. `on_weights_change` is called before weights change."""
 
-    told: Callable[[Progress], None]
-    changes: Callable[[], None] = lambda: None
+    on_progress: Callable[[Progress], None]
+    on_weights_change: Callable[[], None] = lambda: None
 
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
@@ -39,7 +39,7 @@ _parts: ContextVar[tuple[str, ...]] = ContextVar("parts", default=())
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """What this thread does inside is told to this listener too, before those around it."""
+    """Inside, this listener gets the thread's progress too, before the listeners around it."""
     token = _listeners.set((listener, *_listeners.get()))
     try:
         yield
@@ -49,7 +49,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def part(name: str) -> Iterator[None]:
-    """The work inside, by this name."""
+    """Names the work inside."""
     token = _parts.set((*_parts.get(), name))
     try:
         tell()
@@ -59,12 +59,12 @@ def part(name: str) -> Iterator[None]:
 
 
 def tell(done: int = 0, total: int = 0, unit: str = "", note: str = "", ceiling: bool = False) -> None:
-    """Say how far the part under way is; for the arguments see `Progress`."""
+    """Report how far the innermost part is; for the arguments see `Progress`."""
     for listener in _listeners.get():
-        listener.told(Progress(_parts.get(), done, total, unit, note, ceiling))
+        listener.on_progress(Progress(_parts.get(), done, total, unit, note, ceiling))
 
 
 def weights_change() -> None:
-    """Say that from now on the weights are no longer those with which the step began."""
+    """Report that the step begins to change weights, so it can no longer be cancelled without a trace."""
     for listener in _listeners.get():
-        listener.changes()
+        listener.on_weights_change()

@@ -1,4 +1,4 @@
-"""Draws runs of several turns with any sampler: all rollouts write a turn, then the tools they called answer."""
+"""Samples rollouts of several turns: each round, every active rollout generates a turn and its tool calls run."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""Advantages: how much better a completion is than its group, and what its steps add to those of its tokens."""
+"""Advantages: how much better a completion is than the others of its group, and credit of single tokens."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def reads_completions(estimator: Advantage | ReadsCompletions) -> bool:
 
 @dataclass(frozen=True)
 class TokenCredit:
-    """For each completion, what the advantage of each of its tokens adds to that of the whole; and metrics."""
+    """For each completion, the credit of each token, which is added to the completion's advantage; and metrics."""
 
     advantages: Sequence[Float[np.ndarray, " T"]]
     metrics: dict[str, float]
@@ -84,7 +84,7 @@ class TokenCredit:
 
 @runtime_checkable
 class CreditsTokens(Protocol):
-    """An estimator that also tells the tokens of a completion apart. Its `advantages` are those of the wholes."""
+    """An estimator that also gives credit to single tokens. Its `advantages` are those of whole completions."""
 
     def token_credit(
         self, models: Mapping[str, RewardModel], rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
@@ -146,7 +146,7 @@ def estimate(
 def estimate_usable(
     config: Advantage | ReadsCompletions, rewards: Ragged, completions: Completions | None = None
 ) -> AdvantagesWithMetrics:
-    """What an estimator makes of usable groups: for an estimator that builds on another. See `Advantage`."""
+    """The advantages of usable groups, for an estimator that builds on another. See `Advantage`."""
     if not reads_completions(config):
         estimated = cast("Advantage", config).advantages(rewards)
     elif completions is None:

@@ -118,13 +118,13 @@ class _Before:
         self._of_all: StepLogprobs | None = None
 
     def of_all(self) -> StepLogprobs:
-        """Those of all completions."""
+        """The log-probabilities of all completions."""
         if self._of_all is None:
             self._of_all = self.of(np.arange(len(self.rollouts.token_ids)))
         return self._of_all
 
     def of(self, rows: Int[np.ndarray, " R"]) -> StepLogprobs:
-        """Those of at least these completions."""
+        """The log-probabilities of at least these completions."""
         return self._of_all or _logprobs(*self._inputs, rows)
 
     def completions(self, rewards: Ragged) -> Completions:
@@ -198,10 +198,10 @@ def _logprobs(
         if not len(rows):
             return np.full(len(rollouts.logprobs), np.nan)
         lengths = rollouts.token_ids.lengths[rows]
-        found = model.logprobs(rollouts.sequences(rows), lengths, sampling.temperature, adapter)
-        everywhere = np.full(len(rollouts.logprobs), np.nan, found.dtype)
-        everywhere[rollouts.token_ids.places(rows)] = found
-        return everywhere
+        logprobs = model.logprobs(rollouts.sequences(rows), lengths, sampling.temperature, adapter)
+        of_all_rows = np.full(len(rollouts.logprobs), np.nan, logprobs.dtype)
+        of_all_rows[rollouts.token_ids.places(rows)] = logprobs
+        return of_all_rows
 
     old = of(learner, adapter=True) if config.recompute_old_logprobs else rollouts.logprobs
     return StepLogprobs(sampling.temperature, old, None if reference is None else of(reference, adapter=False))
@@ -226,7 +226,7 @@ def _over_updates(updates: Sequence[Metrics]) -> Metrics:
     """Means over the step's optimizer steps, but the last value of the learning rate and of running totals."""
     names = dict.fromkeys(name for update in updates for name in update)
     values = {name: [update[name] for update in updates if name in update] for name in names}
-    means = {name: sum(found) / len(found) for name, found in values.items()}
+    means = {name: sum(rows) / len(rows) for name, rows in values.items()}
     return means | {name: updates[-1][name] for name in ("learning_rate", "skipped_updates")}
 
 

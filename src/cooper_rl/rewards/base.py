@@ -150,15 +150,15 @@ def comparing_part(rewards: Sequence[Any], shaping: Sequence[Any]) -> str | None
 
 def metrics_of_calls(calls: Sequence[tuple[Scores, int]]) -> dict[str, float]:
     """The metrics of several calls together, each with the number of its answers: sums of counts, means of the rest."""
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name in dict.fromkeys(name for scores, _ in calls for name in scores.metrics):
         values = [(scores.metrics[name], answers) for scores, answers in calls if name in scores.metrics]
         total = sum(answers for _, answers in values)
         if isinstance(values[0][0], Count):
-            found[name] = Count(sum(value for value, _ in values))
+            metrics[name] = Count(sum(value for value, _ in values))
         else:
-            found[name] = sum(value * answers for value, answers in values) / total if total else values[-1][0]
-    return found
+            metrics[name] = sum(value * answers for value, answers in values) / total if total else values[-1][0]
+    return metrics
 
 
 USERS = "part/"

@@ -49,8 +49,8 @@ class RewardModelInput:
     @classmethod
     def of(cls, config: ScorerConfig, tokenizer: Any) -> Self:
         """The input of the reward model with these settings. Raises InputError as `yes_no_of` does."""
-        asked = yes_no_of(config, tokenizer)
-        return cls(tokenizer, config.max_input_tokens, asked and asked.ask)
+        yes_no = yes_no_of(config, tokenizer)
+        return cls(tokenizer, config.max_input_tokens, yes_no and yes_no.ask)
 
     def text(self, question: str, answer: str, completion: str) -> str:
         """The input as text, before it is cut to `max_tokens`; of a chat, the user's message."""
@@ -67,7 +67,7 @@ class RewardModelInput:
 
     def encode_all(self, rows: Sequence[tuple[str, str, str]]) -> list[list[int]]:
         """What `encode` gives for each row (question, answer, completion). The tokenizer works on all cores."""
-        found: list[list[int]] = []
+        inputs: list[list[int]] = []
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
             texts = [self.text(*row) for row in some]
@@ -76,8 +76,8 @@ class RewardModelInput:
                 if self._ask is not None and not self._chat and token_ids[-1] == self._tokenizer.eos_token_id:
                     token_ids.pop()  # some tokenizers end a text with it, and nothing would be left to answer
                 whole = self._around(token_ids)
-                found.append(whole if len(whole) <= self._max_tokens else self._cut(row, text, token_ids))
-        return found
+                inputs.append(whole if len(whole) <= self._max_tokens else self._cut(row, text, token_ids))
+        return inputs
 
     def _around(self, token_ids: list[int]) -> list[int]:
         return self._chat[0] + token_ids + self._chat[1] if self._chat else token_ids

@@ -64,8 +64,8 @@ class CooperReward:
         """Models whose scores are parts of the reward's, even if no reward uses them."""
         self._cooptimizer: Cooptimizer | None = None
         if self.learning is not None:
-            known = (inputs.verifier, inputs.assistant, config.seed, inputs.replayed)
-            self._cooptimizer = Cooptimizer(config.cooptimization, *known)
+            arguments = (inputs.verifier, inputs.assistant, config.seed, inputs.replayed)
+            self._cooptimizer = Cooptimizer(config.cooptimization, *arguments)
         self._probes = ProbeSet()
         self._lock = RLock()
 
@@ -233,8 +233,8 @@ class CooperReward:
             if self.learning is not None and self._cooptimizer is not None:
                 self.learning.learner.load(Path(folder) / MODEL_FOLDER)
                 self._cooptimizer.restore(state["cooptimizer"])
-            for part, own in zip(self._remembering, state["memories"], strict=True):
-                part.restore(own)
+            for part, memory in zip(self._remembering, state["memories"], strict=True):
+                part.restore(memory)
             self._probes.restore(state["probes"])
             self.version, self.last_step = state["version"], state["last_step"]
 
@@ -347,5 +347,5 @@ def _check_ids(step: int, contexts: Sequence[StepContext]) -> None:
 
 def _calls_of(scored: Scored | Sequence[Scored]) -> list[Scored]:
     """The results of `score` calls, one by one."""
-    given = [scored] if isinstance(scored, Scored) else scored
-    return [call for one in given for call in one.calls or (one,)]
+    results = [scored] if isinstance(scored, Scored) else scored
+    return [call for result in results for call in result.calls or (result,)]

@@ -71,7 +71,7 @@ class Judged:
     def different(self, verdict: str, stopped: bool) -> list[str]:
         """The different completions with this verdict, in order of appearance; with `stopped` only whole ones."""
         rows = zip(self.group.answers, self.texts, self.verdicts, strict=True)
-        texts = [text for answer, text, own in rows if own == verdict and (answer.stopped or not stopped)]
+        texts = [text for answer, text, said in rows if said == verdict and (answer.stopped or not stopped)]
         return [text for text in dict.fromkeys(texts) if has_content(text)]
 
 

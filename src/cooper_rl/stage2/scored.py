@@ -178,14 +178,16 @@ def _agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:
     `false_accept_rate` is the share of yes among rule-wrong completions, which is what a policy exploits when it hacks
     the reward. `true_accept_rate` is the share of yes among rule-correct completions.
     """
-    said = list(zip(scores.flat.tolist(), [verdict for row in verdicts for verdict in row], strict=True))
-    right, wrong = ([score > 0.5 for score, verdict in said if verdict == one] for one in ("correct", "wrong"))
-    found = {
+    answers = list(zip(scores.flat.tolist(), [verdict for row in verdicts for verdict in row], strict=True))
+    right, wrong = (
+        [score > 0.5 for score, verdict in answers if verdict == of_rule] for of_rule in ("correct", "wrong")
+    )
+    outcomes = {
         "rule_agreement": [*right, *(not yes for yes in wrong)],
         "false_accept_rate": wrong,
         "true_accept_rate": right,
     }
-    return {name: sum(rows) / len(rows) for name, rows in found.items() if rows}
+    return {name: sum(rows) / len(rows) for name, rows in outcomes.items() if rows}
 
 
 @dataclass

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts import AnswerGroup
 
 Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution"]
-"""Grounds on which a completion counts as wrong that the rule does not judge."""
+"""Grounds on which an unjudged completion counts as wrong."""
 
 PROBED = 2
 """Accepted answers of a group that are scored again under another reference."""
@@ -27,7 +27,8 @@ def signs_without_verdict(context: StepContext) -> Metrics:
     """Of the groups that the rule judges (`_heard`) and of the others (`_silent`), if there are both or only others:
 
     - `rollout/agreement`: the mean share of a group's answers that state its most frequent answer. A policy that learns
-      agrees with itself more and more; what stands behind an answer to please a reward model is never the same.
+      agrees with itself more and more. Filler that is written to please the reward model differs from answer to
+      answer.
     - `reward_model/kept_when_swapped`: of up to `PROBED` accepted answers a group, the share that is accepted with the
       reference of another problem too. A reward model that compares rejects them.
     """
@@ -39,7 +40,7 @@ def signs_without_verdict(context: StepContext) -> Metrics:
     kept: Sequence[Sequence[bool]] = [[] for _ in silent]
     if context.model_names:
         logits = context.logits(context.model_names[0]).rows()
-        accepted = [[place for place, logit in enumerate(own) if logit > 0] for own in logits]
+        accepted = [[place for place, logit in enumerate(row) if logit > 0] for row in logits]
         kept = _kept(context, "probed", [places[:PROBED] for places in accepted])
     for where, chosen in (("heard", heard), ("silent", silent)):  # an empty group is neither
         groups = list(compress(context.groups, chosen))
@@ -67,25 +68,25 @@ def suspected(context: StepContext, reasons: Sequence[Unread]) -> Sequence[Seque
         return None
     name = context.model_names[0]
     logits = context.logits(name).rows()
-    found = [[False] * len(row) for row in unjudged]
+    suspects = [[False] * len(row) for row in unjudged]
     if "above_solution" in reasons:
         solutions = [
             [group.problem.solution] if group.problem.solution and any(row) else []
             for group, row in zip(context.groups, unjudged, strict=True)
         ]
-        for row, own, best in zip(
-            found, logits, context.logits_of(name, "own solution", solutions).rows(), strict=True
+        for row, answer_logits, best in zip(
+            suspects, logits, context.logits_of(name, "own solution", solutions).rows(), strict=True
         ):
-            row[:] = [bool(best) and logit > best[0] for logit in own]
+            row[:] = [bool(best) and logit > best[0] for logit in answer_logits]
     if "keeps_score" in reasons:
         accepted = [
-            [place for place, logit in enumerate(own) if logit > 0 and row[place]]
-            for own, row in zip(logits, unjudged, strict=True)
+            [place for place, logit in enumerate(answer_logits) if logit > 0 and row[place]]
+            for answer_logits, row in zip(logits, unjudged, strict=True)
         ]
-        for row, places, kept in zip(found, accepted, _kept(context, "unjudged", accepted), strict=True):
+        for row, places, kept in zip(suspects, accepted, _kept(context, "unjudged", accepted), strict=True):
             for place, is_kept in zip(places, kept, strict=False):
                 row[place] |= is_kept
-    return [[one and known for one, known in zip(*rows, strict=True)] for rows in zip(found, unjudged, strict=True)]
+    return [[a and b for a, b in zip(*rows, strict=True)] for rows in zip(suspects, unjudged, strict=True)]
 
 
 def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[bool]]:

@@ -20,11 +20,11 @@ from cooper_rl.stage2.update import PairBuffer, restore_rng, update_reward_model
 
 @dataclass(frozen=True)
 class Stage2:
-    """The unfinished pairs of some groups: the result of `start` and the input of `finish`."""
+    """Groups whose pairs are being made: `start` returns them, and `finish` takes them."""
 
     groups: list[PairGroup]
     started: list[Any]
-    """What each source has begun."""
+    """What each source's `start` returned."""
 
 
 class Cooptimizer:
@@ -59,7 +59,7 @@ class Cooptimizer:
         self._steps_without_pairs = 0
 
     def start(self, context: StepContext, step: int) -> Stage2:
-        """Choose positives, have every source begin its work, and return at once.
+        """Choose positives, start the work of every source, and return at once.
 
         `context` has the verdicts and the logits of the model that learns, from before the step's update. The choice
         for a group depends only on the seed, the step and the group, not on the order of the groups.
@@ -78,7 +78,7 @@ class Cooptimizer:
         return Stage2(groups, [source.start(groups, context) for source in self._sources])
 
     def _take_solutions(self, groups: Sequence[PairGroup]) -> None:
-        """Reference solutions as positives. One counts only if the rule accepts it or is silent on the problem."""
+        """Use reference solutions as positives, if the rule accepts them or is silent on the problem."""
         texts = [(group, normalise(text)) for group in groups if (text := group.problem.solution) and has_content(text)]
         verdicts = self._verifier.verify_problems([(group.problem, text) for group, text in texts])
         for (group, text), verdict in zip(texts, verdicts, strict=True):
@@ -110,7 +110,7 @@ class Cooptimizer:
         return pairs
 
     def filtered(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], Metrics]:
-        """The pairs as the filters leave them, and the filters' metrics."""
+        """The pairs after all filters, and the filters' metrics."""
         chosen, metrics = list(pairs), Metrics()
         for part in self._filters:
             chosen, of_filter = part.filter(chosen, models)
@@ -157,7 +157,7 @@ class Cooptimizer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned. Raises InputError if other sources or filters kept a state than do now."""
+        """Restore what `state` returned. Raises InputError if it is the state of other sources or filters."""
         kept = [(kind, of_part) for kind, of_part in state["parts"] if of_part]
         keeping = [(kind, part) for kind, part in self._parts if part.state()]
         before, now = ([kind for kind, _ in parts] for parts in (kept, keeping))

@@ -51,7 +51,7 @@ def update_reward_model(
     weights stay as they are. With `config.pairs_scored_after`, the other pairs have no logits after the update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
-    before, known = _logits_before(pairs, positives, negatives, learner)
+    before, cache = _logits_before(pairs, positives, negatives, learner)
     pairs = _with(pairs, before)
     encoded = list(zip(pairs, positives, negatives, strict=True))
     unpaired_ids = _encode_labelled(unpaired, encoder)
@@ -68,14 +68,14 @@ def update_reward_model(
     for _ in range(config.epochs):
         past, labelled = (), ()
         settles = pairs and config.settled_below
-        if not (settles and _settled(learner, parts_with((), ()), known, config.settled_below)):
+        if not (settles and _settled(learner, parts_with((), ()), cache, config.settled_below)):
             past, labelled = sample_pairs(), sample_labelled()
         metrics |= {"pairs/replayed": float(len(past))}
         parts = parts_with(list(zip(past, *encode_pairs(past, encoder), strict=True)), labelled)
-        metrics |= _one_update(learner, parts, known, config)
+        metrics |= _one_update(learner, parts, cache, config)
     measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
-    after = _score(learner, inputs, known).reshape(2, len(measured))
+    after = _score(learner, inputs, cache).reshape(2, len(measured))
     if pairs:
         metrics |= pair_accuracy(pairs, before, "before")
         metrics |= pair_accuracy([pairs[i] for i in measured], after, "after")
@@ -99,8 +99,8 @@ def _logits_before(
     """The logits of both sides of the pairs, and the same by their inputs."""
     computed = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
     rows = zip(positives + negatives, computed, strict=True)  # for the policy's reward
-    known = {tuple(row): logit for row, logit in rows if logit is not None}
-    return _score(learner, positives + negatives, known).reshape(2, len(pairs)), known
+    cache = {tuple(row): logit for row, logit in rows if logit is not None}
+    return _score(learner, positives + negatives, cache).reshape(2, len(pairs)), cache
 
 
 def _with(pairs: Sequence[Pair], before: Float[Tensor, "2 P"]) -> list[Pair]:
@@ -108,18 +108,18 @@ def _with(pairs: Sequence[Pair], before: Float[Tensor, "2 P"]) -> list[Pair]:
     return [replace(pair, positive_logit_before=right, negative_logit_before=wrong) for pair, right, wrong in rows]
 
 
-def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, config: CooptimizationConfig) -> Metrics:
-    """Gradients of all parts, then one optimizer step, after which nothing is `known`.
+def _one_update(learner: RewardModelLearner, parts: list[Part], cache: Logits, config: CooptimizationConfig) -> Metrics:
+    """Gradients of all parts, then one optimizer step, after which the cached logits are out of date and dropped.
 
     Without data, no weight changes but the schedule moves on. A step's learning rate thus does not depend on how much
     data earlier steps had.
     """
     metrics: Metrics = {}
     if (config.skip_gradient_share or config.settled_below) and parts:
-        logits = _logits(learner, parts, known)
+        logits = _logits(learner, parts, cache)
         parts, metrics = without_negligible(parts, logits, config.skip_gradient_share, config.settled_below)
     if parts:
-        known.clear()
+        cache.clear()
     for part in parts:
         metrics = part.named(learner.forward_backward(part.batch, part.loss)) | metrics
     return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
@@ -131,7 +131,7 @@ def _parts(
     encoder: RewardModelInput,
     config: CooptimizationConfig,
 ) -> list[Part]:
-    """What an update learns from: pairs, ties and labelled completions, as far as there are any."""
+    """The parts of an update: pairs, ties and labelled completions. Empty parts are left out."""
     parts: list[Part] = []
 
     ranked = [item for item in pairs if item[0].label == "better"]
@@ -172,24 +172,24 @@ def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str
     return {f"reward_model/pair_accuracy_{when}{name}": sum(oks) / len(oks) for name, oks in of_origin.items() if oks}
 
 
-def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], known: Logits) -> Float[Tensor, " inputs"]:
-    """Logits of the inputs. Scores equal inputs once, and none that are `known`, to which it adds what it finds."""
+def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], cache: Logits) -> Float[Tensor, " inputs"]:
+    """Logits of the inputs. Equal inputs are scored once, and those in `cache` not again; it keeps the new logits."""
     rows = [tuple(row) for row in inputs]
-    unknown = [row for row in dict.fromkeys(rows) if row not in known]
-    known |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
-    return torch.tensor([known[row] for row in rows])
+    unknown = [row for row in dict.fromkeys(rows) if row not in cache]
+    cache |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
+    return torch.tensor([cache[row] for row in rows])
 
 
-def _logits(learner: RewardModelLearner, parts: Sequence[Part], known: Logits) -> Sequence[Float[Tensor, " inputs"]]:
-    """Those of each part's inputs."""
+def _logits(learner: RewardModelLearner, parts: Sequence[Part], cache: Logits) -> Sequence[Float[Tensor, " inputs"]]:
+    """The logits of each part's inputs."""
     inputs = [part.batch.inputs for part in parts]
-    return _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
+    return _score(learner, [row for rows in inputs for row in rows], cache).split([len(rows) for rows in inputs])
 
 
-def _settled(learner: RewardModelLearner, parts: Sequence[Part], known: Logits, below: float) -> bool:
-    """Whether no row pulls as much."""
-    found = zip(parts, _logits(learner, parts, known), strict=True)
-    return not any(unsettled(part, pulls(part, logits)[0], below).any() for part, logits in found)
+def _settled(learner: RewardModelLearner, parts: Sequence[Part], cache: Logits, below: float) -> bool:
+    """True if no row's gradient exceeds the threshold."""
+    rows = zip(parts, _logits(learner, parts, cache), strict=True)
+    return not any(unsettled(part, pulls(part, logits)[0], below).any() for part, logits in rows)
 
 
 class PairBuffer:

@@ -50,11 +50,11 @@ def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"
     All rows are needed if the sum is 0 or not finite, as they would be without this choice.
     """
     total = pull.sum()
-    found = torch.ones_like(pull, dtype=torch.bool)
+    is_needed = torch.ones_like(pull, dtype=torch.bool)
     if total > 0 and total.isfinite():
         order = pull.argsort(stable=True)
-        found[order[pull[order].cumsum(0) <= skipped_share * total]] = False
-    return found
+        is_needed[order[pull[order].cumsum(0) <= skipped_share * total]] = False
+    return is_needed
 
 
 def unsettled(part: Part, pull: Float[Tensor, " R"], below: float) -> Bool[Tensor, " R"]:
@@ -81,13 +81,14 @@ def without_negligible(
     Selective-Backprop (arXiv 1910.00762) and importance sampling (arXiv 1803.00942) draw rows at random, more often
     those with a large loss or gradient. Here the logits fix the choice, so that the error has a bound in every update.
     """
-    found = [pulls(part, row) for part, row in zip(parts, logits, strict=True)]
-    chosen = needed(torch.cat([pull for pull, _ in found]), skipped_share).split([len(pull) for pull, _ in found])
+    pulls_and_means = [pulls(part, row) for part, row in zip(parts, logits, strict=True)]
+    pulls_R = torch.cat([pull for pull, _ in pulls_and_means])
+    chosen = needed(pulls_R, skipped_share).split([len(pull) for pull, _ in pulls_and_means])
     kept: list[Part] = []
     metrics: Metrics = {}
-    for part, (pull, known), needs in zip(parts, found, chosen, strict=True):
+    for part, (pull, means), needs in zip(parts, pulls_and_means, chosen, strict=True):
         needs = needs & unsettled(part, pull, settled_below)
-        metrics |= part.named(known | {"skipped": float((~needs).sum())})
+        metrics |= part.named(means | {"skipped": float((~needs).sum())})
         if needs.any():
             kept.append(Part(part.name, part.batch.take(needs.nonzero().flatten().tolist()), part.loss))
     return kept, metrics
@@ -105,7 +106,7 @@ def spread_over_origins(origins: Sequence[str], limit: int | None) -> list[int]:
     chosen = dict.fromkeys(places, 0)
     for _ in range(len(origins) if limit is None else min(limit, len(origins))):
         chosen[min(chosen, key=lambda origin: chosen[origin] / len(places[origin]))] += 1
-    return sorted(place for origin, own in places.items() for place in _evenly_spaced(own, chosen[origin]))
+    return sorted(place for origin, rows in places.items() for place in _evenly_spaced(rows, chosen[origin]))
 
 
 def _evenly_spaced(places: Sequence[int], count: int) -> list[int]:

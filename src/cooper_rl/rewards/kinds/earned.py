@@ -1,4 +1,4 @@
-"""The reward model is paid attention to as far as its measured agreement with the rule goes."""
+"""`earned`: rule and reward model, weighted by how well the reward model agrees with the rule."""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ class FunctionRewardConfig(RewardConfig):
         """Raises InputError if a function in TRL's style asks for a column that a problem does not have."""
         columns = None if self.batched else _columns_in_trls_style(self.function)
         for problem in problems if columns else ():
-            own = _columns_of(problem)
-            if missing := [name for name, needed in (columns or {}).items() if needed and name not in own]:
+            fields = _columns_of(problem)
+            if missing := [name for name, needed in (columns or {}).items() if needed and name not in fields]:
                 raise InputError(
                     f"{self.function}: takes {missing[0]!r}, but problem {problem.id} has no such field; it has "
-                    f"{', '.join(own)}, and the fields that `problems` reads go by question, answer and solution"
+                    f"{', '.join(fields)}, and the fields that `problems` reads go by question, answer and solution"
                 )
 
 
@@ -83,26 +83,26 @@ class FunctionReward:
         return Scores(values, {name: values}, {name: values.flat.mean().item()})
 
     def _values(self, context: StepContext) -> list[float]:
-        asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
+        answers = [(group.problem, answer) for group in context.groups for answer in group.answers]
         if self._columns is not None:
-            returned = self._one_for_each(self._function.result_of(**self._arguments(asked)), len(asked))
+            returned = self._one_for_each(self._function.result_of(**self._arguments(answers)), len(answers))
             returned = [0.0 if value is None else value for value in returned]
-            return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
-        calls = [([problem for problem, _ in asked], [answer for _, answer in asked])] if self._batched else asked
+            return [self._number(value, problem) for value, (problem, _) in zip(returned, answers, strict=True)]
+        calls = [([problem for problem, _ in answers], [answer for _, answer in answers])] if self._batched else answers
         returned = self._function.results(calls)
         if self._batched:
-            returned = self._one_for_each(returned[0], len(asked))
-        return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
+            returned = self._one_for_each(returned[0], len(answers))
+        return [self._number(value, problem) for value, (problem, _) in zip(returned, answers, strict=True)]
 
-    def _arguments(self, asked: Sequence[tuple[Problem, Answer]]) -> dict[str, list[Any]]:
+    def _arguments(self, answers: Sequence[tuple[Problem, Answer]]) -> dict[str, list[Any]]:
         """The arguments of a function in TRL's style: those it names, or all if it takes any."""
         assert self._columns is not None
-        chats = [problem.messages is not None if self._chats is None else self._chats for problem, _ in asked]
-        rows = [_columns_of(problem) for problem, _ in asked]
+        chats = [problem.messages is not None if self._chats is None else self._chats for problem, _ in answers]
+        rows = [_columns_of(problem) for problem, _ in answers]
         names = dict.fromkeys(name for row in rows for name in row)
         lists: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
-        lists["prompts"] = [_prompt(problem, chat) for (problem, _), chat in zip(asked, chats, strict=True)]
-        lists["completions"] = [_completion(one, chat) for (_, one), chat in zip(asked, chats, strict=True)]
+        lists["prompts"] = [_prompt(problem, chat) for (problem, _), chat in zip(answers, chats, strict=True)]
+        lists["completions"] = [_completion(answer, chat) for (_, answer), chat in zip(answers, chats, strict=True)]
         if "" in self._columns:  # **kwargs
             return lists
         return {name: column for name, column in lists.items() if name in self._columns}
@@ -138,19 +138,21 @@ def _columns_in_trls_style(path: str) -> dict[str, bool] | None:
         parameters = inspect.signature(load_function(path, None)).parameters.values()
     except ValueError:  # built-in functions have no signature to look at
         return None
-    names = {one.name for one in parameters}
+    names = {parameter.name for parameter in parameters}
     if not names & {"completions", "completion_ids"} or names & {"problem", "problems", "completion"}:
         return None
-    further = [one for one in parameters if one.kind is one.VAR_KEYWORD]
-    own = {one.name: one.default is one.empty for one in parameters if one not in further}
-    own |= dict.fromkeys({"prompts", "completions"} & own.keys(), False)
-    return own | ({"": False} if further else {})
+    further = [parameter for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
+    columns = {
+        parameter.name: parameter.default is parameter.empty for parameter in parameters if parameter not in further
+    }
+    columns |= dict.fromkeys({"prompts", "completions"} & columns.keys(), False)
+    return columns | ({"": False} if further else {})
 
 
 def _columns_of(problem: Problem) -> dict[str, Any]:
     """The fields of a problem's row, as a function in TRL's style names them."""
-    own = {"id": problem.id, "question": problem.question, "answer": problem.answer, "solution": problem.solution}
-    return {**problem.metadata, **{name: value for name, value in own.items() if value is not None}}
+    fields = {"id": problem.id, "question": problem.question, "answer": problem.answer, "solution": problem.solution}
+    return {**problem.metadata, **{name: value for name, value in fields.items() if value is not None}}
 
 
 def _prompt(problem: Problem, chat: bool) -> Any:

@@ -139,7 +139,7 @@ def choose_wrong(
     none = [False] * len(judged.texts)
     marks = (trusted or none, suspects or none)
     rows = list(zip(judged.group.answers, judged.texts, judged.verdicts, judged.logits, *marks, strict=True))
-    excluded = {*positives, *(text for _, text, verdict, _, known, _ in rows if verdict == "correct" or known)}
+    excluded = {*positives, *(text for _, text, verdict, _, trust, _ in rows if verdict == "correct" or trust)}
     if config.order == "random":
         rng.shuffle(rows)
     else:
