@@ -17,7 +17,6 @@ from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
-from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
@@ -165,8 +164,14 @@ class RunConfig(CooperRewardConfig):
     @property
     def used_models(self) -> dict[str, RewardModelConfig]:
         """The reward models of the reward, and those that the advantages read."""
-        read = {name: self.reward_models[name] for name in read_by([self.algorithm.advantages])}
+        read = {name: self.reward_models[name] for name in self._read_by_advantages}
         return super().used_models | read
+
+    @property
+    def _read_by_advantages(self) -> tuple[str, ...]:
+        """Names of the reward models that the estimator of advantages reads."""
+        estimator: Any = self.algorithm.advantages
+        return estimator.reads() if hasattr(estimator, "reads") else ()
 
     @property
     def test_sets(self) -> dict[str, ProblemsConfig]:
@@ -198,7 +203,7 @@ class RunConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        for name in read_by([self.algorithm.advantages]):
+        for name in self._read_by_advantages:
             if name not in self.reward_models:
                 known = ", ".join(self.reward_models) or "none is configured"
                 raise ValueError(f"algorithm.advantages: no reward model is named {name!r} ({known})")
