@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from rows import CORRUPTER
 
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.rollouts import Answer
 
-CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
 START = "from cooper_rl.cli.main import app; app()"
 
 

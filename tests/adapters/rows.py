@@ -1,9 +1,11 @@
-"""Rows of the embedded world, as the data sets of trainers have them."""
+"""Rows of the embedded world, as the data sets of trainers have them, and its corrupter."""
 
 import json
 from typing import Any
 
 from cooper_rl.data.problem import Problem
+
+CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
 
 
 def row_of(problem: Problem, split: str = "train") -> dict[str, Any]:

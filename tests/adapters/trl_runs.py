@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
+from rows import CORRUPTER
 from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
-from conftest import CORRUPTER
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import CooperRewardConfig
 from cooper_rl.adapters.trl import GRPOReward
