@@ -108,7 +108,6 @@ from cooper_rl.policy.advantages import AdvantagesWithMetrics as AdvantagesWithM
 from cooper_rl.policy.advantages import Completions as Completions
 from cooper_rl.policy.advantages import TokenCredit as TokenCredit
 from cooper_rl.policy.advantages import estimate_usable as estimate_usable
-from cooper_rl.policy.advantages import reads_completions as reads_completions
 from cooper_rl.policy.config import AlgorithmConfig as AlgorithmConfig
 from cooper_rl.rewards.base import REWARDS as REWARDS
 from cooper_rl.rewards.base import SHAPINGS as SHAPINGS

@@ -224,6 +224,15 @@ class RunConfig(CooperRewardConfig):
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
             raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every above 0")
+        self._check_rollouts()
+        check_effect(self.shaping, self.algorithm)
+        self.algorithm.advantages.check_run(self)
+        if self.algorithm.minibatches > self.problems_per_step:
+            raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
+        return self
+
+    def _check_rollouts(self) -> None:
+        """Raises ValueError for ways to sample from which this run could not learn."""
         if self.rollout.n == 1:
             raise ValueError("rollout.n: a group of 1 completion has nothing to compare with; use n >= 2")
         if self.rollout.temperature == 0:
@@ -248,12 +257,6 @@ class RunConfig(CooperRewardConfig):
             raise ValueError("rollout.resample: runs in an environment are not drawn again; leave one of the two out")
         if self.rollout.lag and self.rollout.resample:
             raise ValueError("rollout.resample: draws more after the rewards are known; set rollout.lag: 0")
-        check_effect(self.shaping, self.algorithm)
-        if hasattr(self.algorithm.advantages, "check_run"):
-            getattr(self.algorithm.advantages, "check_run")(self)  # noqa: B009 - only some records have it
-        if self.algorithm.minibatches > self.problems_per_step:
-            raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
-        return self
 
     def _check_metrics(self) -> None:
         """Raises ValueError for a metric that no step of this run will record."""

@@ -23,7 +23,7 @@ from cooper_rl.environments.rounds import Rounds
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
-from cooper_rl.policy.advantages import CreditsTokens, usable_groups
+from cooper_rl.policy.advantages import usable_groups
 from cooper_rl.policy.update import finite_rewards, update_policy
 from cooper_rl.rollouts import Ragged, Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
@@ -107,7 +107,7 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         weights_change()
         early, paid = parts.reward.update_and_rescore(scored, rollouts.groups())
     algorithm, credit = config.algorithm, None
-    if isinstance(algorithm.advantages, CreditsTokens):
+    if algorithm.advantages.credits_tokens:
         with clock.measure("score_steps"):
             decode = parts.prompt_encoder.text_of
             credit = algorithm.advantages.token_credit(parts.reward.models, rollouts, decode)

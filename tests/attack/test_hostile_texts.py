@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from uuid import uuid4
 
 import httpx
@@ -172,3 +172,43 @@ def test_repetitive_texts_do_not_hold_the_server(server, rule, place):
     seen = watched(server, attack)
     print(f"{rule}, {place}: {seen}")  # noqa: T201 - for the table, with `pytest -s`
     assert seen.slowest_s < 2
+
+
+LONG = "{" * 150_000
+"""A token each."""
+
+
+def family_mib(server: Served) -> float:
+    process = psutil.Process(server.pid)
+    return sum(map(_held, [process, *process.children(recursive=True)])) / 2**20
+
+
+def scored(server: Served, problems: Sequence[Problem]) -> int:
+    """The status of a request with two answers to each problem."""
+    answers = [{"text": "12"}, {"text": "13"}]
+    groups = [{"id": str(i), "problem": asdict(one), "completions": answers} for i, one in enumerate(problems)]
+    return server.post("/v1/score", {"groups": groups}).status_code
+
+
+@pytest.mark.parametrize("field", ["question", "answer"])
+def test_forty_refused_requests_leave_no_memory_behind(make_server, field):
+    """The text leaves the reward model no room. When exceptions kept their frames, each left its 45 to 60 MiB."""
+    server, problem = make_server(), replace(PROBLEM, rule="exact", **{field: LONG})
+    assert scored(server, [problem]) == 422
+    before = family_mib(server)
+    assert [scored(server, [problem]) for _ in range(40)] == [422] * 40
+    growth = family_mib(server) - before
+    print(f"40 refused, {field}: {growth:.0f} MiB more than the {before:.0f} after the first")  # noqa: T201 - the table
+    assert growth < 100
+
+
+def test_the_longest_references_in_the_largest_body_are_tokenized_a_few_at_a_time(make_server):
+    """200 references of 150 KB."""
+    server = make_server()
+    problems = [replace(PROBLEM, rule="exact", answer=f"{number:03}{LONG}") for number in range(200)]
+    statuses, before = [], family_mib(server)
+    seen = watched(server, lambda: statuses.append(scored(server, problems)))
+    print(f"200 references: {before:.0f} MiB before, {seen}")  # noqa: T201 - for the table
+    assert statuses == [422]
+    assert seen.slowest_s < 2
+    assert seen.peak_mib - before < 700

@@ -180,11 +180,11 @@ def test_malformed_overrides(tmp_path, override):
 
 
 OWN_ADVANTAGE = """
-from cooper_rl.config.base import Config
+from cooper_rl import AdvantageConfig
 
-class Own(Config):
+class Own(AdvantageConfig):
     scale: float = 1.0
-    def advantages(self, rewards):
+    def advantages(self, rewards, completions=None):
         return rewards
 """
 

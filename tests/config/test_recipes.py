@@ -11,7 +11,7 @@ from cooper_rl.cli.main import commands
 from cooper_rl.config.base import Config
 from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
-from cooper_rl.policy.advantages import GRPO, DrGRPO
+from cooper_rl.policy.advantages import GRPO, AdvantageConfig, DrGRPO
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.recipes import RECIPES
 from cooper_rl.rewards.kinds.earned import EarnedConfig
@@ -29,10 +29,10 @@ RUN: dict[str, Any] = {
 OWN = {"kind": "function", "function": "a:b"}
 
 
-class Own(Config):
+class Own(AdvantageConfig):
     """An advantage without a field `kind`."""
 
-    def advantages(self, rewards):
+    def advantages(self, rewards, completions=None):
         return rewards
 
 

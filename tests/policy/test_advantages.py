@@ -1,5 +1,7 @@
 """Advantages against values worked out by hand."""
 
+from typing import Annotated, Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -7,15 +9,18 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from cooper_lab.designs.maxrl import MaxRL
+from cooper_rl.config.base import Config
+from cooper_rl.losses.policy import GSPO
 from cooper_rl.policy.advantages import (
+    ADVANTAGES,
     GRPO,
     RLOO,
-    AdvantageConfig,
     DrGRPO,
     ReinforcePPBaseline,
     advantages,
     usable_groups,
 )
+from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rollouts import Ragged
 
 ALL = [GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]
@@ -174,6 +179,31 @@ def test_groups_of_one_answer_or_none_have_no_advantage(config):
 
 
 def test_every_kind_is_reachable_from_a_config_file():
-    adapter = TypeAdapter(AdvantageConfig)
+    adapter = TypeAdapter(Annotated[Any, ADVANTAGES])
     for config in ALL:
         assert adapter.validate_python({"kind": config.kind}) == config
+
+
+class OnlySettings(Config):
+    """It has the method, but not the base with the defaults."""
+
+    def advantages(self, rewards, completions=None):
+        return rewards
+
+
+def test_an_estimator_without_the_base_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"derive it from cooper_rl\.AdvantageConfig"):
+        TypeAdapter(Annotated[Any, ADVANTAGES]).validate_python(OnlySettings())
+
+
+class CreditsTheFirstToken(DrGRPO):
+    """An estimator of a user's that tells tokens apart."""
+
+    def token_credit(self, models, rollouts, decode):
+        return None
+
+
+def test_every_estimator_that_credits_tokens_is_refused_with_one_ratio_per_completion():
+    with pytest.raises(ValueError, match="gspo has one ratio per completion"):
+        AlgorithmConfig(advantages=CreditsTheFirstToken(), loss=GSPO())
+    assert AlgorithmConfig(advantages=DrGRPO(), loss=GSPO()).loss == GSPO()

@@ -61,7 +61,7 @@ def test_the_longest_input_that_fits_is_not_touched(tokenizer):
 def test_many_rows_at_once_are_encoded_as_each_alone(tokenizer):
     """More than the tokenizer gets at once, some of them cut."""
     encoder = RewardModelInput(tokenizer, 150)
-    rows = [(f"{i} + 1?", str(i + 1), f"so <|end|> {'x' * (i % 90)} {i + 1}") for i in range(600)]
+    rows = [(f"{i} + 1?", str(i + 1), f"so <|end|> {'x' * (i % 90 if i % 2 else 1000)} {i + 1}") for i in range(600)]
     found = encoder.encode_all(rows)
     assert found == [encoder.encode(*row) for row in rows]
     assert len({len(token_ids) for token_ids in found}) > 40

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cooper_rl import Config, CooperReward, CooperRewardConfig, InputError, RewardConfig, Scores, ShapingConfig
+from cooper_rl import CooperReward, CooperRewardConfig, InputError, RewardConfig, Scores, ShapingConfig
 from cooper_rl.rewards.base import comparing_part
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.service.history import History
@@ -28,13 +28,6 @@ class Best(RewardConfig):
 
 class Length(Best):
     compares_answers: ClassVar[bool] = False
-
-
-class Bare(Config):
-    """Only what every configuration record has."""
-
-    def build(self) -> "Bare":
-        return self
 
 
 class Centred(ShapingConfig):
@@ -70,7 +63,6 @@ COMPARING: dict[str, tuple[dict[str, Any], str]] = {
     "inside a sum": ({"rewards": [{"kind": "sum", "rewards": [{"kind": "hybrid"}]}]}, "rewards.0 (sum)"),
     "inside a gate": (shaped(kind="gate", by={"kind": f"{HERE}:Best"}), "shaping.0 (gate)"),
     "a user's class": ({"rewards": [{"kind": f"{HERE}:Best"}]}, f"rewards.0 ({HERE}:Best)"),
-    "a bare class": ({"rewards": [{"kind": f"{HERE}:Bare"}]}, f"rewards.0 ({HERE}:Bare)"),
     "a user's shaping": (shaped(kind=f"{HERE}:Centred"), f"shaping.0 ({HERE}:Centred)"),
     "a function of all": ({"rewards": [{"kind": "function", "function": f"{HERE}:by_all", "batched": True}]}, "(func"),
     "TRL's style": ({"rewards": [{"kind": "function", "function": f"{HERE}:in_trls_style"}]}, "rewards.0 (function)"),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl import ADVANTAGES, Config
+from cooper_rl import ADVANTAGES, AdvantageConfig
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_rl import Completions, Ragged
+    from cooper_rl import AlgorithmConfig, Completions, Ragged
 
 
 @ADVANTAGES.register
-class DRPO(Config):
+class DRPO(AdvantageConfig):
     """Positives share +1 by brevity, negatives share -1 by their log-probability, inside each group.
 
     Li et al. 2025 (arXiv 2510.04474). The paper maximises, for each problem, sum_i w_i (s_i - tau log sum_j exp(s_j /
@@ -30,8 +30,6 @@ class DRPO(Config):
     negatives has advantage 0.
     """
 
-    reads_completions: ClassVar[Literal[True]] = True
-
     kind: Literal["drpo"] = "drpo"
     max_tokens: int = Field(ge=1)
     """The length that counts as longest, usually the sampler's `max_tokens`."""
@@ -42,7 +40,11 @@ class DRPO(Config):
     threshold: float = 0.5
     """An answer is positive from this reward on."""
 
-    def check_algorithm(self, algorithm: Any) -> None:
+    @property
+    def reads_completions(self) -> bool:
+        return True
+
+    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
         """Raises ValueError unless the aggregation is `sequence_mean_token_mean`."""
         if getattr(algorithm.aggregation, "kind", None) != "sequence_mean_token_mean":
             raise ValueError(
@@ -50,7 +52,9 @@ class DRPO(Config):
                 "aggregation: {kind: sequence_mean_token_mean}"
             )
 
-    def advantages(self, rewards: Ragged, completions: Completions) -> Ragged:
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        if completions is None:
+            raise ValueError("drpo reads completions, but none are given")
         positive = rewards.flat >= self.threshold
         brevity = (1 - completions.lengths.flat.double() / self.max_tokens) / self.length_temperature
         share_of_positives = _softmax(rewards.like(brevity), positive)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from cooper_rl import ADVANTAGES, Config
+from cooper_rl import ADVANTAGES, AdvantageConfig
 
 if TYPE_CHECKING:
-    from cooper_rl import Ragged
+    from cooper_rl import Completions, Ragged
 
 
 @ADVANTAGES.register
-class MaxRL(Config):
+class MaxRL(AdvantageConfig):
     """(r - mean) / mean inside each group. For rewards >= 0 this approaches the maximum-likelihood gradient as N grows.
 
     Tajwar et al. 2026 (arXiv 2602.02710): an average over the successes, with a zero-mean control variate.
@@ -21,7 +21,7 @@ class MaxRL(Config):
 
     kind: Literal["maxrl"] = "maxrl"
 
-    def advantages(self, rewards: Ragged) -> Ragged:
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         mean, n = rewards.expand(rewards.mean()), rewards.expand(rewards.counts())
         succeeded = mean > 0
         ratio = (rewards.flat - mean) / mean.where(succeeded, 1.0)

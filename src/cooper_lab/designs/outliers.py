@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field
 
-from cooper_rl import (
-    ADVANTAGES,
-    GRPO,
-    AdvantageConfig,
-    AdvantagesWithMetrics,
-    Config,
-    estimate_usable,
-    reads_completions,
-)
+from cooper_rl import ADVANTAGES, GRPO, AdvantageConfig, AdvantagesWithMetrics, estimate_usable
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_rl import AlgorithmConfig, Completions, Ragged
+    from cooper_rl import AlgorithmConfig, Completions, Ragged, RunConfig
 
 
-class OutcomeAdvantages(Config):
+class OutcomeAdvantages(AdvantageConfig):
     """The base of estimators that build on the advantages of another, `outcome`."""
 
-    outcome: AdvantageConfig = GRPO()
+    outcome: Annotated[AdvantageConfig, ADVANTAGES] = GRPO()
     """The estimator of the advantages of the finished reward."""
 
     @property
     def reads_completions(self) -> bool:
         """Whether the other estimator reads more than rewards."""
-        return reads_completions(self.outcome)
+        return self.outcome.reads_completions
 
-    def check_algorithm(self, algorithm: Any) -> None:
+    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
         """Raises what the other estimator's check raises."""
-        if hasattr(self.outcome, "check_algorithm"):
-            getattr(self.outcome, "check_algorithm")(algorithm)  # noqa: B009 - only some records have it
+        self.outcome.check_algorithm(algorithm)
 
-    def check_run(self, config: Any) -> None:
+    def check_run(self, config: RunConfig) -> None:
         """Raises what the other estimator's check raises."""
-        if hasattr(self.outcome, "check_run"):
-            getattr(self.outcome, "check_run")(config)  # noqa: B009 - as above
+        self.outcome.check_run(config)
 
     def of_outcome(self, rewards: Ragged, completions: Completions | None) -> AdvantagesWithMetrics:
         """The other estimator's advantages."""
@@ -63,7 +53,7 @@ class WithoutOutliers(OutcomeAdvantages):
     max_z: float = Field(gt=0)
     """The largest difference that counts, in standard deviations of the step's advantages."""
 
-    def check_run(self, config: Any) -> None:
+    def check_run(self, config: RunConfig) -> None:
         check_outliers(self, config.algorithm, config.problems_per_step, config.rollout.n)
         super().check_run(config)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from cooper_rl import Completions, Ragged, RewardModel, Rollouts
+    from cooper_rl import Completions, Ragged, RewardModel, Rollouts, RunConfig
 
 Span = tuple[int, int]
 Decode = Callable[[Sequence[int]], str]
@@ -46,7 +46,7 @@ class ProcessCredit(OutcomeAdvantages):
     def reads(self) -> tuple[str, ...]:
         return (self.model,)
 
-    def check_run(self, config: Any) -> None:
+    def check_run(self, config: RunConfig) -> None:
         """Raises ValueError for rollouts in an environment, which are not one text."""
         if config.rollout.environment:
             kind = ADVANTAGES.kind_of(self)

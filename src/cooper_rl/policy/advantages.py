@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
+    from cooper_rl.policy.config import AlgorithmConfig
     from cooper_rl.rewards.context import RewardModel
     from cooper_rl.rollouts import Ragged, Rollouts
-
-ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"])
-"""The kinds of `algorithm.advantages`."""
+    from cooper_rl.run_config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -45,35 +45,6 @@ class AdvantagesWithMetrics:
     """By their full names."""
 
 
-class Advantage(Protocol):
-    """An estimator of advantages.
-
-    It may also have `check_algorithm(algorithm)` and `check_run(config)`, which raise ValueError for settings that do
-    not fit the estimator, and `reads()`, which returns the names of the reward models that it needs.
-    """
-
-    def advantages(self, rewards: Ragged) -> Ragged | AdvantagesWithMetrics:
-        """Advantages of the step's usable groups.
-
-        `rewards` are float64, finite, and not all equal within any group.
-        """
-        ...
-
-
-@runtime_checkable
-class ReadsCompletions(Protocol):
-    """An estimator that also reads lengths and log-probabilities. Its record says so with `reads_completions`."""
-
-    reads_completions: ClassVar[bool]
-
-    def advantages(self, rewards: Ragged, completions: Completions) -> Ragged | AdvantagesWithMetrics: ...
-
-
-def reads_completions(estimator: Advantage | ReadsCompletions) -> bool:
-    """Whether the estimator needs `Completions`."""
-    return isinstance(estimator, ReadsCompletions) and estimator.reads_completions
-
-
 @dataclass(frozen=True)
 class TokenCredit:
     """For each completion, the credit of each token, which is added to the completion's advantage; and metrics."""
@@ -82,21 +53,49 @@ class TokenCredit:
     metrics: dict[str, float]
 
 
-@runtime_checkable
-class CreditsTokens(Protocol):
-    """An estimator that also gives credit to single tokens. Its `advantages` are those of whole completions."""
+class AdvantageConfig(Config):
+    """The settings of an estimator of advantages, which is its own settings. Each kind implements `advantages`."""
+
+    @property
+    def reads_completions(self) -> bool:
+        """Whether `advantages` needs `completions`, whose log-probabilities cost a pass over all completions."""
+        return False
+
+    @property
+    def credits_tokens(self) -> bool:
+        """Whether the estimator has a `token_credit` of its own."""
+        return type(self).token_credit is not AdvantageConfig.token_credit
+
+    def reads(self) -> tuple[str, ...]:
+        """Names of the reward models that it uses."""
+        return ()
+
+    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
+        """Raises ValueError for settings of the algorithm that do not fit the estimator."""
+
+    def check_run(self, config: RunConfig) -> None:
+        """Raises ValueError for settings of the run that do not fit the estimator."""
+
+    @abstractmethod
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged | AdvantagesWithMetrics:
+        """Advantages of the step's usable groups.
+
+        `rewards` are float64, finite, and not all equal within any group. `completions` are None unless the estimator
+        reads them.
+        """
 
     def token_credit(
         self, models: Mapping[str, RewardModel], rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
-    ) -> TokenCredit:
-        """What to add for each token, before the step's updates.
+    ) -> TokenCredit | None:
+        """What to add to the advantage of each token, before the step's updates; None adds nothing.
 
         `models` are the run's reward models by name. `decode` gives the text of token ids, without special tokens.
         """
-        ...
+        return None
 
 
-AdvantageConfig = Annotated[Advantage | ReadsCompletions, ADVANTAGES]
+ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"], base=AdvantageConfig)
+"""The kinds of `algorithm.advantages`."""
 
 
 def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
@@ -112,7 +111,7 @@ def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
 
 def advantages(
     rewards: Ragged,
-    config: Advantage | ReadsCompletions,
+    config: AdvantageConfig,
     usable: Bool[Tensor, " P"] | None = None,
     completions: Completions | None = None,
 ) -> Ragged:
@@ -122,7 +121,7 @@ def advantages(
 
 def estimate(
     rewards: Ragged,
-    config: Advantage | ReadsCompletions,
+    config: AdvantageConfig,
     usable: Bool[Tensor, " P"] | None = None,
     completions: Completions | None = None,
 ) -> AdvantagesWithMetrics:
@@ -144,15 +143,12 @@ def estimate(
 
 
 def estimate_usable(
-    config: Advantage | ReadsCompletions, rewards: Ragged, completions: Completions | None = None
+    config: AdvantageConfig, rewards: Ragged, completions: Completions | None = None
 ) -> AdvantagesWithMetrics:
-    """The advantages of usable groups, for an estimator that builds on another. See `Advantage`."""
-    if not reads_completions(config):
-        estimated = cast("Advantage", config).advantages(rewards)
-    elif completions is None:
+    """What an estimator makes of usable groups: for an estimator that builds on another. See `AdvantageConfig`."""
+    if config.reads_completions and completions is None:
         raise ValueError("the estimator reads completions, but none are given")
-    else:
-        estimated = cast("ReadsCompletions", config).advantages(rewards, completions)
+    estimated = config.advantages(rewards, completions)
     return estimated if isinstance(estimated, AdvantagesWithMetrics) else AdvantagesWithMetrics(estimated, {})
 
 
@@ -163,7 +159,7 @@ def _require_finite(rewards: Ragged) -> None:
 
 
 @ADVANTAGES.register
-class GRPO(Config):
+class GRPO(AdvantageConfig):
     """(r - mean) / (max(std, std_floor) + eps) inside each group, with N - 1 in the denominator of the std.
 
     Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300, section 4.1.2). The paper does not say which std it means;
@@ -180,13 +176,13 @@ class GRPO(Config):
     rewards) / std_floor. Rewards of 0 and 1 have a std of at least 1 / sqrt(N) in a group of N, so a floor below that
     does not touch groups with right and wrong answers of a rule."""
 
-    def advantages(self, rewards: Ragged) -> Ragged:
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         divisor = rewards.std().clamp(min=self.std_floor) + self.eps
         return rewards.like(_centred(rewards) / rewards.expand(divisor))
 
 
 @ADVANTAGES.register
-class DrGRPO(Config):
+class DrGRPO(AdvantageConfig):
     """r - mean inside each group. Nothing is divided, so easy and hard problems keep their weight.
 
     Liu et al. 2025 ("Understanding R1-Zero-like training", arXiv 2503.20783, section 3). The paper's loss also
@@ -195,12 +191,12 @@ class DrGRPO(Config):
 
     kind: Literal["dr_grpo"] = "dr_grpo"
 
-    def advantages(self, rewards: Ragged) -> Ragged:
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         return rewards.like(_centred(rewards))
 
 
 @ADVANTAGES.register
-class RLOO(Config):
+class RLOO(AdvantageConfig):
     """r minus the mean of the *other* completions, an unbiased baseline. This equals (r - mean) N / (N - 1).
 
     Ahmadian et al. 2024 ("Back to basics", arXiv 2402.14740, section 2).
@@ -208,13 +204,13 @@ class RLOO(Config):
 
     kind: Literal["rloo"] = "rloo"
 
-    def advantages(self, rewards: Ragged) -> Ragged:
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         n = rewards.expand(rewards.counts())
         return rewards.like(_centred(rewards) * n / (n - 1))
 
 
 @ADVANTAGES.register
-class ReinforcePPBaseline(Config):
+class ReinforcePPBaseline(AdvantageConfig):
     """r - group mean, divided by the std of that difference over all usable groups of the step.
 
     Hu et al. 2025 (REINFORCE++ with baseline, arXiv 2501.03262). The std is over completions, each counted once. The
@@ -227,7 +223,7 @@ class ReinforcePPBaseline(Config):
     eps: float = Field(default=1e-6, ge=0)
     """Added to the std."""
 
-    def advantages(self, rewards: Ragged) -> Ragged:
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         centred = _centred(rewards)
         return rewards.like(centred / (centred.square().mean().sqrt() + self.eps))
 

@@ -1,18 +1,18 @@
 """Settings of stage 1: advantages, policy loss, KL term, aggregation, cut-off completions."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config, mapping_of
 from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
-from cooper_rl.policy.advantages import GRPO, AdvantageConfig, CreditsTokens
+from cooper_rl.policy.advantages import ADVANTAGES, GRPO, AdvantageConfig
 
 
 class AlgorithmConfig(Config):
     """How rewards become a policy update."""
 
-    advantages: AdvantageConfig = GRPO()
+    advantages: Annotated[AdvantageConfig, ADVANTAGES] = GRPO()
     """How rewards are compared inside a group."""
     loss: PolicyLossConfig = PPOClip()
     """The policy loss."""
@@ -50,9 +50,8 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        if hasattr(self.advantages, "check_algorithm"):
-            getattr(self.advantages, "check_algorithm")(self)  # noqa: B009 - only some records have it
-        if isinstance(self.advantages, CreditsTokens) and isinstance(self.loss, GSPO):
+        self.advantages.check_algorithm(self)
+        if self.advantages.credits_tokens and isinstance(self.loss, GSPO):
             raise ValueError(
                 "loss of kind gspo has one ratio per completion, so the credit of single tokens would be spread over "
                 "all of them; use another loss, or advantages without token credit"

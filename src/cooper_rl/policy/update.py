@@ -12,14 +12,7 @@ from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.progress import weights_change
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
-from cooper_rl.policy.advantages import (
-    Completions,
-    CreditsTokens,
-    TokenCredit,
-    estimate,
-    reads_completions,
-    usable_groups,
-)
+from cooper_rl.policy.advantages import Completions, TokenCredit, estimate, usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rollouts import Ragged, Rollouts
 
@@ -67,10 +60,9 @@ def update_policy(
 ) -> PolicyUpdate:
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start; a KL term needs it. `credit` is that of an estimator that
-    tells tokens apart (`CreditsTokens`). All
-    log-probabilities are at the sampling temperature. In a group with a non-finite reward, all advantages are 0. Raises
-    ValueError if the rewards belong to other groups.
+    `reference` is the frozen start; a KL term needs it. `credit` is what the estimator gives to single
+    tokens. All log-probabilities are at the sampling temperature. In a group with a non-finite reward, all advantages
+    are 0. Raises ValueError if the rewards belong to other groups.
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
         raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
@@ -166,13 +158,11 @@ def _advantages(rewards: Ragged, before: _Before, config: AlgorithmConfig, credi
     """Advantages from finite rewards and, if the estimator tells tokens apart, their credit."""
     estimator, rollouts = config.advantages, before.rollouts
     usable_P = usable_groups(rewards, config.min_spread)
-    completions = before.completions(rewards) if reads_completions(estimator) else None
+    completions = before.completions(rewards) if estimator.reads_completions else None
     estimated = estimate(rewards, estimator, usable_P, completions)
     taught_P, values, metrics = usable_P.numpy(), estimated.advantages.flat, dict(estimated.metrics)
     tokens_T = np.repeat(values.numpy(), rollouts.token_ids.lengths)
-    if isinstance(estimator, CreditsTokens):
-        if credit is None:
-            raise ValueError("the estimator tells tokens apart, but their credit is missing")
+    if credit is not None:
         tokens_T = tokens_T + np.concatenate(credit.advantages)
         values = _means(tokens_T, rollouts)
         largest = np.array([np.abs(row).max(initial=0.0) for row in credit.advantages])

@@ -143,7 +143,7 @@ def comparing_part(rewards: Sequence[Any], shaping: Sequence[Any]) -> str | None
     """The first setting whose part compares the answers of a group, with its kind; None if there is none."""
     for setting, kinds, parts in (("rewards", REWARDS, rewards), ("shaping", SHAPINGS, shaping)):
         for place, part in enumerate(parts):
-            if getattr(part, "compares_answers", True):
+            if part.compares_answers:
                 return f"{setting}.{place} ({kinds.kind_of(part)})"
     return None
 

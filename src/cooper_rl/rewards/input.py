@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 
 _MARKER = "\n[...]\n"
 _FEWEST_COMPLETION_TOKENS = 8
-_AT_ONCE = 512
-"""Rows that the tokenizer gets at once: it keeps about a hundred bytes a token until it is done with them."""
+_AT_ONCE = 2**18
+"""Characters that the tokenizer gets at once: it keeps hundreds of bytes a token until it is done with them."""
 _TAG = re.compile(r"<\s*+(?:/\s*+)?(?:question|reference_answer|completion)\s*+>", re.IGNORECASE)
 
 
@@ -68,25 +68,23 @@ class RewardModelInput:
     def encode_all(self, rows: Sequence[tuple[str, str, str]]) -> list[list[int]]:
         """What `encode` gives for each row (question, answer, completion). The tokenizer works on all cores."""
         inputs: list[list[int]] = []
-        for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
+        for some in _chunks(rows):
             texts = [self.text(*row) for row in some]
             encoded = self._tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **self._how)
-            for row, text, token_ids in zip(some, texts, encoded["input_ids"], strict=True):
+            for row, token_ids, encoding in zip(some, encoded["input_ids"], encoded.encodings, strict=True):
                 if self._ask is not None and not self._chat and token_ids[-1] == self._tokenizer.eos_token_id:
                     token_ids.pop()  # some tokenizers end a text with it, and nothing would be left to answer
                 whole = self._around(token_ids)
-                inputs.append(whole if len(whole) <= self._max_tokens else self._cut(row, text, token_ids))
+                inputs.append(whole if len(whole) <= self._max_tokens else self._cut(row, token_ids, encoding.offsets))
         return inputs
 
     def _around(self, token_ids: list[int]) -> list[int]:
         return self._chat[0] + token_ids + self._chat[1] if self._chat else token_ids
 
-    def _cut(self, row: tuple[str, str, str], text: str, token_ids: list[int]) -> list[int]:
+    def _cut(self, row: tuple[str, str, str], token_ids: list[int], offsets: Sequence[tuple[int, int]]) -> list[int]:
         question, answer, completion = row
         start, completion = len(_before(question, answer)), _field(normalise(completion))
         end, reply = start + len(completion), start + last_turn(completion)
-        offsets = self._tokenizer(text, return_offsets_mapping=True, **self._how)["offset_mapping"]
         # A token that straddles the completion's border counts as outside.
         inside = [i for i, (left, right) in enumerate(offsets) if start <= left < right <= end]
         first, last = (inside[0], inside[-1] + 1) if inside else (0, 0)
@@ -130,6 +128,19 @@ def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -
     if rows and not encoded:
         raise InputError(f"none of the rows fits; first: {left_out[0]}")
     return encoded
+
+
+def _chunks(rows: Sequence[tuple[str, str, str]]) -> Iterator[list[tuple[str, str, str]]]:
+    """The rows in lists that reach `_AT_ONCE` characters with their last row; the final list may have fewer."""
+    chunk, size = [], 0
+    for row in rows:
+        chunk.append(row)
+        size += sum(map(len, row))
+        if size >= _AT_ONCE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def _before(question: str, answer: str) -> str:

@@ -55,6 +55,18 @@ def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
             raise Refusal(413, message)
 
 
+def drop_frames(error: Exception) -> None:
+    """Take the frames from an exception, and from those that led to it, that is kept as the result of a request.
+
+    Its traceback has the frames of the failed call, and one of these holds the result: a cycle, in which everything
+    that the call had in its hands, megabytes of tokens, would stay until the next full garbage collection.
+    """
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+
+
 def full(error: OSError) -> Refusal:
     why = f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing was lost"
     return Refusal(507, f"{why}; free some space there and send the request again")

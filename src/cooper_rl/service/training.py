@@ -21,7 +21,7 @@ from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
-from cooper_rl.service.requests import Refusal, ScoreAsk, full
+from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames, full
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.scored import Scored, Updated
@@ -115,6 +115,7 @@ class Training:
                     opened = opened or OpenStep(step)
                 replies.append(Scored([], None, [], self.reward.version, {}, step))
             except (Refusal, InputError) as error:
+                drop_frames(error)
                 replies.append(error)
         scored = self._score([groups for _, groups in new.values()])
         for (i, (step, _)), result in zip(new.items(), scored, strict=True):
@@ -334,6 +335,7 @@ class Training:
             if len(calls) == 1:
                 if not isinstance(error, InputError):
                     logger.exception("scoring failed")
+                drop_frames(error)
                 return [error]
             return [result for call in calls for result in self._score([call])]
 
@@ -351,6 +353,7 @@ class Training:
         try:
             self._append(records, durable=False)
         except Refusal as refusal:
+            drop_frames(refusal)
             return [refusal if i in entered else one for i, one in enumerate(replies)]
         with self._changing():
             for record in records:
@@ -404,6 +407,7 @@ class Training:
                 break
             except Exception as error:  # the model may have been changed in part
                 logger.exception("step %d: the update failed", commit["step"])
+                drop_frames(error)  # with what the update had in memory
                 failure = error
             self.recover(without=commit)
             if pause_s is None or not isinstance(failure.__cause__ or failure, OSError | MemoryError):

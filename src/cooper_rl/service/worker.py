@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.service.config import ServerConfig
-from cooper_rl.service.requests import Refusal, ScoreAsk
+from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames
 from cooper_rl.service.training import Training
 from cooper_rl.stage2.scored import Scored, Updated
 
@@ -126,6 +126,7 @@ class Worker:
                 return
             if not isinstance(error, Refusal):
                 logger.exception("a request failed")
+            drop_frames(error)
             for job in jobs:
                 if not job.future.done():
                     job.future.set_exception(error)

@@ -54,16 +54,11 @@ def update_reward_model(
     before, cache = _logits_before(pairs, positives, negatives, learner)
     pairs = _with(pairs, before)
     encoded = list(zip(pairs, positives, negatives, strict=True))
-    unpaired_ids = _encode_labelled(unpaired, encoder)
     metrics: Metrics = {}
 
-    def parts_with(replayed: Sequence[Encoded], labelled: Sequence[LabelledCompletion]) -> list[Part]:
-        parts = _parts([*encoded, *replayed], labelled, encoder, config)
-        if unpaired and isinstance(config.loss, PairwiseLoss):
-            weight = config.loss.anchor / 2 / (len(encoded) + len(replayed) + len(unpaired))
-            batch = LabelledBatch(unpaired_ids, [row.label for row in unpaired], [weight] * len(unpaired))
-            parts.append(Part("unpaired_", batch, BinaryCrossEntropyLoss()))
-        return parts
+    def parts_with(past: Sequence[Pair], labelled: Sequence[LabelledCompletion]) -> list[Part]:
+        rows = [*encoded, *zip(past, *encode_pairs(past, encoder), strict=True)]
+        return [*_parts(rows, labelled, encoder, config), *_unpaired_part(unpaired, len(rows), encoder, config)]
 
     for _ in range(config.epochs):
         past, labelled = (), ()
@@ -71,8 +66,7 @@ def update_reward_model(
         if not (settles and _settled(learner, parts_with((), ()), cache, config.settled_below)):
             past, labelled = sample_pairs(), sample_labelled()
         metrics |= {"pairs/replayed": float(len(past))}
-        parts = parts_with(list(zip(past, *encode_pairs(past, encoder), strict=True)), labelled)
-        metrics |= _one_update(learner, parts, cache, config)
+        metrics |= _one_update(learner, parts_with(past, labelled), cache, config)
     measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
     after = _score(learner, inputs, cache).reshape(2, len(measured))
@@ -146,6 +140,17 @@ def _parts(
         batch = LabelledBatch(_encode_labelled(labelled, encoder), [row.label for row in labelled], weights)
         parts.append(Part("labelled_", batch, BinaryCrossEntropyLoss()))
     return parts
+
+
+def _unpaired_part(
+    unpaired: Sequence[LabelledCompletion], pairs: int, encoder: RewardModelInput, config: CooptimizationConfig
+) -> list[Part]:
+    """What an update with so many pairs learns from wrong completions without a right one, if there are any."""
+    if not unpaired or not isinstance(config.loss, PairwiseLoss):
+        return []
+    weights = [config.loss.anchor / 2 / (pairs + len(unpaired))] * len(unpaired)
+    batch = LabelledBatch(_encode_labelled(unpaired, encoder), [row.label for row in unpaired], weights)
+    return [Part("unpaired_", batch, BinaryCrossEntropyLoss())]
 
 
 def _encode_labelled(rows: Sequence[LabelledCompletion], encoder: RewardModelInput) -> list[list[int]]:

@@ -78,16 +78,23 @@ def weights(learner: Learner, folder: Path) -> Weights:
     return {name: p.detach() for name, p in trained((classifier if has_score else causal)(folder)).items()}
 
 
+ADAMW_EPS = 1e-8
+"""AdamW's guard against division by zero."""
+
+
 def revealing(folder: Path, **changes) -> LearnerConfig:
-    """Settings with which AdamW's first step is g / (|g| + 1) for a gradient g, without clipping."""
-    settings = {"learning_rate": 1.0, "eps": 1.0, "weight_decay": 0.0, "max_grad_norm": 1e9, **ON}
+    """Settings with which AdamW's first step is u / (|u| + 1), where u is the gradient divided by its norm.
+
+    The gradient is clipped to AdamW's eps, beside which AdamW does not take its size away.
+    """
+    settings = {"learning_rate": 1.0, "weight_decay": 0.0, "max_grad_norm": ADAMW_EPS, **ON}
     return LearnerConfig.model_validate({"model": str(folder), **settings, **changes})
 
 
 def revealed_gradient(learner: Learner, folder: Path) -> Weights:
     """The gradient that a `revealing` learner has accumulated, from its weights before and after its first step."""
     before = weights(learner, folder / "before")
-    learner.optim_step()
+    norm = learner.optim_step()["grad_norm"] + 1e-6  # PyTorch divides by this sum where it clips
     after = weights(learner, folder / "after")
     moved = {name: before[name] - after[name] for name in before}
-    return {name: step / (1 - step.abs()) for name, step in moved.items()}
+    return {name: norm * step / (1 - step.abs()) for name, step in moved.items()}

@@ -127,7 +127,7 @@ def test_the_gradient_is_clipped_and_its_norm_is_from_before(engine, folders, tm
     model = plain.causal(folders / "policy")
     expected = plain.gradient(model, plain_outputs(model, given, objective)[0])
     norm = torch.stack([g.norm() for g in expected.values()]).norm().item()
-    learner = engine.policy(plain.revealing(folders / "policy", max_grad_norm=norm / 10), 10, True)
+    learner = engine.policy(plain.revealing(folders / "policy", max_grad_norm=plain.ADAMW_EPS / 10), 10, True)
     learner.save(tmp_path / "start")
     learner.forward_backward(given, objective)
     assert learner.optim_step()["grad_norm"] == pytest.approx(norm, rel=1e-4)
