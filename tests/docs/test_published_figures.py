@@ -66,15 +66,16 @@ def alarm_phrases() -> list[tuple[str, str]]:
         (ARENA, f"its fall has an area of {members['fall']:.2f}, its rise {members['rise']:.2f}"),
         (ARENA, f"the {len(timed)} cells whose time is known {sum(timed) / 3600:.1f} CPU hours together"),
         (WATCH, f"On [the arena's {all_['runs']} runs]"),
-        (WATCH, f"it finds {now['hits']} of {all_['hacked']} hacked ones with {twelve} false alarms"),
+        (WATCH, f"it finds {now['hits']} of {all_['hacked']} hacked runs, with {twelve} false alarms"),
         (WATCH, f"(area under the ROC curve {co['auc']:.2f} against {static['auc']:.3f})"),
         (WATCH, f"On the {silent['runs']} runs of the arena's [section on silent rules]"),
         (
             WATCH,
-            f"it finds {silent['today']['hits']} of {silent['hacked']} hacked ones with "
+            f"it finds {silent['today']['hits']} of {silent['hacked']} hacked runs, with "
             f"{silent['today']['false_alarms']} false alarms",
         ),
-        (WATCH, f"in {hushed['runs']} of them, it finds all {hushed['today']['hits']} with four false alarms"),
+        (WATCH, f"In {hushed['runs']} of these runs the rule is silent on some problems"),
+        (WATCH, f"there it finds all {hushed['today']['hits']} hacked runs, with four false alarms"),
         (ALARM, _areas_of_silent_signs(silent, hushed)),
     ]
 
