@@ -198,7 +198,7 @@ def test_forty_refused_requests_leave_no_memory_behind(make_server, field):
     server = make_server()
     assert refused(server, [LONG], field)
     before = family_mib(server)
-    assert all([refused(server, [LONG], field) for _ in range(40)])
+    assert all(refused(server, [LONG], field) for _ in range(40))
     growth = family_mib(server) - before
     print(f"40 refused, {field}: {growth:.0f} MiB more than the {before:.0f} after the first")  # noqa: T201 - the table
     assert growth < 100
