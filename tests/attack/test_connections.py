@@ -14,8 +14,11 @@ import pytest
 import uvicorn
 
 from attack.attacking import address, alive, head, held
+from cooper_rl import InputError
+from cooper_rl.service.config import ServerConfig, listen
 from cooper_rl.service.connections import limited
 from cooper_rl.service.gate import memory_of
+from cooper_rl.service.server import Server
 from service.answered import groups
 
 
@@ -158,6 +161,33 @@ def test_late_clients_are_closed():
     finally:
         served.should_exit = True
         thread.join()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_replies_do_not_wait_for_acknowledgements(host):
+    """Every accepted connection has TCP_NODELAY. Without it, each reply on an open connection takes 40 ms more."""
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def delays() -> list[int]:
+        server = Server(uvicorn.Config(app, http=limited(20), ws="none", log_config=None, lifespan="off"))
+        serving = asyncio.create_task(server.serve([listener]))
+        async with httpx.AsyncClient() as client:
+            await client.get(f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/")
+            accepted = [one.transport.get_extra_info("socket") for one in server.server_state.connections]
+            found = [one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for one in accepted]
+        server.should_exit = True
+        await serving
+        return found
+
+    try:
+        listener = listen(ServerConfig(host=host, port=0))
+    except InputError:
+        pytest.skip(f"this machine has no {host}")
+    listener.listen()
+    assert asyncio.run(delays()) == [1]
 
 
 @pytest.mark.slow

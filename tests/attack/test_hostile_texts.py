@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import httpx
@@ -183,20 +183,22 @@ def family_mib(server: Served) -> float:
     return sum(map(_held, [process, *process.children(recursive=True)])) / 2**20
 
 
-def scored(server: Served, problems: Sequence[Problem]) -> int:
-    """The status of a request with two answers to each problem."""
+def refused(server: Served, texts: Sequence[str], field: str) -> bool:
+    """Whether a request with these texts in problems is refused because they leave the reward model no room."""
     answers = [{"text": "12"}, {"text": "13"}]
-    groups = [{"id": str(i), "problem": asdict(one), "completions": answers} for i, one in enumerate(problems)]
-    return server.post("/v1/score", {"groups": groups}).status_code
+    problems = [{"id": "p", "question": "5 + 7 = ?", "answer": "12", "rule": "exact"} | {field: text} for text in texts]
+    groups = [{"id": str(i), "problem": one, "completions": answers} for i, one in enumerate(problems)]
+    reply = server.post("/v1/score", {"groups": groups})
+    return reply.status_code == 422 and "leaves no room for a completion" in reply.text
 
 
 @pytest.mark.parametrize("field", ["question", "answer"])
 def test_forty_refused_requests_leave_no_memory_behind(make_server, field):
-    """The text leaves the reward model no room. When exceptions kept their frames, each left its 45 to 60 MiB."""
-    server, problem = make_server(), replace(PROBLEM, rule="exact", **{field: LONG})
-    assert scored(server, [problem]) == 422
+    """When exceptions kept their frames, each request left its 45 to 60 MiB."""
+    server = make_server()
+    assert refused(server, [LONG], field)
     before = family_mib(server)
-    assert [scored(server, [problem]) for _ in range(40)] == [422] * 40
+    assert all(refused(server, [LONG], field) for _ in range(40))
     growth = family_mib(server) - before
     print(f"40 refused, {field}: {growth:.0f} MiB more than the {before:.0f} after the first")  # noqa: T201 - the table
     assert growth < 100
@@ -205,10 +207,10 @@ def test_forty_refused_requests_leave_no_memory_behind(make_server, field):
 def test_the_longest_references_in_the_largest_body_are_tokenized_a_few_at_a_time(make_server):
     """200 references of 150 KB."""
     server = make_server()
-    problems = [replace(PROBLEM, rule="exact", answer=f"{number:03}{LONG}") for number in range(200)]
-    statuses, before = [], family_mib(server)
-    seen = watched(server, lambda: statuses.append(scored(server, problems)))
+    texts, before = [f"{number:03}{LONG}" for number in range(200)], family_mib(server)
+    replies: list[bool] = []
+    seen = watched(server, lambda: replies.append(refused(server, texts, "answer")))
     print(f"200 references: {before:.0f} MiB before, {seen}")  # noqa: T201 - for the table
-    assert statuses == [422]
+    assert replies == [True]
     assert seen.slowest_s < 2
     assert seen.peak_mib - before < 700
