@@ -98,10 +98,10 @@ def main() -> None:
     changes = {"kind": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
     settings = run_settings("cooper", scratch(), options.seed, changes)
     with CooperTrainer.from_config(build_config(settings)) as trainer:
-        models = trainer.parts.reward.models
-        name, model = next(iter(models.items()))
+        model = trainer.parts.reward.learning
+        assert model is not None
         assert isinstance(model.learner, TorchRewardModelLearner)
-        models[name] = replace(model, learner=(comparing := Comparing(model.learner)))
+        trainer.parts.reward.learning = replace(model, learner=(comparing := Comparing(model.learner)))
         for _ in range(STEPS):
             trainer.step()
     print("skipped share | gradient: median, max | update: median, max | pairs kept | bound")

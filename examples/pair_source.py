@@ -3,7 +3,7 @@
 In YAML: cooptimization: {pairs: [{kind: "pair_source:SecondAnswer"}, {kind: "pair_source:ShortPairs", longest: 80}]}
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cooper_rl import (
@@ -65,7 +65,7 @@ class ShortPairsFilter(PairFilter):
     def __init__(self, longest: int) -> None:
         self._longest = longest
 
-    def filter(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], dict[str, float]]:
+    def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], dict[str, float]]:
         """The pairs to learn from, and metrics."""
         short = [pair for pair in pairs if len(pair.negative) <= self._longest]
         return short, {"part/long_pairs": float(len(pairs) - len(short))}

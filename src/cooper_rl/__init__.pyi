@@ -147,6 +147,7 @@ from cooper_rl.stage2.assistant import RewritingSource as RewritingSource
 from cooper_rl.stage2.assistant import RewritingTask as RewritingTask
 from cooper_rl.stage2.assistant import chat_of as chat_of
 from cooper_rl.stage2.cooper_reward import CooperReward as CooperReward
+from cooper_rl.stage2.further_models import load_scorer as load_scorer
 from cooper_rl.stage2.pairs import PAIRS as PAIRS
 from cooper_rl.stage2.pairs import MadePairs as MadePairs
 from cooper_rl.stage2.pairs import Pair as Pair

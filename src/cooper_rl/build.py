@@ -45,7 +45,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     """
     inputs = read_inputs(config) if inputs is None else inputs
     set_threads(config.threads)
-    for model in config.used_models.values():
+    for model in config.scorers:
         check_scorer(model)
     if config.rollout.truncations:
         logger.warning(
@@ -71,8 +71,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
         sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
         _check_built(config.engine, policy, sampler, reward)
-        if config.monitor is not None:  # of the model that learns or, if none does, of the first one that pays
-            model = next(iter(reward.models.values()))
+        if config.monitor is not None and (model := reward.model) is not None:
             monitor = Monitor(config.monitor, inputs.held_out, model.learner, model.encoder, config.seed)
         undone.pop_all()  # everything is built: the engine stays open
         rollouts = RolloutSource(config.rollout, stream, encoder, sampler, rounds)
@@ -83,7 +82,8 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
 def _check_built(engine: Engine, policy: object, sampler: object, reward: CooperReward) -> None:
     """Raises InputError if a user's engine builds something other than learners and a sampler."""
     built = [("policy", policy, PolicyLearner), ("sampler", sampler, Sampler)]
-    built += [("reward_model", model.learner, RewardModelLearner) for model in reward.models.values()]
+    if reward.model is not None:
+        built.append(("reward_model", reward.model.learner, RewardModelLearner))
     for method, part, base in built:
         if not isinstance(part, base):
             raise InputError(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cooper_rl.trainer import CooperTrainer
 
 CHANGEABLE = (
-    *("policy.learning_rate", "reward_models.*.learning_rate", "algorithm.*", "evaluation.every", "checkpoint.*"),
+    *("policy.learning_rate", "reward_model.learning_rate", "algorithm.*", "evaluation.every", "checkpoint.*"),
     *(f"rollout.{name}" for name in ("temperature", "top_p", "top_k", "min_p", "max_tokens", "min_tokens", "stop")),
     *("rollout.n", "rollout.resample"),
 )

@@ -51,7 +51,7 @@ def read_inputs(config: RunConfig) -> Inputs:
         sink.check()
     for path in config.callbacks:
         load_callback(path)
-    for learner in (config.policy, *config.used_models.values()):
+    for learner in (config.policy, *config.scorers):
         if learner.lora is not None:
             learner.lora.check()
     reward = read_reward_inputs(config)
@@ -77,14 +77,14 @@ def read_inputs(config: RunConfig) -> Inputs:
     }
     if reward.assistant is not None:
         reward.assistant.check()
-    pairs = config.cooptimization.pairs if config.learning_model is not None else ()
+    pairs = config.cooptimization.pairs if config.learns else ()
     check_servers((*config.rewards, *config.shaping, *pairs))
     return Inputs(reward, problems, test_problems, held_out, environments)
 
 
 def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
     """Warn if the reward model that learns gets few wrong completions of problems on which the rule is silent."""
-    if config.learning_model is None or any(part.writes_wrong_answers for part in config.cooptimization.pairs):
+    if not config.learns or any(part.writes_wrong_answers for part in config.cooptimization.pairs):
         return
     if silent := sum(not verifier.hears(problem) for problem in problems):
         logger.warning(

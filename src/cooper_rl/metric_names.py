@@ -19,7 +19,7 @@ _NAMES = {
     "constraints": "<number>_mean <number>_weight",
     "judge": "mean unheard requests unreadable failures_<kind>",
     "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
-    "gold": "accuracy accuracy_heard accuracy_silent <model>_accuracy",
+    "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,
     "reward_model": f"{_MODEL} mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "
     "pair_accuracy_before pair_accuracy_after pair_accuracy_before_<origin> pair_accuracy_after_<origin> pair_accuracy "
@@ -43,7 +43,7 @@ _NAMES = {
     "checkpoint": "failed_writes",
     "engine": "recoveries",
 }
-"""By area. `<…>` stands for any name, but for those of functions, reward models and test sets, which a run knows."""
+"""By area. `<…>` stands for any name, but for those of functions and test sets, which a run knows."""
 AREAS = frozenset(_NAMES)
 """What comes before the slash in our names."""
 OPEN = frozenset({"policy", "reward_model", "process", "engine", "time", "memory", "gpu_memory", "assistant"})
@@ -51,20 +51,18 @@ OPEN = frozenset({"policy", "reward_model", "process", "engine", "time", "memory
 
 
 def area_of(name: str) -> str:
-    """What comes before the slash; `reward_model` for every reward model."""
-    area = name.partition("/")[0]
-    return "reward_model" if area.startswith("reward_model_") else area
+    """What comes before the slash."""
+    return name.partition("/")[0]
 
 
-def metric_names(functions: Collection[str], models: Collection[str], test_sets: Collection[str]) -> Iterator[str]:
-    """The names that a run with these functions, further reward models and further test sets can record."""
+def metric_names(functions: Collection[str], test_sets: Collection[str]) -> Iterator[str]:
+    """The names that a run with these functions and further test sets can record."""
     for area, names in _NAMES.items():
         for name in names.split():
             if area == "function":
                 yield from (f"{area}/{function}" for function in functions)
             else:
                 yield f"{area}/{name}"
-    yield from (f"reward_model_{model}/{name}" for model in models for name in _MODEL.split())
     yield from (f"test/{one}/{name}" for one in test_sets for name in _HELD_OUT.split())
 
 

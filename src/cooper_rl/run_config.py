@@ -18,7 +18,7 @@ from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.shaping import check_effect
-from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
+from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 
 class RolloutConfig(SamplingParams):
@@ -162,16 +162,9 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
-    def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models of the reward, and those that the advantages read."""
-        read = {name: self.reward_models[name] for name in self._read_by_advantages}
-        return super().used_models | read
-
-    @property
-    def _read_by_advantages(self) -> tuple[str, ...]:
-        """Names of the reward models that the estimator of advantages reads."""
-        estimator: Any = self.algorithm.advantages
-        return estimator.reads() if hasattr(estimator, "reads") else ()
+    def parts(self) -> tuple[Config, ...]:
+        """Those of the reward, and the estimator of advantages."""
+        return (*super().parts, self.algorithm.advantages)
 
     @property
     def test_sets(self) -> dict[str, ProblemsConfig]:
@@ -203,10 +196,6 @@ class RunConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        for name in self._read_by_advantages:
-            if name not in self.reward_models:
-                known = ", ".join(self.reward_models) or "none is configured"
-                raise ValueError(f"algorithm.advantages: no reward model is named {name!r} ({known})")
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         if self.more_test_problems and self.test_problems is None:
@@ -219,7 +208,7 @@ class RunConfig(CooperRewardConfig):
         if any(problems.weight is not None for problems in self.test_sets.values()):
             raise ValueError("test_problems.weight: only training sets are weighted; remove it")
         self._check_metrics()
-        if self.monitor is not None and not self.used_models:
+        if self.monitor is not None and self.loaded_model is None:
             raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
@@ -264,7 +253,7 @@ class RunConfig(CooperRewardConfig):
         functions = [
             record.function.rpartition(":")[2] for record in records if isinstance(record, FunctionRewardConfig)
         ]
-        names = [*metric_names(functions, [*self.used_models][1:], self.more_test_problems)]
+        names = [*metric_names(functions, self.more_test_problems)]
         others = bool(self.callbacks) or any(map(is_outside, records))
         best = self.checkpoint.keep_best
         given = {f"watch.{place}.metric": rule.metric for place, rule in enumerate(self.watch)}
@@ -283,7 +272,7 @@ class RunConfig(CooperRewardConfig):
             "monitor": (self.monitor, "by the monitor; add monitor"),
             "gold": (self.problems.gold, "with gold labels; set problems.gold"),
             "environment": (self.rollout.environment, "in an environment; set rollout.environment"),
-            "reward_model": (self.used_models, f"on a reward model, and kind: {self.kind} has none"),
+            "reward_model": (self.loaded_model, f"on a reward model, and kind: {self.kind} has none"),
         }
         there, lacking = needs.get(area_of(metric), (True, None))
         if area == "test" and there and measure.startswith("gold"):

@@ -74,8 +74,8 @@ class Parts:
 
     def describe_learners(self) -> list[str]:
         """One line per learner, for the log: on which device and how it computes."""
-        rewards = {f"reward model {name}": model.learner for name, model in self.reward.models.items()}
-        learners = {"policy": self.policy, **rewards}
+        model = self.reward.model
+        learners = {"policy": self.policy} | ({} if model is None else {"reward model": model.learner})
         return [f"{name}: {description}" for name, learner in learners.items() if (description := learner.describe())]
 
     def sampler_metrics(self) -> Metrics:
@@ -110,7 +110,7 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     if algorithm.advantages.credits_tokens:
         with clock.measure("score_steps"):
             decode = parts.prompt_encoder.text_of
-            credit = algorithm.advantages.token_credit(parts.reward.models, rollouts, decode)
+            credit = algorithm.advantages.token_credit(parts.reward.model, rollouts, decode)
     with _stage2(parts, scored, early) as update_reward_model:
         with clock.measure("update_policy"):
             rewards = paid.scores.rewards

@@ -269,9 +269,9 @@ class CooperTrainer:
         self.parts.rollouts.config = config.rollout
         if config.policy.learning_rate != self.config.policy.learning_rate:
             self.parts.policy.set_learning_rate(config.policy.learning_rate)
-        for name, model in self.parts.reward.models.items():
-            if (rate := config.reward_models[name].learning_rate) != self.config.reward_models[name].learning_rate:
-                model.learner.set_learning_rate(rate)
+        before, now, model = self.config.loaded_model, config.loaded_model, self.parts.reward.model
+        if model is not None and before is not None and now is not None and now.learning_rate != before.learning_rate:
+            model.learner.set_learning_rate(now.learning_rate)
         self.config, self.position = config, replace(self.position, changes=changed)
 
     def _recover(self, lost: EngineLost) -> None:

@@ -103,8 +103,8 @@ def test_plantings_have_models_folders_and_fingerprints_of_their_own(tmp_path):
     assert again.directory == tmp_path / "opener/static/0-planting-1"
     assert again.settings["reward_model"] != both["static", 0, 0].settings["reward_model"]
     assert again.settings["policy"] != both["static", 0, 0].settings["policy"]
-    members = [build_config(both["ensemble_min", planting, 0].settings).reward_models for planting in (0, 1)]
-    assert len({model.model for models in members for model in models.values()}) == 6
+    members = [build_config(both["ensemble_min", planting, 0].settings).scorers for planting in (0, 1)]
+    assert len({model.model for models in members for model in models}) == 6
 
 
 def test_a_hole_under_a_silence_shares_its_models_and_has_a_rule_of_its_own(tmp_path):
@@ -203,10 +203,12 @@ def test_a_design_is_left_out_of_a_hole_in_which_it_cannot_run(tmp_path):
 
 
 def test_members_of_an_ensemble_are_planted_with_their_own_seeds(tmp_path):
-    design = Design(settings={"kind": "static", "reward_models": {"second": {"model": "$reward_model_2"}}})
+    design = Design(
+        settings={"kind": "static", "rewards": [{"kind": "ensemble", "others": [{"model": "$reward_model_2"}]}]}
+    )
     made = plan({"two": design}, choose(built_in_holes(), ["opener"], "hole"), [0], tmp_path, tmp_path / "c", {})
     assert [planted.seed for planted in made.models] == [0, 2]
-    second = made.cells[0].settings["reward_models"]["second"]["model"]
+    second = made.cells[0].settings["rewards"][0]["others"][0]["model"]
     assert second == str(made.models[1].folder / "reward_model")
 
 
@@ -287,7 +289,7 @@ def test_every_part_that_needs_no_server_is_planned_with_its_models_and_samples(
     assert [planted.seed for planted in others] == [1, 2]
     references = made.cells[[cell.design for cell in made.cells].index("static_par_start")].settings["shaping"][0]
     assert references["references"]["file"] == str(own.folder / "start.jsonl")
-    assert configs["cooper_peer"].reward_models["second"].model == str(others[0].folder / "reward_model")
+    assert configs["cooper_peer"].scorers[1].model == str(others[0].folder / "reward_model")
 
 
 @pytest.mark.slow

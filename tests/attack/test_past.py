@@ -396,4 +396,4 @@ def test_a_killed_server_with_another_learning_rate_does_not_start(make_server, 
     path.write_text(before.replace("learning_rate: 0.01", "learning_rate: 0.1"))
     server.start()  # from the next step on
     assert client.score(groups(90), train=False).logits == learned
-    assert "this is changed: reward_models.main.learning_rate: 0.01 -> 0.1" in server.output()
+    assert "this is changed: reward_model.learning_rate: 0.01 -> 0.1" in server.output()

@@ -98,12 +98,11 @@ def test_one_setting_of_stage_2_leaves_the_others_as_the_recipe_has_them(stage2)
     [
         {"reward_model": {"model": "rm", "kind": "yes_no"}},
         {"reward_model": RewardModelConfig(model="rm")},
-        {"reward_model": None, "reward_models": {"main": {"model": "rm"}, "second": {"model": "other"}}},
     ],
 )
-def test_the_recipe_says_which_model_learns_however_it_is_written(model):
-    assert build_config({**RUN, **model}).learning_model == "main"
-    assert build_config({**RUN, **model, "kind": "static"}).learning_model is None
+def test_the_recipe_says_that_the_model_learns_however_it_is_written(model):
+    assert build_config({**RUN, **model}).learns
+    assert not build_config({**RUN, **model, "kind": "static"}).learns
 
 
 def test_rewards_replace_what_the_recipe_pays_and_nothing_else_of_it():
@@ -127,7 +126,7 @@ def test_the_light_kind_only_makes_stage_2_smaller():
 def test_a_kind_pays_and_learns_the_same_in_a_run_and_for_other_trainers(record, kind):
     run = build_config({**RUN, "kind": kind})
     reward = record(kind=kind, reward_model=RewardModelConfig(model="rm"))
-    for name in ("rewards", "learning_model", "cooptimization"):
+    for name in ("rewards", "learns", "cooptimization"):
         assert getattr(reward, name) == getattr(run, name)
     assert record.model_validate(reward.model_dump(mode="json")) == reward
 
@@ -176,9 +175,9 @@ def test_records_made_in_python_refuse_them_as_well(name):
     [
         ({"reward_model": None}, "kind: cooper needs a reward model: set reward_model.model"),
         ({"kind": "static", "reward_model": None}, "kind: static needs a reward model"),
-        ({"reward_model": {"model": "rm", "learns": False}}, "kind: cooper trains a reward model, but none learns"),
+        ({"reward_model": {"model": "rm", "learns": False}}, "kind: cooper trains the reward model"),
         ({"kind": "static", "reward_model": {"model": "rm", "learns": True}}, "kind: static trains no reward model"),
-        ({"kind": "rule", "rewards": [EarnedConfig()]}, "kind: rule has no reward model, but rewards reads main"),
+        ({"kind": "rule", "rewards": [EarnedConfig()]}, "kind: rule has no reward model, but rewards reads one"),
         ({"kind": "function"}, "kind: function pays only the rewards that you list"),
         ({"rewards": []}, "kind: cooper pays only the rewards that you list"),
     ],

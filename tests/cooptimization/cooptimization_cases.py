@@ -29,8 +29,8 @@ def context_of(
     groups: Sequence[AnswerGroup], verifier: Rule, logits: Sequence[Sequence[float]] | None = None
 ) -> StepContext:
     """What is known of judged groups: the rule's verdicts, and these logits of a reward model, or zeros."""
-    context = StepContext(groups, verifier, {"main": cast(RewardModel, None)})
-    context.recall(verifier.verify_groups(groups), {"main": logits or [[0.0] * len(group.answers) for group in groups]})
+    context = StepContext(groups, verifier, cast(RewardModel, ...))
+    context.recall(verifier.verify_groups(groups), logits or [[0.0] * len(group.answers) for group in groups])
     return context
 
 

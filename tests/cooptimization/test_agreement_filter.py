@@ -2,13 +2,10 @@
 
 from random import Random
 
-import pytest
 from cooptimization_cases import make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config_checking import Settings, check_settings
-from cooper_rl.errors import InputError
 from cooper_rl.stage2.pairs import Judged
 from cooper_rl.stage2.sources.on_policy import OnPolicyPairs, choose_wrong
 
@@ -41,7 +38,6 @@ def test_a_run_asks_its_learning_model_and_the_named_one():
             {
                 "kind": "cooper_model",
                 "reward_model": model,
-                "reward_models": {"start": model},
                 "cooptimization": {
                     "pairs": [source],
                     "pairs_per_problem": 12,
@@ -52,16 +48,6 @@ def test_a_run_asks_its_learning_model_and_the_named_one():
             return [pair.negative_logit_before for pair in reward.update(reward.score([group])).pairs]
 
     plain = negatives({"kind": "on_policy"})
-    filtered = negatives({"kind": "on_policy_agreed", "agree_with": ["start"]})
+    filtered = negatives({"kind": "on_policy_agreed", "agree_with": [model]})
     assert any(logit is not None and logit > 0 for logit in plain)
     assert filtered == [logit for logit in plain if logit is not None and logit <= 0]
-
-
-def test_an_unknown_model_is_refused():
-    settings = {
-        "rewards": [{"kind": "rule"}],
-        "reward_models": {"main": {"model": "m", "learns": True}},
-        "cooptimization": {"pairs": [{"kind": "on_policy_agreed", "agree_with": ["start"]}]},
-    }
-    with pytest.raises(InputError, match=r"cooptimization.pairs: no reward model is named 'start'"):
-        check_settings(CooperRewardConfig, Settings(settings, "test", {}))

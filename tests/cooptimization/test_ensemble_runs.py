@@ -6,20 +6,18 @@ import pytest
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config
 from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.stage2.reward_config import read_reward_inputs
 
 KINDS = ["mean", "median", "min", "uwo", "soft_min", "brme"]
 
 
 def _tree(settings, learns=True, **ensemble):
-    model = settings["reward_model"]
     return {
         **settings,
         "steps": 2,
         "evaluation": {"every": 0},
-        "reward_model": None,
         "kind": "cooper_model" if learns else "static",
-        "reward_models": {"main": model, "start": model},
-        "rewards": [{"kind": "ensemble", "models": ["main", "start"], **ensemble}],
+        "rewards": [{"kind": "ensemble", "others": [settings["reward_model"]], **ensemble}],
     }
 
 
@@ -34,7 +32,7 @@ def test_a_frozen_copy_of_the_start_is_a_second_member(settings, kind):
         sum(c["reward"] for c in _completions(trainer)) / len(_completions(trainer)), abs=1e-6
     )
     for c in _completions(trainer):
-        low, high = sorted((c["reward_model"], c["reward_model_start"]))
+        low, high = sorted((c["reward_model"], c["member_2"]))
         assert low - 0.01 <= c["reward"] <= high + 1e-6
         assert c["reward"] == c["ensemble"]
         if kind == "min":
@@ -61,10 +59,9 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings):
 @pytest.mark.parametrize(
     ("ensemble", "words"),
     [
-        ({"models": ["main"]}, "at least 2"),
-        ({"models": ["main", "main"]}, "lists a member twice: main, main"),
-        ({"models": ["main", "old"]}, "no reward model is named 'old'"),
-        ({"combine": {"kind": "brme", "nominal": 2}}, "places of 2 models go from 0 to 1"),
+        ({"others": []}, "at least 1"),
+        ({"others": ["m"]}, "valid dictionary"),
+        ({"combine": {"kind": "brme", "nominal": 2}}, "places of 2 members go from 0 to 1"),
         ({"combine": {"kind": "max"}}, "no combination of kind 'max'"),
         ({"combine": {"kind": "soft_min", "temperature": 0}}, "greater than 0"),
     ],
@@ -77,3 +74,9 @@ def test_ensembles_that_cannot_work_are_refused(settings, ensemble, words):
 def test_a_shaping_of_one_models_logit_refuses_an_ensemble(settings):
     with pytest.raises(InputError, match="would drop other rewards, but rewards lists ensemble"):
         build_config({**_tree(settings), "shaping": [{"kind": "cap"}]})
+
+
+def test_a_member_that_is_no_reward_model_is_refused_before_the_run(settings, tmp_path):
+    tree = _tree(settings, others=[{"model": str(tmp_path / "nowhere")}])
+    with pytest.raises(InputError, match="nowhere"):
+        read_reward_inputs(build_config(tree))

@@ -67,7 +67,7 @@ class Alternating(PairFilterConfig):
 class AlternatingFilter(PairFilter):
     steps = 0
 
-    def filter(self, pairs, models):
+    def filter(self, pairs, model):
         self.steps += 1
         weight = 3.0 if self.steps % 2 else 1.0
         return [replace(pair, weight=weight) for pair in pairs], {"part/weight": weight}

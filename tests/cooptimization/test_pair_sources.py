@@ -133,7 +133,7 @@ def test_weights_follow_how_wrong_the_score_was(verifier, make_learner, encoder)
         (Overpaid(), (1 / (1 + math.exp(-3))) / 0.5),
     ):
         source = CooptimizationConfig(pairs=(OnPolicyPairs(), config))
-        kept, _ = config.build(PairInputs(source, verifier)).filter([*pairs, tie], {"main": model})
+        kept, _ = config.build(PairInputs(source, verifier)).filter([*pairs, tie], model)
         assert kept[1].weight / kept[0].weight == pytest.approx(ratio)
         assert kept[2] == tie
 
@@ -156,7 +156,7 @@ def test_a_filter_finds_logits_that_no_score_has_computed(verifier, make_learner
     stage2 = cooptimizer(verifier, pairs=[{"kind": "assistant"}, {"kind": "overpaid"}])
     made = make_pairs(stage2, verifier, groups(3))
     learner = make_learner()
-    chosen, _ = stage2.filtered(made, {"main": RewardModel(learner, encoder)})
+    chosen, _ = stage2.filtered(made, RewardModel(learner, encoder))
     assert all(pair.negative_logit_before is None for pair in made)
     assert [pair.weight for pair in chosen] == pytest.approx(
         [1 / (1 + math.exp(-(pair.negative_logit_before or 0))) for pair in chosen]

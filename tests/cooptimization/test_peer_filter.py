@@ -9,11 +9,9 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_lab.designs.chosen_pairs import without_hardest
-from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config_checking import Settings, check_settings
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem, ScorerConfig, load_scorer
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
-from cooper_rl.errors import InputError
 from cooper_rl.stage2.pairs import Pair
 
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
@@ -23,7 +21,6 @@ def reward(*filters: dict[str, object]) -> CooperReward:
     settings = {
         "kind": "cooper_model",
         "reward_model": MODEL,
-        "reward_models": {"start": MODEL},
         "cooptimization": {"pairs": [{"kind": "on_policy"}, *filters], "pairs_per_problem": 8},
     }
     return CooperReward.from_config(CooperRewardConfig.model_validate(settings))
@@ -31,8 +28,7 @@ def reward(*filters: dict[str, object]) -> CooperReward:
 
 @pytest.fixture(scope="module")
 def peer():
-    with reward({"kind": "peer", "model": "start", "noise": 0.2}) as cooper:
-        yield cooper.models["start"]
+    return load_scorer(ScorerConfig.model_validate(MODEL))
 
 
 @pytest.fixture(scope="module")
@@ -69,18 +65,8 @@ def test_a_run_trains_on_what_the_peer_leaves():
     random = Random(0)
     texts = ["6+1=7 answer: 7"] + [f"6+1={n} answer: {n}" for n in random.sample(range(10, 90), 8)]
     group = AnswerGroup("g", Problem("p", "6 + 1 = ?", "7"), [Answer(text) for text in texts])
-    for filters, count in (([], 8), ([{"kind": "peer", "model": "start", "noise": 0.5}], 4)):
+    for filters, count in (([], 8), ([{"kind": "peer", "model": MODEL, "noise": 0.5}], 4)):
         with reward(*filters) as cooper:
             updated = cooper.update(cooper.score([group]))
         assert len(updated.pairs) == count
         assert updated.metrics.get("pairs/peer_dropped", 0) == 8 - count
-
-
-def test_an_unknown_peer_is_refused():
-    settings = {
-        "rewards": [{"kind": "rule"}],
-        "reward_models": {"main": {"model": "m", "learns": True}},
-        "cooptimization": {"pairs": [{"kind": "on_policy"}, {"kind": "peer", "model": "other", "noise": 0.2}]},
-    }
-    with pytest.raises(InputError, match=r"cooptimization.pairs: no reward model is named 'other'"):
-        check_settings(CooperRewardConfig, Settings(settings, "test", {}))

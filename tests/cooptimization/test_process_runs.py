@@ -13,12 +13,11 @@ def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
     """The policy is random and never right, so groups teach by their steps alone."""
     tree = {
         "reward_model": None,
-        "reward_models": {"prm": settings["reward_model"]},
         "kind": "rule",
         "algorithm": {
             "min_spread": 0.001,
             "kl": None,
-            "advantages": {"kind": kind, "model": "prm", "separator": " "},
+            "advantages": {"kind": kind, "model": settings["reward_model"], "separator": " "},
         },
     }
     changes = {"steps": 2, "evaluation": {"every": 0}, **tree}
@@ -37,6 +36,8 @@ def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
     assert any(c["advantage"] for c in found)
 
 
-def test_the_model_that_scores_steps_must_exist(settings):
-    with pytest.raises(InputError, match=r"algorithm.advantages: no reward model is named 'prm' \(main\)"):
-        build_config({**settings, "algorithm": {"advantages": {"kind": "delta", "model": "prm"}}})
+def test_steps_without_a_model_of_their_own_need_the_runs(settings):
+    run = {**settings, "kind": "rule", "algorithm": {"advantages": {"kind": "delta"}}}
+    assert build_config(run).loaded_model is not None
+    with pytest.raises(InputError, match=r"needs a reward model: set reward_model\.model"):
+        build_config({**run, "reward_model": None})

@@ -38,21 +38,21 @@ def _completions(trainer, step=1):
 @pytest.mark.parametrize(
     ("short", "kinds", "learns"),
     [
-        ({"kind": "rule"}, ["rule"], None),
-        ({"kind": "static"}, ["reward_model"], None),
-        ({}, ["earned"], "main"),
-        ({"kind": "cooper_model"}, ["reward_model"], "main"),
-        ({"kind": "cooper_light"}, ["reward_model"], "main"),
-        ({"kind": "cooper_model", "rewards": [{"kind": "hybrid", "k": 2.0}]}, ["hybrid"], "main"),
-        ({"kind": "function", "rewards": [{**FUNCTION, "weight": 0.1}]}, ["function"], None),
-        ({"kind": "cooper", "rewards": [{"kind": "earned"}, FUNCTION]}, ["earned", "function"], "main"),
+        ({"kind": "rule"}, ["rule"], False),
+        ({"kind": "static"}, ["reward_model"], False),
+        ({}, ["earned"], True),
+        ({"kind": "cooper_model"}, ["reward_model"], True),
+        ({"kind": "cooper_light"}, ["reward_model"], True),
+        ({"kind": "cooper_model", "rewards": [{"kind": "hybrid", "k": 2.0}]}, ["hybrid"], True),
+        ({"kind": "function", "rewards": [{**FUNCTION, "weight": 0.1}]}, ["function"], False),
+        ({"kind": "cooper", "rewards": [{"kind": "earned"}, FUNCTION]}, ["earned", "function"], True),
     ],
 )
 def test_a_printed_configuration_shows_the_tree_and_is_the_same_run(settings, tmp_path, short, kinds, learns):
     settings = {**settings, **short, "shaping": [{"kind": "overlong", "max_tokens": 12, "buffer": 4}]}
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(settings))
     config = load_config(tmp_path / "short.yaml")
-    assert ([part.kind for part in config.rewards], config.learning_model) == (kinds, learns)
+    assert ([part.kind for part in config.rewards], config.learns) == (kinds, learns)
     assert [part.kind for part in config.shaping] == ["overlong"]
     for comments in (True, False):
         (tmp_path / "long.yaml").write_text(commented_yaml(config, comments))
@@ -72,17 +72,15 @@ def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"rewards": [{"kind": "reward_model", "model": "other"}]}, "no reward model is named 'other'"),
-        ({"kind": "static", "reward_model": None, "reward_models": {"main": {"learns": True}}}, "main.learns: true"),
-        ({"reward_models": {"main": {}}}, "reward_model is the short form of reward_models.main"),
+        ({"rewards": [{"kind": "reward_model", "model": "other"}]}, "unknown key 'rewards.0.model'"),
+        ({"kind": "static", "reward_model": {"learns": True}}, "reward_model.learns: true"),
+        ({"kind": "cooper", "reward_model": {"learns": False}}, "remove reward_model.learns: false"),
+        ({"kind": "rule", "rewards": [{"kind": "reward_model"}]}, "kind: rule has no reward model"),
         (
-            {
-                "reward_models": {"a": {"learns": True}, "b": {"learns": True}},
-                "reward_model": None,
-                "rewards": [{"kind": "rule"}],
-            },
-            "a and b both learn",
+            {"kind": "rule", "rewards": [{"kind": "sum", "rewards": [{"kind": "earned"}]}]},
+            "kind: rule has no reward model",
         ),
+        ({"reward_models": {"main": {}}}, "a run has one reward model"),
         ({"kind": "static", "reward_model": None}, "kind: static needs a reward model"),
         ({"shaping": [{"kind": "clip", "low": 1.0, "high": 0.0}]}, "low: 1.0 must be below high: 0.0"),
         ({"rewards": [{"kind": "ruel"}]}, "no reward of kind 'ruel'"),
@@ -90,17 +88,14 @@ def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
 )
 def test_contradictory_settings_are_refused(settings, changes, words):
     folder = settings["reward_model"]["model"]
-    if "reward_models" in changes:
-        models = {name: {"model": folder, **model} for name, model in changes["reward_models"].items()}
-        changes = {**changes, "reward_models": models}
+    if changes.get("reward_model"):
+        changes = {**changes, "reward_model": {"model": folder, **changes["reward_model"]}}
     with pytest.raises(InputError, match=words):
         build_config({**settings, **changes})
 
 
 def test_a_frozen_model_in_a_hybrid(settings):
-    models = {"main": settings["reward_model"]}
-    tree = {"reward_model": None, "reward_models": models, "rewards": [{"kind": "hybrid"}]}
-    trainer = _fit(settings, steps=2, kind="static", **tree)
+    trainer = _fit(settings, steps=2, kind="static", rewards=[{"kind": "hybrid"}])
     rows = read_metrics(trainer.directory)
     assert "hybrid/weight" in rows[0]
     assert not any(key.startswith("pairs/") for key in rows[0])
@@ -109,11 +104,7 @@ def test_a_frozen_model_in_a_hybrid(settings):
 
 
 def test_a_model_learns_while_the_rule_is_the_reward(settings):
-    tree = {
-        "reward_model": None,
-        "rewards": [{"kind": "rule"}],
-        "reward_models": {"watched": {**settings["reward_model"], "learns": True}},
-    }
+    tree = {"rewards": [{"kind": "rule"}]}
     trainer = _fit(settings, **tree, name="beside")
     rows = read_metrics(trainer.directory)
     assert all(row["reward/mean"] == row["rule/accuracy"] for row in rows)
@@ -125,22 +116,9 @@ def test_a_model_learns_while_the_rule_is_the_reward(settings):
     with CooperTrainer.from_config(build_config(half), resume=True) as resumed:
         resumed.fit()
     assert _timeless(resumed.directory) == _timeless(trainer.directory)
-    other = {**half, "rewards": [{"kind": "hybrid", "model": "watched"}], "policy": {"model": "/missing"}}
-    with pytest.raises(InputError, match=r"rewards: the checkpoint .* has rule, this run has hybrid\(watched\)"):
+    other = {**half, "rewards": [{"kind": "hybrid"}], "policy": {"model": "/missing"}}
+    with pytest.raises(InputError, match=r"rewards: the checkpoint .* has rule, this run has hybrid"):
         CooperTrainer.from_config(build_config(other), resume=True)
-
-
-def test_two_models_are_told_apart(settings):
-    model = settings["reward_model"]
-    rewards = [{"kind": "reward_model", "model": "frozen", "weight": 0.5}, {"kind": "reward_model", "model": "own"}]
-    models = {"frozen": model, "own": {**model, "learns": True}}
-    trainer = _fit(settings, steps=2, reward_model=None, rewards=rewards, reward_models=models)
-    for completion in _completions(trainer, step=2):
-        paid = 0.5 * completion["reward_model_frozen"] + completion["reward_model"]
-        assert completion["reward"] == pytest.approx(paid, abs=1e-6)
-    assert all(c["reward_model_frozen"] == pytest.approx(c["reward_model"]) for c in _completions(trainer, step=1))
-    assert any(c["reward_model_frozen"] != c["reward_model"] for c in _completions(trainer, step=2))
-    assert {"reward_model/mean", "reward_model_frozen/mean"} <= read_metrics(trainer.directory)[0].keys()
 
 
 def test_before_and_after_shaping_are_both_recorded(settings):

@@ -72,9 +72,7 @@ def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, na
 
 def test_a_model_that_only_a_shaping_reads_is_recorded_and_measured(settings):
     constraints = [{"kind": "constraints", "constraints": [{"reward": "reward_model", "at": 0.8}]}]
-    models = {"main": settings["reward_model"]}
-    tree = {"reward_model": None, "reward_models": models, "kind": "rule", "shaping": constraints}
-    trainer = _fit(settings, steps=1, **tree)
+    trainer = _fit(settings, steps=1, kind="rule", shaping=constraints)
     row, found = read_metrics(trainer.directory)[0], _completions(trainer, 1)
     assert row["reward/mean"] == row["rule/accuracy"]
     scores = [c["reward_model"] for c in found]
@@ -107,9 +105,10 @@ def accepts_odd(problem, completion):
 
 
 def test_a_printed_configuration_is_the_same_run(settings, tmp_path):
-    ensemble = [{"kind": "ensemble", "models": ["main", "old"], "combine": {"kind": "soft_min", "temperature": 0.2}}]
+    combine = {"kind": "soft_min", "temperature": 0.2}
+    ensemble = [{"kind": "ensemble", "others": [settings["reward_model"]], "combine": combine}]
     trees: list[dict[str, Any]] = [{"shaping": shaping} for shaping in SHAPINGS.values()]
-    trees.append({"rewards": ensemble, "reward_models": {"old": settings["reward_model"]}})
+    trees.append({"rewards": ensemble})
     for tree in trees:
         config = build_config({**settings, **tree})
         (tmp_path / "printed.yaml").write_text(commented_yaml(config))

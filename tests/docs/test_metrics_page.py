@@ -77,9 +77,9 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     "several_models": {
         "kind": "cooper_model",
-        "reward_models": {"main": {**MODEL, "learns": True}, "second": MODEL},
+        "reward_model": MODEL,
         "rewards": [
-            {"kind": "ensemble", "models": ["main", "second"]},
+            {"kind": "ensemble", "others": [MODEL]},
             {"kind": "earned", "weight": 0.5},
             {"kind": "rule_then_model", "weight": 0.5},
         ],
@@ -148,9 +148,9 @@ def test_nothing_is_on_the_page_that_no_run_writes(written):
 
 
 def test_a_runs_configuration_is_checked_against_the_names_on_the_page():
-    composed = {"step", "<area>/<metric>_after", "part/<area>/<metric>", "reward_model_<name>/<metric>"}
+    composed = {"step", "<area>/<metric>_after", "part/<area>/<metric>"}
     on_the_page = explained().keys() - composed - {"test/<name>/<metric>"}
-    assert set(metric_names(["<name>"], [], [])) == on_the_page
+    assert set(metric_names(["<name>"], [])) == on_the_page
 
 
 def test_every_row_gives_meaning_unit_and_origin():

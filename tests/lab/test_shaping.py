@@ -43,8 +43,8 @@ def context_of(*rows: list[str], solution: str | None = "1.0") -> StepContext:
         AnswerGroup(f"g{p}", Problem(f"p{p}", "?", "1", solution), [Answer(text) for text in row])
         for p, row in enumerate(rows)
     ]
-    models: Any = {"main": Spoken()}
-    return StepContext(groups, Marked(), models)
+    model: Any = Spoken()
+    return StepContext(groups, Marked(), model)
 
 
 def rows(*values: list[float]) -> Ragged:
@@ -101,10 +101,10 @@ def test_a_closed_gate_pays_the_gating_reward_alone():
 
 def test_references_come_from_where_the_setting_says():
     context = context_of(["2!", "4!", "9"], ["7"])
-    assert References("main", "solution").logits(context).rows() == [[1.0], [1.0]]
-    assert References("main", "group").logits(context).rows() == [[2.0, 4.0, 9.0], [7.0]]
-    assert References("main", -0.5).logits(context).rows() == [[-0.5], [-0.5]]
-    assert References("main", "accepted").logits(context).rows() == [[3.0], [3.0]]
+    assert References("solution").logits(context).rows() == [[1.0], [1.0]]
+    assert References("group").logits(context).rows() == [[2.0, 4.0, 9.0], [7.0]]
+    assert References(-0.5).logits(context).rows() == [[-0.5], [-0.5]]
+    assert References("accepted").logits(context).rows() == [[3.0], [3.0]]
 
 
 def test_references_can_be_answers_collected_before(tmp_path):
@@ -128,21 +128,21 @@ def test_references_can_be_answers_collected_before(tmp_path):
 
 
 def test_a_group_without_accepted_answers_is_compared_with_those_of_earlier_steps():
-    references = References("main", "accepted")
+    references = References("accepted")
     assert references.logits(context_of(["2", "4"], ["8"])).rows() == [[3.0], [8.0]]  # nothing was ever accepted
     references.commit([context_of(["2!", "4"], ["8!", "6!"]), context_of(["1"])])
     assert references.logits(context_of(["9"], ["5!", "3"])).rows() == [[4.5], [5.0]]
     references.commit([context_of(["5.5!"])])
     assert references.state() == pytest.approx(0.9 * 4.5 + 0.1 * 5.5)
     references.commit([context_of(["9"])])
-    again = References("main", "accepted")
+    again = References("accepted")
     again.restore(references.state())
     assert again.logits(context_of(["9"])).rows() == [[pytest.approx(4.6)]]
 
 
 def test_a_missing_solution_is_reported_with_its_problem():
     with pytest.raises(InputError, match=r"group g0: .* solution of problem p0"):
-        References("main", "solution").logits(context_of(["1"], solution=None))
+        References("solution").logits(context_of(["1"], solution=None))
     problems = [Problem("a", "?", "1", "1"), Problem("b", "?", "1")]
     with pytest.raises(InputError, match=r"cap with references: solution .* 1 of 2 problems have none, the first is b"):
         Cap().check_problems(problems)
@@ -152,9 +152,9 @@ def test_a_missing_solution_is_reported_with_its_problem():
 
 def test_joined_contexts_keep_the_logits_of_solutions():
     context = context_of(["2", "3"], ["4"])
-    context.solution_logits("main")
+    context.solution_logits()
     joined = StepContext.joined([(context, 1), (context, 0)])
-    assert joined.solution_logits("main").rows() == [[1.0], [1.0]]
+    assert joined.solution_logits().rows() == [[1.0], [1.0]]
 
 
 def test_multipliers_take_the_published_step():

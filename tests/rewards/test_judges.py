@@ -301,7 +301,7 @@ def test_a_run_records_what_the_judge_said_and_a_second_scoring_does_not_ask_aga
     with ChatServer(lambda request, number: completion("yes" if number % 2 else "no")) as server:
         judge = {"kind": "pointwise_judge", "judge": {"base_url": server.url, "model": "m"}}
         model = {**settings["reward_model"], "learns": True}
-        tree = {"reward_model": None, "reward_models": {"main": model}, "rewards": [judge, {"kind": "reward_model"}]}
+        tree = {"reward_model": model, "rewards": [judge, {"kind": "reward_model"}]}
         changes = {"steps": 1, "evaluation": {"every": 0}, "cooptimization": {**settings["cooptimization"]}}
         changes["cooptimization"]["before_policy"] = 0.0  # the reward model learns first, and everything is rescored
         with CooperTrainer.from_config(build_config({**settings, **tree, **changes})) as trainer:

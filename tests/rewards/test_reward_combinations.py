@@ -42,11 +42,11 @@ class AllWrong(Rule):
         return ["wrong"] * len(asked)
 
 
-MODELS = {"main": RewardModel(cast(Any, LengthModel()), cast(Any, Words()))}
+MODEL = RewardModel(cast(Any, LengthModel()), cast(Any, Words()))
 
 
 def of(groups: list[AnswerGroup], rule: Any = None) -> StepContext:
-    return StepContext(groups, rule, MODELS)
+    return StepContext(groups, rule, MODEL)
 
 
 @pytest.fixture

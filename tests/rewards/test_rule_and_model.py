@@ -35,7 +35,7 @@ class Spelled(Rule):
 def context(*texts: str) -> StepContext:
     spelled = cast(Any, Spelled())
     group = AnswerGroup("p", Problem("p", "q", "7"), [Answer(text) for text in texts])
-    return StepContext([group], spelled, {"main": RewardModel(spelled, spelled)})
+    return StepContext([group], spelled, RewardModel(spelled, spelled))
 
 
 def test_the_model_decides_only_what_the_rule_cannot_read():
@@ -141,7 +141,7 @@ def test_metrics_of_several_calls_are_their_mean_over_answers_and_the_sum_of_cou
 
 @pytest.mark.parametrize("kind", ["rule_then_model", "earned"])
 def test_a_configuration_selects_them_and_their_model_is_loaded(kind):
-    settings = {"kind": "static", "rewards": [{"kind": kind}], "reward_models": {"main": {"model": "m"}}}
+    settings = {"kind": "static", "rewards": [{"kind": kind}], "reward_model": {"model": "m"}}
     config = check_settings(CooperRewardConfig, Settings(settings, "test", {}))
-    assert list(config.used_models) == ["main"]
+    assert config.loaded_model is not None
     assert REWARDS.kind_of(config.rewards[0]) == kind

@@ -17,7 +17,7 @@ SETTINGS: Row = {
     "steps": 20,
     "name": "run",
     "policy": {"model": "models/policy"},
-    "reward_models": {"main": {"model": "models/reward_model", "learns": True}},
+    "reward_model": {"model": "models/reward_model", "learns": True},
     "problems": {"source": "problems.jsonl", "limit": 100},
 }
 

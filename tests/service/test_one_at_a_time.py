@@ -83,7 +83,7 @@ BY_ITSELF: dict[str, dict[str, Any]] = {
 
 
 def config_of(settings: dict[str, Any], record: type[CooperRewardConfig] = CooperRewardConfig) -> Any:
-    return record.model_validate({"reward_models": {"main": {"model": "m"}}, **settings})
+    return record.model_validate({"reward_model": {"model": "m"}, **settings})
 
 
 @pytest.mark.parametrize("name", COMPARING)

@@ -223,7 +223,7 @@ def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
     silent, heard = problem("poems", "7", solution="It is 7."), problem("algebra", "5", solution="5")
     groups = [AnswerGroup(one.id, one, [Answer(text) for text in texts]) for one in (silent, heard)]
     with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
-        context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
+        context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
         assert suspected(context, reasons) == suspects
 
 
@@ -231,7 +231,7 @@ def suspects_of(problems: list[Problem], text: str, order: list[int]) -> dict[st
     """By problem, whether an answer `text` is suspected because it keeps its score under another's reference."""
     groups = [AnswerGroup(problems[i].id, problems[i], [Answer(text)]) for i in order]
     with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
-        context = StepContext(groups, silent, {"main": ByValue()})  # pyright: ignore[reportArgumentType]
+        context = StepContext(groups, silent, ByValue())  # pyright: ignore[reportArgumentType]
         found = suspected(context, ["keeps_score"])
     assert found is not None
     return {problems[i].id: row[0] for i, row in zip(order, found, strict=True)}
@@ -272,7 +272,7 @@ def test_what_is_suspected_does_not_depend_on_the_order_of_the_groups():
     with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
         for order in permutations(problems):
             groups = [AnswerGroup(one.id, one, [Answer("7")]) for one in order]
-            context = StepContext(groups, silent, {"main": Loose()})  # pyright: ignore[reportArgumentType]
+            context = StepContext(groups, silent, Loose())  # pyright: ignore[reportArgumentType]
             found = suspected(context, ["keeps_score"])
             assert found is not None
             seen.add(frozenset(one.id for one, row in zip(order, found, strict=True) if row[0]))
@@ -293,7 +293,7 @@ def test_an_empty_group_is_neither_silent_nor_heard():
     texts = {"poems": ["7", "8"], "algebra": ["7", "7"], "geometry": []}
     groups = [AnswerGroup(one.id, one, [Answer(text) for text in texts[one.id]]) for one in (empty, silent, heard)]
     with rule(only={"subject": ["algebra", "geometry"]}, rule={"kind": "numeric"}) as partial:
-        context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
+        context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
         scores = EarnedConfig().build().score(context)
         metrics = answer_metrics(context, scores)
         assert suspected(context, ["keeps_score"]) == [[], [False, False], [False, False]]
@@ -308,12 +308,10 @@ def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, pa
     """The model accepts what the rule calls wrong, and a poem."""
     groups = [AnswerGroup(one, problem(one), [Answer("trust me, 8"), Answer("8")]) for one in ("algebra", "poems")]
     with rule(only={"subject": subjects}, rule={"kind": "numeric"}) as partial:
-        context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
+        context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
         scores = EarnedConfig().build().score(context)
     assert scores.metrics == {"earned/weight": paid}
-    assert scores.rewards.rows()[1] == pytest.approx(
-        [paid * value for value in context.probabilities("main").rows()[1]]
-    )
+    assert scores.rewards.rows()[1] == pytest.approx([paid * value for value in context.probabilities.rows()[1]])
 
 
 @pytest.mark.parametrize(("kinds", "told"), [(["on_policy"], True), (["on_policy", "swapped_reference"], False)])

@@ -30,7 +30,8 @@ def test_the_papers_hyper_parameters(path: Path):
     assert (config.rollout.n, config.rollout.temperature, config.steps) == (16, 1.0, 180)
     assert (config.policy.learning_rate, config.policy.warmup_steps, config.policy.max_grad_norm) == (1e-6, 20, 1.0)
     assert config.algorithm.kl == KLConfig(kind="k3", coefficient=0.001, where="loss", clamp=10)
-    model = config.reward_models["main"]
+    model = config.reward_model
+    assert model is not None
     assert (model.learning_rate, model.weight_decay) == (1e-5, 0.01)
     stage2, evaluation = config.cooptimization, config.evaluation
     assert isinstance(stage2.assistant, ChatAssistantConfig)

@@ -81,7 +81,7 @@ def _check(study: Any, waiting: "list[Stage]") -> None:
         config = study.config(stage.arm)
         config.engine.check(config.policy, config.rollout)
         assistant = config.cooptimization.assistant
-        if config.learning_model is not None and isinstance(assistant, ChatConfig):
+        if config.learns and isinstance(assistant, ChatConfig):
             client = ChatClient(assistant)
             try:
                 client.check()

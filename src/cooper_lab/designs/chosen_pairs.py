@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import exp, floor
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field
 
-from cooper_rl import PAIRS, OnPolicySource, PairFilter, PairFilterConfig, WrongCompletions, encode_pairs, with_logits
+from cooper_rl import (
+    PAIRS,
+    OnPolicySource,
+    PairFilter,
+    PairFilterConfig,
+    ScorerConfig,
+    WrongCompletions,
+    encode_pairs,
+    load_scorer,
+    with_logits,
+)
 
 if TYPE_CHECKING:
     from cooper_rl import Pair, PairInputs, RewardModel, StepContext
@@ -28,14 +39,16 @@ class AgreedOnPolicyPairs(WrongCompletions):
     """
 
     kind: Literal["on_policy_agreed"] = "on_policy_agreed"
-    agree_with: tuple[str, ...] = Field(min_length=1)
-    """Names of further reward models (`reward_models`), such as a frozen copy of the start."""
+    agree_with: tuple[ScorerConfig, ...] = Field(min_length=1)
+    """The further models, which do not learn, such as a frozen copy of the start."""
 
-    def reads(self) -> tuple[str, ...]:
-        return self.agree_with
+    @cached_property
+    def _others(self) -> list[RewardModel]:
+        return [load_scorer(model) for model in self.agree_with]
 
     def trusted(self, context: StepContext) -> Sequence[Sequence[bool]]:
-        accepted = [context.logits(name).flat > 0 for name in (context.model_names[0], *self.agree_with)]
+        others = [model.logits(context.groups) for model in self._others]
+        accepted = [logits.flat > 0 for logits in (context.logits, *others)]
         return [list(map(bool, row)) for row in context.ragged(torch.stack(accepted).all(dim=0)).rows()]
 
     def build(self, inputs: PairInputs) -> OnPolicySource:
@@ -51,13 +64,10 @@ class PeerFilterConfig(PairFilterConfig):
     """
 
     kind: Literal["peer"] = "peer"
-    model: str
-    """The name of the other model in `reward_models`, best one trained from another seed or on other data."""
+    model: ScorerConfig
+    """The other model, which does not learn; best trained from another seed or on other data."""
     noise: float = Field(gt=0, lt=1)
     """Share of a step's pairs to leave out, about the share whose labels are wrong."""
-
-    def reads(self) -> tuple[str, ...]:
-        return (self.model,)
 
     def build(self, inputs: PairInputs) -> PeerFilter:
         return PeerFilter(self)
@@ -69,8 +79,12 @@ class PeerFilter(PairFilter):
     def __init__(self, config: PeerFilterConfig) -> None:
         self._config = config
 
-    def filter(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], Metrics]:
-        return without_hardest(pairs, models[self._config.model], self._config.noise)
+    @cached_property
+    def _peer(self) -> RewardModel:
+        return load_scorer(self._config.model)
+
+    def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], Metrics]:
+        return without_hardest(pairs, self._peer, self._config.noise)
 
 
 def without_hardest(pairs: Sequence[Pair], peer: RewardModel, noise: float) -> tuple[list[Pair], Metrics]:
@@ -133,8 +147,8 @@ class WeightingFilter(PairFilter):
     def __init__(self, config: Weighting) -> None:
         self._config = config
 
-    def filter(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], Metrics]:
-        scored = with_logits(pairs, next(iter(models.values())))
+    def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], Metrics]:
+        scored = with_logits(pairs, model)
         return [self._weighted(pair) if pair.label == "better" else pair for pair in scored], {}
 
     def _weighted(self, pair: Pair) -> Pair:

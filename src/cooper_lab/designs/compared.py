@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 class Comparison(ShapingConfig):
     """The settings that such shapings share. Each has a `compare` of its own."""
 
-    model: str = "main"
-    """The reward model's name in `reward_models`. Its score must be the only reward."""
     references: ReferenceSource = "solution"
     """Where the references come from."""
 
@@ -25,11 +23,12 @@ class Comparison(ShapingConfig):
     def compares_answers(self) -> bool:
         return self.references in ("group", "accepted")
 
-    def reads(self) -> tuple[str, ...]:
-        return (self.model,)
+    @property
+    def reads_model(self) -> bool:
+        return True
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
-        check_only_reward(SHAPINGS.kind_of(self), self.model, rewards, before)
+        check_only_reward(SHAPINGS.kind_of(self), rewards, before)
 
     def check_problems(self, problems: Sequence[Problem]) -> None:
         if isinstance(self.references, CollectedAnswers):
@@ -49,32 +48,31 @@ class ComparedShaping(References):
     """Pays what `compare` makes of the reward model's logits. The rewards that it is given are replaced."""
 
     def __init__(self, comparison: Comparison) -> None:
-        super().__init__(comparison.model, comparison.references)
+        super().__init__(comparison.references)
         self._comparison = comparison
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
         """Raises InputError if the references are solutions and a problem has none."""
-        return self._comparison.compare(context.logits(self._comparison.model), self.logits(context))
+        return self._comparison.compare(context.logits, self.logits(context))
 
     def metrics(self, context: StepContext) -> dict[str, float]:
         """`shaping/reference_logit`: the mean reference. `shaping/above_reference`: the share of answers above it."""
-        logits, reference = context.logits(self._comparison.model), self.logits(context).mean()
+        logits, reference = context.logits, self.logits(context).mean()
         return {
             "shaping/reference_logit": reference.mean().item(),
             "shaping/above_reference": (logits.flat > logits.expand(reference)).float().mean().item(),
         }
 
 
-def check_only_reward(kind: str, model: str, rewards: Sequence[Any], before: Sequence[Any]) -> None:
-    """Raises ValueError unless the shaping `kind` is the first one and this model's score is the only reward."""
+def check_only_reward(kind: str, rewards: Sequence[Any], before: Sequence[Any]) -> None:
+    """Raises ValueError unless the shaping `kind` is the first one and the reward model's score is the only reward."""
     if before:
         raise ValueError(f"shaping: {kind} reads the logit, not the rewards before it; write it first in the list")
-    found = [(REWARDS.kind_of(part), getattr(part, "model", None)) for part in rewards]
-    if found != [("reward_model", model)]:
-        words = " + ".join(name for name, _ in found)
+    kinds = [REWARDS.kind_of(part) for part in rewards]
+    if kinds != ["reward_model"]:
         raise ValueError(
-            f"shaping: {kind} replaces the score of reward model {model!r} and would drop other rewards, but rewards "
-            f"lists {words}; keep only {{kind: reward_model, model: {model}}}"
+            f"shaping: {kind} replaces the score of the reward model and would drop other rewards, but rewards lists "
+            f"{' + '.join(kinds)}; keep only {{kind: reward_model}}"
         )
     if getattr(rewards[0], "weight", 1.0) != 1.0:
         raise ValueError(f"shaping: {kind} replaces the score, so the reward's weight has no effect; remove weight")

@@ -67,9 +67,6 @@ class Constraints(ShapingConfig):
         """Whether a constrained reward needs one."""
         return any(getattr(one.reward, "needs_reference", True) for one in self.constraints)
 
-    def reads(self) -> tuple[str, ...]:
-        return self._rewards().reads()
-
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if a constraint is on the only reward."""
         for one in self.constraints:

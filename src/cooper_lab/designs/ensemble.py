@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl import REWARDS, Config, Kinds, RewardConfig, Scores
+from cooper_rl import REWARDS, Config, Kinds, RewardConfig, ScorerConfig, Scores
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from cooper_rl import StepContext
+    from cooper_rl import Ragged, RewardModel, StepContext
 
 COMBINATIONS = Kinds("combination", "cooper_lab.designs.ensemble", needs=["combine"])
 """The kinds of `combine` of an ensemble."""
@@ -108,7 +109,7 @@ class BRME(Config):
 
     kind: Literal["brme"] = "brme"
     nominal: int = Field(default=0, ge=0)
-    """Place of the nominal member in `models`, counted from 0."""
+    """Place of the nominal member, counted from 0, which is the run's own reward model."""
     trust: float = Field(default=0.3, ge=0, le=1)
     """Weight of the nominal score. The paper's best values are 0.2 to 0.4."""
 
@@ -123,40 +124,51 @@ class Ensemble(RewardConfig):
     scores, as VerifyRM is. The logits of models trained on preferences alone have a free shift each and do not compare.
 
     Errors that the members share are not averaged out. A frozen copy of the model that learns is the cheapest second
-    member: name the same folder twice in `reward_models`.
+    member: name the folder of `reward_model` in `others`.
     """
 
     kind: Literal["ensemble"] = "ensemble"
-    models: tuple[str, ...] = Field(min_length=2)
-    """The members: names in `reward_models`."""
+    others: tuple[ScorerConfig, ...] = Field(min_length=1)
+    """The further members, which do not learn. The run's own reward model is the first member."""
     combine: Annotated[Combination, COMBINATIONS] = Mean()
     """How their scores become one: `mean`, `median`, `min`, `soft_min`, `uwo`, `brme`, or `package.module:Class`."""
 
     @model_validator(mode="after")
     def _members_agree(self) -> Self:
-        if len(set(self.models)) < len(self.models):
-            raise ValueError(f"models lists a member twice: {', '.join(self.models)}")
-        if isinstance(self.combine, BRME) and self.combine.nominal >= len(self.models):
+        if isinstance(self.combine, BRME) and self.combine.nominal > len(self.others):
             raise ValueError(
-                f"combine.nominal: {self.combine.nominal}, but the places of {len(self.models)} models go from 0 to "
-                f"{len(self.models) - 1}"
+                f"combine.nominal: {self.combine.nominal}, but the places of {len(self.others) + 1} members go from 0 "
+                f"to {len(self.others)}"
             )
         return self
 
-    def reads(self) -> tuple[str, ...]:
-        return self.models
+    @property
+    def reads_model(self) -> bool:
+        return True
+
+    @cached_property
+    def _others(self) -> list[RewardModel]:
+        from cooper_rl import load_scorer  # noqa: PLC0415 - configuration records do without torch
+
+        return [load_scorer(member) for member in self.others]
 
     def score(self, context: StepContext) -> Scores:
-        """The combined score (the part `ensemble`) and every member's parts (see `StepContext.model_parts`).
+        """The combined score (the part `ensemble`), the parts `reward_model` and `logit` of the run's model, and the
+        score of each further member: `member_2`, `member_3`, …
 
-        The reward models' weights are those from the start of the step. `ensemble/disagreement` is the mean, over
+        The reward model's weights are those from the start of the step. `ensemble/disagreement` is the mean, over
         answers, of the members' standard deviation (M in the denominator). It can fall during reward hacking, when the
         policy finds what all members accept.
         """
         import torch  # noqa: PLC0415 - configuration records do without it
 
-        scores = torch.stack([context.probabilities(name).flat.double() for name in self.models])
+        others = context.once(self, lambda: self._scores(context))
+        scores = torch.stack([member.flat.double() for member in (context.probabilities, *others)])
         paid = context.ragged(self.combine.combine(scores))
-        parts = {name: part for model in self.models for name, part in context.model_parts(model).items()}
+        parts = context.model_parts | {f"member_{place}": member for place, member in enumerate(others, 2)}
         metrics = {"ensemble/disagreement": scores.std(dim=0, correction=0).mean().item()}
         return Scores(paid, {**parts, "ensemble": paid}, metrics)
+
+    def _scores(self, context: StepContext) -> list[Ragged]:
+        """The scores of the further members."""
+        return [context.ragged(model.logits(context.groups).flat.sigmoid()) for model in self._others]

@@ -43,9 +43,6 @@ class RewardGate(ShapingConfig):
         """Whether `by` needs one."""
         return getattr(self.by, "needs_reference", True)
 
-    def reads(self) -> tuple[str, ...]:
-        return SumConfig(rewards=(self.by,)).reads()
-
     def check(self) -> None:
         SumConfig(rewards=(self.by,)).check()
 

@@ -29,8 +29,6 @@ class HybridConfig(RewardConfig):
 
     kind: Literal["hybrid"] = "hybrid"
     """The kind of reward."""
-    model: str = "main"
-    """The reward model's name in `reward_models`."""
     alpha: float = Field(default=0.05, ge=0)
     """Rule-rejected completions are rewarded between -alpha and +alpha."""
     beta: float = Field(default=0.05, ge=0)
@@ -58,8 +56,9 @@ class HybridConfig(RewardConfig):
     def compares_answers(self) -> bool:
         return True
 
-    def reads(self) -> tuple[str, ...]:
-        return (self.model,)
+    @property
+    def reads_model(self) -> bool:
+        return True
 
     def build(self) -> HybridReward:
         return HybridReward(self)
@@ -100,7 +99,7 @@ class HybridReward:
         Standard deviations are those of sigmoid(logit), so they are bounded. The running mean behind the weights
         includes the groups of this call, but only `commit` stores it. The metric `hybrid/weight` is the mean weight.
         """
-        scores, rule = context.probabilities(self._config.model), context.correct
+        scores, rule = context.probabilities, context.correct
         sigma_mean = self._with([context])
         weights, rewards = [], []
         for block, correct in zip(_blocks(scores), _blocks(rule), strict=True):
@@ -109,7 +108,7 @@ class HybridReward:
             weights += weight.tolist()
         paid = context.ragged([value for block in rewards for value in block.flatten().tolist()])
         metrics = {"hybrid/weight": sum(weights) / max(1, len(weights)), "hybrid/sigma_mean": sigma_mean}
-        return Scores(paid, {"rule": rule, **context.model_parts(self._config.model), "hybrid": paid}, metrics)
+        return Scores(paid, {"rule": rule, **context.model_parts, "hybrid": paid}, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Move the running mean by one step, however many calls scored that step."""
@@ -124,7 +123,7 @@ class HybridReward:
 
     def _with(self, contexts: Sequence[StepContext]) -> float:
         """The running mean after a step with these groups. Non-finite scores of a diverged reward model stay out."""
-        scored = [scores for one in contexts for scores in one.probabilities(self._config.model).groups()]
+        scored = [scores for one in contexts for scores in one.probabilities.groups()]
         sigmas = [scores.std(correction=0).item() for scores in scored]
         finite = [sigma for sigma in sigmas if math.isfinite(sigma)]  # fsum: the same sum in any order
         now = math.fsum(finite) / len(finite) if finite else self._sigma_mean or 0.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from cooper_lab.designs.outliers import OutcomeAdvantages
-from cooper_rl import ADVANTAGES, AdvantagesWithMetrics, Answer, AnswerGroup, TokenCredit
+from cooper_rl import ADVANTAGES, AdvantagesWithMetrics, Answer, AnswerGroup, ScorerConfig, TokenCredit
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -30,9 +30,10 @@ Decode = Callable[[Sequence[int]], str]
 class ProcessCredit(OutcomeAdvantages):
     """Settings that all kinds share. Each kind implements `credit`."""
 
-    model: str = "main"
-    """The reward model's name in `reward_models`. It reads a completion up to the end of each step, so it must have
-    been trained to judge unfinished solutions. A VerifyRM has not: it rejects what has no final answer yet."""
+    model: ScorerConfig | None = None
+    """A reward model that does not learn; null takes the run's own. It reads a completion up to the end of each step,
+    so it must have been trained to judge unfinished solutions. A VerifyRM has not: it rejects what has no final answer
+    yet."""
     separator: str = Field(default="\n\n", min_length=1)
     """The text between two steps. Blank steps are left out, and tokens of separators get no process advantage."""
     outcome_weight: float = Field(default=1.0, ge=0)
@@ -43,8 +44,15 @@ class ProcessCredit(OutcomeAdvantages):
     def credit(self, rewards: Float[Tensor, " S"]) -> Float[Tensor, " S"]:
         """The credit of each of a completion's S steps, from their rewards in [-1, 1] (float64)."""
 
-    def reads(self) -> tuple[str, ...]:
-        return (self.model,)
+    @property
+    def reads_model(self) -> bool:
+        return self.model is None
+
+    @cached_property
+    def _scorer(self) -> RewardModel | None:
+        from cooper_rl import load_scorer  # noqa: PLC0415 - configuration records do without torch
+
+        return None if self.model is None else load_scorer(self.model)
 
     def check_run(self, config: RunConfig) -> None:
         """Raises ValueError for rollouts in an environment, which are not one text."""
@@ -57,9 +65,11 @@ class ProcessCredit(OutcomeAdvantages):
         outcome = self.of_outcome(rewards, completions)
         return AdvantagesWithMetrics(rewards.like(self.outcome_weight * outcome.advantages.flat), outcome.metrics)
 
-    def token_credit(self, models: Mapping[str, RewardModel], rollouts: Rollouts, decode: Decode) -> TokenCredit:
+    def token_credit(self, model: RewardModel | None, rollouts: Rollouts, decode: Decode) -> TokenCredit:
         """The advantages of all tokens; see `process_advantages`."""
-        steps = score_steps(models[self.model], rollouts, decode, self)
+        scorer = self._scorer or model
+        assert scorer is not None, "a run whose advantages read the reward model has one"
+        steps = score_steps(scorer, rollouts, decode, self)
         lengths, sizes = rollouts.token_ids.lengths.tolist(), rollouts.group_sizes.tolist()
         return TokenCredit(process_advantages(steps, sizes, lengths, self), process_metrics(steps))
 

@@ -69,8 +69,7 @@ class References:
     Raises InputError if the file of collected answers cannot be read.
     """
 
-    def __init__(self, model: str, source: ReferenceSource) -> None:
-        self._model = model
+    def __init__(self, source: ReferenceSource) -> None:
         self._source = source
         self._collected = source.read() if isinstance(source, CollectedAnswers) else {}
         self._accepted: float | None = None
@@ -79,15 +78,15 @@ class References:
     def logits(self, context: StepContext) -> Ragged:
         """One group of reference logits for each group of the context. Raises InputError if a solution is missing."""
         if self._source == "solution":
-            return context.solution_logits(self._model)
-        logits = context.logits(self._model)
+            return context.solution_logits()
+        logits = context.logits
         if self._source == "group":
             return logits
         if isinstance(self._source, CollectedAnswers):
-            return context.logits_of(self._model, f"collected {self._source.file}", self._answers(context))
+            return context.logits_of(f"collected {self._source.file}", self._answers(context))
         if self._source != "accepted":
             return _one_each(logits, [float(self._source)] * len(logits.sizes))
-        means = _accepted_means(context, self._model)
+        means = _accepted_means(context)
         usual = self._accepted if self._accepted is not None else _mean([mean for mean in means if mean is not None])
         own = logits.mean().tolist()
         absent = [usual if usual is not None else mean for mean in own]
@@ -104,7 +103,7 @@ class References:
         """Move the running mean by one step, however many calls scored that step."""
         if self._source != "accepted":
             return
-        found = [mean for one in contexts for mean in _accepted_means(one, self._model) if mean is not None]
+        found = [mean for one in contexts for mean in _accepted_means(one) if mean is not None]
         if (now := _mean(found)) is not None:
             self._accepted = now if self._accepted is None else DECAY * self._accepted + (1 - DECAY) * now
 
@@ -127,10 +126,10 @@ def check_solutions(kind: str, setting: str, instead: str, problems: Sequence[Pr
         )
 
 
-def _accepted_means(context: StepContext, model: str) -> list[float | None]:
+def _accepted_means(context: StepContext) -> list[float | None]:
     """The mean logit of each group's accepted answers; None where there is none. Non-finite logits stay out."""
     means = []
-    for logits, correct in zip(context.logits(model).rows(), context.correct.rows(), strict=True):
+    for logits, correct in zip(context.logits.rows(), context.correct.rows(), strict=True):
         pairs = zip(logits, correct, strict=True)
         means.append(_mean([logit for logit, right in pairs if right and math.isfinite(logit)]))
     return means

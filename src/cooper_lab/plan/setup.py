@@ -159,7 +159,7 @@ def setup_of(
     `stands_for` is a model of the reward model's shape, for one that is not made yet; on a `cpu`, `autocast: auto` is
     float32. Raises InputError as `shape_of`, and for a model that cannot be divided as the layout says.
     """
-    models = list(config.used_models.values())
+    models = config.scorers
     policy = learning(config.policy, reference=_pulls(config) and config.policy.lora is None, cpu=cpu)
     if policy.shape.heads % layout.tensor_parallel:
         raise InputError(
@@ -203,7 +203,7 @@ def _pulls(config: RunConfig) -> bool:
 
 def _work(config: RunConfig, prompt: int, completion: int, reward_input: int) -> Work:
     stage2 = config.cooptimization
-    learns = config.learning_model is not None
+    learns = config.learns
     sources = sum(not isinstance(part, PairFilterConfig) for part in stage2.pairs)
     labelled = stage2.replay.labelled_per_step if stage2.replay.labelled else 0
     return Work(

@@ -35,7 +35,7 @@ def whole_run_of(config: RunConfig) -> WholeRun:
     """What a configuration says of its run. Reads no data."""
     every, steps = config.evaluation.every, config.steps
     evaluations = 1 + -(-steps // every) if config.test_sets else 0  # one at the start, one at the end
-    assistant = config.cooptimization.assistant if config.learning_model is not None else None
+    assistant = config.cooptimization.assistant if config.learns else None
     kept = config.checkpoint.keep + (config.checkpoint.keep_best is not None)
     return WholeRun(
         steps=steps,

@@ -70,7 +70,7 @@ def serve(
     inputs = read_reward_inputs(settings)
     if inputs.assistant is not None:
         inputs.assistant.check()
-    pairs = settings.cooptimization.pairs if settings.learning_model is not None else ()
+    pairs = settings.cooptimization.pairs if settings.learns else ()
     check_servers((*settings.rewards, *settings.shaping, *pairs))
     listener = listen(settings.serve)
 

@@ -266,14 +266,14 @@ def story_metric(runs: Sequence[RunRecord]) -> str | None:
 
 def facts(run: RunRecord) -> dict[str, str]:
     """The run in a few lines, each with its name."""
-    models = [_mapping(model) for model in _mapping(run.config.get("reward_models")).values()]
+    model = _mapping(run.config.get("reward_model"))
     peaks = {"at most": _most(run, "memory/peak"), "on a GPU": _most(run, *_names(run, "gpu_memory/"))}
     status = status_of(run)
     found = {
         "run": str(run.directory),
         "kind": str(run.config.get("kind", "")),
         "policy": _model(run.config.get("policy")),
-        "reward model": "; ".join(f"{_model(one)}, {'learns' if one.get('learns') else 'frozen'}" for one in models),
+        "reward model": f"{_model(model)}, {'learns' if model.get('learns') else 'frozen'}" if model else "",
         "trained on": _problems(_mapping(run.config.get("problems"))),
         "tested on": _problems(_mapping(run.config.get("test_problems"))),
         "steps": f"{run.step} of {run.steps or 'an unknown number'}, {status.state}",
@@ -302,7 +302,7 @@ def provenance(run: RunRecord) -> dict[str, str]:
 
 
 def learns(run: RunRecord) -> bool:
-    return any(_mapping(model).get("learns") for model in _mapping(run.config.get("reward_models")).values())
+    return bool(_mapping(run.config.get("reward_model")).get("learns"))
 
 
 def stages(run: RunRecord) -> list[dict[str, Any]]:

@@ -26,8 +26,8 @@ def write_model_cards(config: "RunConfig", step: int, chat: bool, folder: Path) 
     """Cards in `policy/` and, if it exists, `reward_model/`. `chat`: whether prompts went through the chat template."""
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
-    if config.learning_model is not None and (folder / "reward_model").is_dir():
-        base = config.reward_models[config.learning_model].model
+    if config.reward_model is not None and config.learns and (folder / "reward_model").is_dir():
+        base = config.reward_model.model
         facts["yes_no"] = recorded(str(folder / "reward_model"))
         task = "text-generation" if facts["yes_no"] else "text-classification"
         _write(folder / "reward_model", "reward_model_card.md.j2", base, facts, task)

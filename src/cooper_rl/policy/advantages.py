@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -66,9 +66,10 @@ class AdvantageConfig(Config):
         """Whether the estimator has a `token_credit` of its own."""
         return type(self).token_credit is not AdvantageConfig.token_credit
 
-    def reads(self) -> tuple[str, ...]:
-        """Names of the reward models that it uses."""
-        return ()
+    @property
+    def reads_model(self) -> bool:
+        """Whether `token_credit` needs the run's reward model."""
+        return False
 
     def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
         """Raises ValueError for settings of the algorithm that do not fit the estimator."""
@@ -85,11 +86,12 @@ class AdvantageConfig(Config):
         """
 
     def token_credit(
-        self, models: Mapping[str, RewardModel], rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
+        self, model: RewardModel | None, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
     ) -> TokenCredit | None:
         """What to add to the advantage of each token, before the step's updates; None adds nothing.
 
-        `models` are the run's reward models by name. `decode` gives the text of token ids, without special tokens.
+        `model` is the run's reward model, if one is loaded. `decode` gives the text of token ids, without special
+        tokens.
         """
         return None
 

@@ -96,9 +96,10 @@ class PartConfig(Config):
         `compares_answers: ClassVar[bool] = False`."""
         return is_outside(self)
 
-    def reads(self) -> tuple[str, ...]:
-        """Names of the reward models that it uses."""
-        return ()
+    @property
+    def reads_model(self) -> bool:
+        """Whether it reads the run's reward model, which is loaded only if it learns or something reads it."""
+        return False
 
     def check(self) -> None:
         """Raises InputError if a server that it needs does not answer."""

@@ -1,6 +1,6 @@
 """Everything that is known about a step's answers, computed once and kept."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
@@ -38,7 +38,7 @@ class RewardModel:
 
 
 class StepContext:
-    """The answers of a step with the rule's verdicts, the reward models' scores and the gold labels.
+    """The answers of a step with the rule's verdicts, the reward model's scores and the gold labels.
 
     Each value is computed on first use and then kept: nothing is verified or scored twice, and the recorded verdict is
     the one the reward was based on. `gold` is the path `package.module:function` of a function that knows whether a
@@ -49,7 +49,7 @@ class StepContext:
         self,
         groups: Sequence[AnswerGroup],
         rule: Rule,
-        models: Mapping[str, RewardModel] | None = None,
+        model: RewardModel | None = None,
         gold: str | None = None,
     ) -> None:
         self.groups = list(groups)
@@ -57,7 +57,7 @@ class StepContext:
         self.others_of_step: Sequence[Self] = ()
         """Answers of the same step that were scored in other calls, as far as they are known."""
         self._rule = rule
-        self._models = dict(models or {})
+        self._model = model
         self._gold = gold
         self._verdicts: list[list[Verdict]] | None = None
         self._columns: dict[str, Ragged] = {}
@@ -87,16 +87,26 @@ class StepContext:
         return self._kept("correct", lambda: self.ragged(flat))
 
     @property
-    def model_names(self) -> tuple[str, ...]:
-        """Names of the reward models. The one that learns comes first."""
-        return tuple(self._models)
+    def has_model(self) -> bool:
+        """Whether there is a reward model."""
+        return self._model is not None
 
-    def logits(self, name: str) -> Ragged:
-        """The named reward model's logits. Raises KeyError if `models` has no such name."""
-        return self._kept(f"logit {name}", lambda: self._models[name].logits(self.groups))
+    @property
+    def logits(self) -> Ragged:
+        """The reward model's logits. Raises InputError if there is none."""
+        return self._kept("logit", lambda: self._scorer.logits(self.groups))
 
-    def solution_logits(self, name: str) -> Ragged:
-        """The named reward model's logit of each problem's reference solution: one number per group.
+    @property
+    def _scorer(self) -> RewardModel:
+        if self._model is None:
+            raise InputError(
+                "a reward or shaping reads the reward model, but none is loaded; set reward_model, and in the settings "
+                "of a part of your own the property `reads_model`"
+            )
+        return self._model
+
+    def solution_logits(self) -> Ragged:
+        """The reward model's logit of each problem's reference solution: one number per group.
 
         Raises InputError naming the group if its problem has no solution.
         """
@@ -106,12 +116,10 @@ class StepContext:
                     f"group {group.id}: the shaping compares with the solution of problem "
                     f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
                 )
-        return self.logits_of(name, "solution", [[group.problem.solution or ""] for group in self.groups])
+        return self.logits_of("solution", [[group.problem.solution or ""] for group in self.groups])
 
-    def logits_of(
-        self, name: str, what: str, texts: Sequence[Sequence[str]], references: Sequence[str] | None = None
-    ) -> Ragged:
-        """The named reward model's logits of other answers, such as `what` says: one row of texts per group.
+    def logits_of(self, what: str, texts: Sequence[Sequence[str]], references: Sequence[str] | None = None) -> Ragged:
+        """The reward model's logits of other answers, such as `what` says: one row of texts per group.
 
         `references` are reference answers in the place of the problems' own.
         """
@@ -120,27 +128,22 @@ class StepContext:
             AnswerGroup(group.id, replace(group.problem, answer=answer), [Answer(text) for text in own])
             for group, own, answer in zip(self.groups, texts, given, strict=True)
         ]
-        return self._kept(f"{what} logit {name}", lambda: self._models[name].logits(groups))
+        return self._kept(f"{what} logit", lambda: self._scorer.logits(groups))
 
-    def probabilities(self, name: str) -> Ragged:
-        """sigmoid(logit) of the named reward model."""
-        return self._kept(f"probability {name}", lambda: self.ragged(self.logits(name).flat.sigmoid()))
+    @property
+    def probabilities(self) -> Ragged:
+        """sigmoid(logit) of the reward model."""
+        return self._kept("reward_model", lambda: self.ragged(self.logits.flat.sigmoid()))
 
-    def model_parts(self, name: str) -> dict[str, Ragged]:
-        """The parts `reward_model` and `logit` of the named model; `_name` is appended for all but the first model."""
-        own = self._suffix(name)
-        return {f"reward_model{own}": self.probabilities(name), f"logit{own}": self.logits(name)}
-
-    def _suffix(self, name: str) -> str:
-        return "" if name == next(iter(self._models), name) else f"_{name}"
+    @property
+    def model_parts(self) -> dict[str, Ragged]:
+        """The parts `reward_model` and `logit`."""
+        return {"reward_model": self.probabilities, "logit": self.logits}
 
     @property
     def computed(self) -> dict[str, Ragged]:
         """The parts that any reward may pass on, under the names of the record, as far as they are computed."""
-        names = {"rule": "correct"}
-        for name in self._models:
-            own = self._suffix(name)
-            names |= {f"reward_model{own}": f"probability {name}", f"logit{own}": f"logit {name}"}
+        names = {"rule": "correct", "reward_model": "reward_model", "logit": "logit"}
         return {part: self._columns[column] for part, column in names.items() if column in self._columns}
 
     @property
@@ -167,10 +170,11 @@ class StepContext:
         """What a reward gives to these answers, computed on first use. A shaping that reads a reward asks here."""
         return _kept(self._scores, reward, lambda: reward.score(self))
 
-    def recall(self, verdicts: list[list[Verdict]], logits: Mapping[str, Sequence[Sequence[float]]]) -> None:
-        """Take over earlier results: a row per group, logits by the model's name."""
+    def recall(self, verdicts: list[list[Verdict]], logits: Sequence[Sequence[float]] | None) -> None:
+        """Take over earlier results: a row per group, and no logits if there is no reward model."""
         self._verdicts = verdicts
-        self._columns |= {f"logit {name}": Ragged.of(rows, torch.float32) for name, rows in logits.items()}
+        if logits is not None:
+            self._columns["logit"] = Ragged.of(logits, torch.float32)
 
     @classmethod
     def joined(cls, picks: Sequence[tuple[Self, int]]) -> Self:
@@ -181,7 +185,7 @@ class StepContext:
         if not picks:
             raise ValueError("no groups to join")
         first = picks[0][0]
-        joined = cls([one.groups[p] for one, p in picks], first._rule, first._models, first._gold)
+        joined = cls([one.groups[p] for one, p in picks], first._rule, first._model, first._gold)
         if all(one._verdicts is not None for one, _ in picks):
             joined._verdicts = [one.verdicts[p] for one, p in picks]
         for name in first._columns:
@@ -192,7 +196,7 @@ class StepContext:
     def afresh(self) -> Self:
         """A context of the same answers with all that no reward model's weights change: verdicts, gold labels, what
         rewards have kept with `once`."""
-        fresh = type(self)(self.groups, self._rule, self._models, self._gold)
+        fresh = type(self)(self.groups, self._rule, self._model, self._gold)
         fresh._verdicts, fresh._found = self._verdicts, self._found
         fresh._columns = {
             name: column for name, column in self._columns.items() if name in ("correct", "gold", "lengths")

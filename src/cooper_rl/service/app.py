@@ -78,8 +78,8 @@ class Service:
             "history": training.digest,
             "reward_hacking": {"signs": training.signs, "since": training.alarm.since},
             "kind": self.config.kind,
-            "reward_models": {name: model.model for name, model in self.config.used_models.items()},
-            "learns": self.config.learning_model,
+            "reward_model": None if (model := self.config.loaded_model) is None else model.model,
+            "learns": self.config.learns,
             "limits": {name: getattr(self.config.serve, name) for name in limits},
         }
 

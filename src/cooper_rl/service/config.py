@@ -92,10 +92,9 @@ class ServeConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _length_is_known(self) -> Self:
-        falls = [(n, one.schedule) for n, one in self.used_models.items() if one.learns and one.schedule != "constant"]
-        if falls and self.planned_steps is None:
-            name, schedule = falls[0]
-            raise ValueError(f"reward_models.{name}.schedule: {schedule} ends with the run; set serve.planned_steps")
+        model = self.loaded_model
+        if model is not None and model.learns and model.schedule != "constant" and self.planned_steps is None:
+            raise ValueError(f"reward_model.schedule: {model.schedule} ends with the run; set serve.planned_steps")
         return self
 
     @property

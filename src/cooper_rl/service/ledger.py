@@ -21,27 +21,22 @@ from cooper_rl.stage2.scored import Scored, Updated, answer_metrics
 
 @dataclass(frozen=True)
 class ScoredGroup:
-    """A group as the journal has it, with a verdict, a reward and a logit for each answer.
-
-    Logits are by the model's name.
-    """
+    """A group as the journal has it, with a verdict, a reward and a logit for each answer."""
 
     group: AnswerGroup
     partial: bool
     """Whether further answers may come."""
     verdicts: list[Verdict]
     rewards: list[float]
-    logits: dict[str, list[float]]
+    logits: list[float] | None
+    """None without a reward model."""
 
     @classmethod
-    def all_of(cls, scored: Scored, models: Sequence[str], partial: Collection[str]) -> list[Self]:
-        """The groups of a call, with the logits of these models. Groups in `partial` may grow."""
-        logits = {name: scored.context.logits(name).rows() for name in models}
-        rows = zip(scored.context.groups, scored.verdicts, scored.rewards, strict=True)
-        return [
-            cls(group, group.id in partial, verdicts, rewards, {name: logits[name][p] for name in logits})
-            for p, (group, verdicts, rewards) in enumerate(rows)
-        ]
+    def all_of(cls, scored: Scored, partial: Collection[str]) -> list[Self]:
+        """The groups of a call. Groups in `partial` may grow."""
+        logits = [None] * len(scored.rewards) if scored.logits is None else scored.logits
+        rows = zip(scored.context.groups, scored.verdicts, scored.rewards, logits, strict=True)
+        return [cls(group, group.id in partial, verdicts, rewards, own) for group, verdicts, rewards, own in rows]
 
     def picked(self, places: Sequence[int]) -> Self:
         """The answers at these places, in this order."""
@@ -50,7 +45,7 @@ class ScoredGroup:
             group=replace(self.group, answers=[self.group.answers[i] for i in places]),
             verdicts=[self.verdicts[i] for i in places],
             rewards=[self.rewards[i] for i in places],
-            logits={name: [row[i] for i in places] for name, row in self.logits.items()},
+            logits=None if self.logits is None else [self.logits[i] for i in places],
         )
 
     def extended(self, other: ScoredGroup) -> Self:
@@ -60,7 +55,7 @@ class ScoredGroup:
             group=replace(self.group, answers=[*self.group.answers, *other.group.answers]),
             verdicts=self.verdicts + other.verdicts,
             rewards=self.rewards + other.rewards,
-            logits={name: row + other.logits[name] for name, row in self.logits.items()},
+            logits=None if self.logits is None else [*self.logits, *(other.logits or ())],
         )
 
     def in_order(self) -> Self:
@@ -171,7 +166,7 @@ class Ledger:
         in the last bits from those of separate calls.
         """
         together = self.reward.context([group for groups in calls for group in groups])
-        _ = together.verdicts, [together.logits(name) for name in together.model_names]
+        _ = together.verdicts, together.logits if together.has_model else None
         places = iter(range(len(together.groups)))
         contexts = [StepContext.joined([(together, next(places)) for _ in groups]) for groups in calls]
         return [self.reward.pay(context) for context in contexts]
@@ -201,13 +196,13 @@ class Ledger:
         return updated
 
     def metrics(self) -> Metrics:
-        """Metrics of all answers of the step under way, as the alarm reads them: of rewards, verdicts, the first reward
+        """Metrics of all answers of the step under way, as the alarm reads them: of rewards, verdicts, the reward
         model's scores, and `rollout/cut_off_rate`. Empty if nothing was scored."""
         groups = [one.in_order() for _, one in sorted(self.groups.items())]
         if not groups:
             return {}
         context = self._recalled(groups)
-        parts = context.model_parts(context.model_names[0]) if context.model_names else {}
+        parts = context.model_parts if context.has_model else {}
         scores = Scores(Ragged.of([one.rewards for one in groups], torch.float32), parts)
         cut_off = [not answer.stopped for one in groups for answer in one.group.answers]
         return answer_metrics(context, scores) | {"rollout/cut_off_rate": sum(cut_off) / len(cut_off)}
@@ -215,6 +210,6 @@ class Ledger:
     def _recalled(self, groups: Sequence[ScoredGroup]) -> StepContext:
         """These groups with what was computed for them before."""
         context = self.reward.context([one.group for one in groups])
-        logits = {name: [one.logits[name] for one in groups] for name in self.reward.models}
+        logits = [one.logits or [] for one in groups] if context.has_model else None
         context.recall([one.verdicts for one in groups], logits)
         return context

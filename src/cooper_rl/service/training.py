@@ -41,7 +41,7 @@ RETRY_S = (0.5, 2.0)
 WITHOUT_EFFECT: dict[str, Any] = {"serve": set(ServerConfig.model_fields) - {"planned_steps"}}
 """Settings that change nothing of what is learned."""
 ONLY_LISTED = re.compile(
-    r"(cooper|torch) version|(CPU )?threads|cooptimization\.assistant(\..+)?|rules?(\..+)?\.workers|reward_models\..+\."
+    r"(cooper|torch) version|(CPU )?threads|cooptimization\.assistant(\..+)?|rules?(\..+)?\.workers|reward_model\."
     r"(attention|cpu_kernels|device|fused_logprobs|gradient_checkpointing|optimizer_offload"
     r"|tokens_per_microbatch)"
 )
@@ -346,7 +346,7 @@ class Training:
         for i, reply in entered.items():
             new: list[ScoredGroup] = []
             if reply.breakdown is not None:
-                new = ScoredGroup.all_of(reply, list(self.reward.models), asks[i].partial)
+                new = ScoredGroup.all_of(reply, asks[i].partial)
             if new or asks[i].policy:
                 record = {"kind": "scored", "step": reply.step, "run": asks[i].run, "arrived": asks[i].rows}
                 records.append({**record, "groups": [one.record() for one in new]})
@@ -361,7 +361,7 @@ class Training:
         for i, reply in entered.items():
             assert self.ledger.open_step is not None
             results = [self.ledger.open_step.results(group) for group in asks[i].groups]
-            logits = [next(iter(one.logits.values())) for one in results] if self.reward.models else None
+            logits = [one.logits or [] for one in results] if self.reward.model is not None else None
             rewards, verdicts = [one.rewards for one in results], [one.verdicts for one in results]
             replies[i] = replace(reply, rewards=rewards, logits=logits, verdicts=verdicts, breakdown=None)
         return replies

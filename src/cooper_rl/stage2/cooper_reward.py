@@ -16,7 +16,7 @@ from cooper_rl.persist.durable import read_fields
 from cooper_rl.rewards.base import Closes, Remembers, Scores, comparing_part
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rewards.kinds.plain import build_sum, read_by
+from cooper_rl.rewards.kinds.plain import build_sum
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.rule import UserVerdict
@@ -45,13 +45,14 @@ class CooperReward:
     """
 
     def __init__(
-        self, config: CooperRewardConfig, inputs: RewardInputs, models: dict[str, RewardModel], gold: str | None = None
+        self, config: CooperRewardConfig, inputs: RewardInputs, model: RewardModel | None, gold: str | None = None
     ) -> None:
-        """`models` are those of `config.used_models`, in the same order; for `gold` see `StepContext`."""
+        """`model` is that of `config.loaded_model`; for `gold` see `StepContext`."""
         self.config = config
-        self.models = models
-        self.learning = None if config.learning_model is None else models[config.learning_model]
-        """The reward model that learns, if there is one."""
+        self.model = model
+        """The reward model, if one is loaded."""
+        self.learning = model if config.learns else None
+        """The same, if it learns."""
         self.verifier: Verifier = inputs.verifier
         self.version = 0
         """Number of updates of the reward model so far."""
@@ -60,8 +61,6 @@ class CooperReward:
         self._reward = build_sum(config.rewards)
         self._shaping = [part.build() for part in config.shaping]
         self._gold = gold
-        self._recorded = dict.fromkeys([*filter(None, [config.learning_model]), *read_by(config.shaping)])
-        """Models whose scores are parts of the reward's, even if no reward uses them."""
         self._cooptimizer: Cooptimizer | None = None
         if self.learning is not None:
             arguments = (inputs.verifier, inputs.assistant, config.seed, inputs.replayed)
@@ -77,7 +76,7 @@ class CooperReward:
         inputs: RewardInputs | None = None,
         gold: str | None = None,
     ) -> Self:
-        """Load the reward models that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
+        """Load the reward model that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
 
         `total_steps` is the length of the run, which a falling schedule needs and a `RunConfig` knows already. `inputs`
         is the result of `read_reward_inputs(config)`, which is called if they are missing. Raises InputError for
@@ -85,16 +84,15 @@ class CooperReward:
         """
         inputs = read_reward_inputs(config) if inputs is None else inputs
         steps = total_steps if total_steps is not None else config.planned_steps
-        models: dict[str, RewardModel] = {}
-        for name, settings in config.used_models.items():
+        model, settings = None, config.loaded_model
+        if settings is not None:
             if steps is None and settings.learns and settings.schedule != "constant":
                 why = f"{settings.schedule} needs the length of the run; give total_steps"
-                raise InputError(f"reward_models.{name}.schedule: {why}")
+                raise InputError(f"reward_model.schedule: {why}")
             epochs = config.cooptimization.epochs
             learner = config.engine.reward_model(settings.for_updates(epochs), (steps or 0) * epochs, settings.learns)
-            encoder = RewardModelInput.of(settings, load_tokenizer(settings.model))
-            models[name] = RewardModel(learner, encoder)
-        return cls(config, inputs, models, gold)
+            model = RewardModel(learner, RewardModelInput.of(settings, load_tokenizer(settings.model)))
+        return cls(config, inputs, model, gold)
 
     def check(self, groups: Sequence[AnswerGroup], *, one_at_a_time: bool = False) -> None:
         """Raises InputError for a rule that does not exist, and for an answer that nobody can judge: without a verdict
@@ -255,16 +253,13 @@ class CooperReward:
 
     def context(self, groups: Sequence[AnswerGroup]) -> StepContext:
         """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
-        return StepContext(groups, self.verifier, self.models, self._gold)
+        return StepContext(groups, self.verifier, self.model, self._gold)
 
     def pay(self, context: StepContext, step: int | None = None) -> Scored:
         """The rewards of these answers. Changes nothing and starts nothing."""
-        if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
-            context.logits(context.model_names[0])
         scores = self._reward.score(context)
-        parts = dict(scores.parts)
-        for name in self._recorded:
-            parts |= context.model_parts(name)
+        # Even if no reward reads the model: pairs need its logits before the update, and its scores are recorded.
+        parts = scores.parts | (context.model_parts if context.has_model else {})
         final = shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context)
         return Scored.of(context, final, self.version, step)
 
@@ -316,7 +311,7 @@ class CooperReward:
         with clock.measure("wait_for_assistant"):
             pairs = self._cooptimizer.finish([call.stage2 for call in calls if call.stage2 is not None], keep)
         with clock.measure("update_reward_model"):
-            pairs, picked = self._cooptimizer.filtered(pairs, self.models)
+            pairs, picked = self._cooptimizer.filtered(pairs, model)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
             answered = [group for call in calls for group in call.context.groups]

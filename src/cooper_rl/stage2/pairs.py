@@ -174,11 +174,10 @@ class PairFilter(PairState, ABC):
     """Leaves out pairs of a step, or changes their weights."""
 
     @abstractmethod
-    def filter(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], dict[str, float]]:
+    def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], dict[str, float]]:
         """The pairs to learn from, and metrics by their full names.
 
-        `models` are the run's reward models, with the one that learns first, from before the step's update.
-        `with_logits` scores pairs.
+        `model` is the reward model that learns, from before the step's update. `with_logits` scores pairs.
         """
 
 
@@ -202,10 +201,6 @@ class PairSourceConfig(Config):
     def build(self, inputs: PairInputs) -> PairSource | PairFilter:
         """The source. Raises InputError if it cannot work with these settings."""
 
-    def reads(self) -> tuple[str, ...]:
-        """Names of the further reward models that it needs."""
-        return ()
-
     def check(self) -> None:
         """Raises InputError if a server that it needs does not answer."""
 
@@ -214,7 +209,7 @@ class PairFilterConfig(PairSourceConfig):
     """The settings of a filter of pairs, which makes none. Each kind implements `build`."""
 
 
-PAIRS = Kinds("pair source", "cooper_rl.stage2.sources", ["build", "reads", "check", "writes_wrong_answers"])
+PAIRS = Kinds("pair source", "cooper_rl.stage2.sources", ["build", "check", "writes_wrong_answers"])
 """The kinds of `cooptimization.pairs`: sources and filters."""
 
 PairsConfig = Annotated[PairSourceConfig, PAIRS]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config, Places, layered
+from cooper_rl.config.base import Config, Places, layered, records_within
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
@@ -18,7 +18,6 @@ from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.errors import InputError
 from cooper_rl.recipes import RECIPES, STANDS_FOR, Kind, trains
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
-from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RULES, RuleConfig
 from cooper_rl.rules.verifier import Verifier
@@ -26,46 +25,37 @@ from cooper_rl.stage2.assistant import Assistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import PairInputs
 
-MAIN = "main"
-"""The name of `reward_model` among `reward_models`."""
-
 
 class RewardModelConfig(ScorerConfig):
     """A reward model, frozen or learning."""
 
     learns: bool = False
-    """Whether stage 2 trains it. At most one reward model of a run learns. For `reward_model`, the recipe
-    of `kind` decides."""
+    """Whether stage 2 trains it. The recipe of `kind` decides."""
     learning_rate: float = Field(default=1e-5, ge=0)
     """Peak learning rate of stage 2."""
 
 
 class CooperRewardConfig(Config):
-    """How answers are rewarded, which reward model learns, and how it learns.
-
-    `reward_model` is the short form of `reward_models: {main: …}`, to which its content is moved.
-    """
+    """How answers are rewarded, whether the reward model learns, and how it learns."""
 
     kind: Kind = "cooper"
-    """The recipe: what pays, which model learns, and the defaults of stage 2 and algorithm that go with it. `cooper`
-    pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model alone, `cooper_light`
-    the same with a smaller stage 2, and `paper` is Cooper as published. Without a model that learns, `rule` pays the
-    rule, `static` a reward model, and `function` only the `rewards` that you list; problems then need no reference
-    answer. `cooper config --kind KIND` prints the recipe. Your own settings win over it."""
+    """The recipe: what pays, whether the reward model learns, and the defaults of stage 2 and algorithm that go with
+    it. `cooper` pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model alone,
+    `cooper_light` the same with a smaller stage 2, and `paper` is Cooper as published. Without a model that learns,
+    `rule` pays the rule, `static` a reward model, and `function` only the `rewards` that you list; problems then need
+    no reference answer. `cooper config --kind KIND` prints the recipe. Your own settings win over it."""
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
     `rule`, `reward_model`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`,
     `rubric_judge`, `function`, `sum`, or `package.module:Class`."""
-    reward_models: dict[str, RewardModelConfig] = Field(default_factory=dict)
-    """Reward models by name. A model that `learns` is trained even if no reward uses it. A model that neither learns
-    nor is used is not loaded."""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
     """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
     `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
     reward_model: RewardModelConfig | None = None
-    """Short form of `reward_models: {main: …}`; needed by all kinds but `rule` and `function`."""
+    """The run's reward model; needed by all kinds but `rule` and `function`. It is trained if it `learns`, even if no
+    reward reads it. If it neither learns nor is read, it is not loaded."""
     cooptimization: CooptimizationConfig = CooptimizationConfig()
     """Stage 2: pairs and the reward model's update."""
     rule: Annotated[RuleConfig, RULES] = MathsRule()
@@ -79,24 +69,13 @@ class CooperRewardConfig(Config):
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
-        """The recipe of `kind` under the settings, and `reward_model` among `reward_models`.
-
-        Values of a wrong type stay, for the record to refuse. Raises ValueError where a model is set in both places.
-        """
-        kind, models = settings.get("kind", "cooper"), settings.get("reward_models", {})
+        """The recipe of `kind` under the settings. Values of a wrong type stay, for the record to refuse."""
+        kind = settings.get("kind", "cooper")
         recipe = dict(RECIPES.get(kind, {})) if isinstance(kind, str) else {}
-        learned, places = recipe.pop("reward_model", {}), Places()
-        if isinstance(models, dict):
-            if settings.get("reward_model") is not None:
-                if MAIN in models:
-                    raise ValueError(f"reward_model is the short form of reward_models.{MAIN}, which is set as well")
-                models = {MAIN: settings["reward_model"], **models}
-                places["reward_models", MAIN] = ("reward_model",)
-            if MAIN in models:
-                models = {**models, MAIN: layered(RewardModelConfig, learned, models[MAIN])}
-            settings = settings | {"reward_model": None, "reward_models": models}
+        if settings.get("reward_model") is None:
+            recipe.pop("reward_model", None)
         recipe = {name: value for name, value in recipe.items() if name in cls.model_fields}
-        return layered(cls, recipe, settings), places
+        return layered(cls, recipe, settings), {}
 
     @model_validator(mode="before")
     @classmethod
@@ -119,25 +98,33 @@ class CooperRewardConfig(Config):
         return self
 
     @property
-    def learning_model(self) -> str | None:
-        """The name of the reward model that stage 2 trains."""
-        return next((name for name, model in self.reward_models.items() if model.learns), None)
+    def learns(self) -> bool:
+        """Whether stage 2 trains the reward model."""
+        return self.reward_model is not None and self.reward_model.learns
 
     @property
-    def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models that learn, or are used in a reward, in a shaping or to check pairs.
+    def parts(self) -> tuple[Config, ...]:
+        """What may read the reward model and bring models of its own: rewards, shapings, and stage 2's pairs."""
+        return (*self.rewards, *self.shaping, *(self.cooptimization.pairs if self.learns else ()))
 
-        The one that learns comes first.
-        """
-        used = (*read_by((*self.rewards, *self.shaping)), *_read_by_pairs(self))
-        names = dict.fromkeys([*filter(None, [self.learning_model]), *used])
-        return {name: self.reward_models[name] for name in names}
+    @property
+    def loaded_model(self) -> RewardModelConfig | None:
+        """The reward model, if it learns or a part reads it."""
+        return self.reward_model if self.learns or reads_model(self.parts) else None
+
+    @property
+    def scorers(self) -> list[ScorerConfig]:
+        """Every reward model that the run loads: its own, and those of its parts."""
+        of_parts = [record for record in records_within(self.parts) if isinstance(record, ScorerConfig)]
+        return [*filter(None, [self.loaded_model]), *of_parts]
 
     @property
     def needs_references(self) -> bool:
         """Whether problems need a reference answer that the rule accepts."""
         parts = [(part, True) for part in self.rewards] + [(part, False) for part in self.shaping]
-        return bool(self.used_models) or any(getattr(part, "needs_reference", default) for part, default in parts)
+        return self.loaded_model is not None or any(
+            getattr(part, "needs_reference", default) for part, default in parts
+        )
 
     @property
     def planned_steps(self) -> int | None:
@@ -146,72 +133,56 @@ class CooperRewardConfig(Config):
 
 
 def _check_kind(config: CooperRewardConfig) -> None:
-    """Raises ValueError if `kind` lacks rewards or a reward model, or contradicts which model learns."""
-    kind, learns, models = config.kind, config.learning_model, config.reward_models
+    """Raises ValueError if `kind` lacks rewards or a reward model, or contradicts that the model learns."""
+    kind = config.kind
     if not config.rewards:
         raise ValueError(
             f"kind: {kind} pays only the rewards that you list, and rewards is empty; add "
             'rewards: [{kind: function, function: "package.module:function"}]'
         )
-    read = read_by(config.rewards)
-    if read and kind in ("rule", "function"):
+    if reads_model(config.rewards) and kind in ("rule", "function"):
         raise ValueError(
-            f"kind: {kind} has no reward model, but rewards reads {read[0]}; write kind: static, or "
-            "kind: cooper_model to train it"
+            f"kind: {kind} has no reward model, but rewards reads one; write kind: static, or kind: cooper_model to "
+            "train it"
         )
-    if MAIN not in models and (MAIN in read or (trains(kind) and not models)):
+    if config.reward_model is None and (trains(kind) or reads_model(config.parts)):
         raise ValueError(
             f"kind: {kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule or "
             "kind: function for rewards without a model"
         )
-    if trains(kind) and learns is None:
+    if trains(kind) and not config.learns:
         raise ValueError(
-            f"kind: {kind} trains a reward model, but none learns; set learns: true for one of {', '.join(models)}, or "
-            "kind: static"
+            f"kind: {kind} trains the reward model; remove reward_model.learns: false, or write kind: static"
         )
-    if learns is not None and not trains(kind):
+    if config.learns and not trains(kind):
         raise ValueError(
-            f"reward_models.{learns}.learns: true, but kind: {kind} trains no reward model; write kind: cooper or "
+            f"reward_model.learns: true, but kind: {kind} trains no reward model; write kind: cooper or "
             "kind: cooper_model, with your own rewards if it shall not pay"
         )
 
 
+def reads_model(parts: Sequence[Config]) -> bool:
+    """Whether one of these parts, or a part inside one, reads the run's reward model."""
+    return any(getattr(record, "reads_model", False) for record in records_within(parts))
+
+
 def _check_tree(config: CooperRewardConfig) -> None:
-    learning = [name for name, model in config.reward_models.items() if model.learns]
-    if len(learning) > 1:
-        raise ValueError(
-            f"reward_models: {' and '.join(learning)} both learn; at most one can, set learns: false for the others"
-        )
     for name in {"silent", "outside"} & config.rules.keys():
         if getattr(config.rules[name], "kind", None) != name:
             raise ValueError(f"rules.{name}: a kind of this name has a meaning of its own; choose another name")
-    for name in config.reward_models:
-        if name.rpartition("_")[2] == "after":  # of a model `x`, the record has `reward_model_x_after`
-            raise ValueError(f"reward_models.{name}: the record needs the ending `after` itself; choose another name")
-    read = {"rewards": read_by(config.rewards), "shaping": read_by(config.shaping)}
-    read["cooptimization.pairs"] = _read_by_pairs(config)
-    for field, names in read.items():
-        if unknown := [name for name in names if name not in config.reward_models]:
-            known = ", ".join(config.reward_models) or "none is configured"
-            raise ValueError(f"{field}: no reward model is named {unknown[0]!r} (reward_models: {known})")
     for index, part in enumerate(config.shaping):
         part.check_place(config.rewards, config.shaping[:index])
 
 
-def _read_by_pairs(config: CooperRewardConfig) -> tuple[str, ...]:
-    """Names of the further reward models that sources and filters of pairs need; without stage 2, none."""
-    return read_by(config.cooptimization.pairs) if config.learning_model is not None else ()
-
-
 def outline(config: CooperRewardConfig) -> dict[str, Any]:
-    """The kinds of rewards and shapings, the models they use, and the model that learns, as JSON values.
+    """The kinds of rewards and shapings, and whether the reward model learns, as JSON values.
 
     User-written functions keep no state, so a resumed run may add or remove them.
     """
     return {
         "rewards": _kinds(config.rewards),
         "shaping": [SHAPINGS.kind_of(part) for part in config.shaping],
-        "learns": config.learning_model,
+        "learns": "the reward model" if config.learns else "",
     }
 
 
@@ -233,8 +204,7 @@ def _kinds(parts: Sequence[Any]) -> list[str]:
         if kind == "function":
             continue
         inner = _kinds(getattr(part, "rewards", ()))
-        reads = [] if inner else list(part.reads())
-        found.append(kind + (f"({', '.join(inner or reads)})" if inner or reads else ""))
+        found.append(f"{kind}({', '.join(inner)})" if inner else kind)
     return found
 
 
@@ -256,12 +226,12 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     for part in (*config.rewards, *config.shaping):
         part.build()  # finds the user's functions
     verifier = Verifier(config.rule, config.rules)
-    learns = config.learning_model is not None
+    learns = config.learns
     assistant = build_assistant(config.cooptimization, verifier) if learns else None
     for part in config.cooptimization.pairs if learns else ():
         part.build(PairInputs(config.cooptimization, verifier, assistant)).close()
     replay = config.cooptimization.replay.labelled if learns else None
     replayed = read_labelled(replay) if replay else []
-    for model in config.used_models.values():
+    for model in config.scorers:
         check_reward_model_folder(model.model, model.kind)
     return RewardInputs(verifier, assistant, replayed)

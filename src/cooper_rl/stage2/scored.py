@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class Scored:
     """The result of a `score` call, in this process or by the service: one list per group, one entry per answer.
 
-    `rewards` are the final rewards, after shaping. `logits` come from the reward model that learns, else from the first
-    one used in a reward; they are None if there is no reward model. `version` is the version of the model that scored.
-    `step` is the step that the groups belong to, None if they are not trained on. The service sends NaN for infinity.
+    `rewards` are the final rewards, after shaping. `logits` are the reward model's; they are None if there is none.
+    `version` is the version of the model that scored. `step` is the step that the groups belong to, None if they are
+    not trained on. The service sends NaN for infinity.
     """
 
     rewards: list[list[float]]
@@ -50,7 +50,7 @@ class Scored:
     @classmethod
     def of(cls, context: StepContext, scores: Scores, version: int, step: int | None = None) -> Self:
         """The answers of `context` with their rewards and metrics."""
-        logits = context.logits(context.model_names[0]).rows() if context.model_names else None
+        logits = context.logits.rows() if context.has_model else None
         metrics = answer_metrics(context, scores)
         return cls(scores.rewards.rows(), logits, context.verdicts, version, metrics, step, (context, scores))
 
@@ -119,20 +119,21 @@ def answer_metrics(context: StepContext, scores: Scores) -> Metrics:
 
 
 def step_health(context: StepContext, scores: Scores) -> Metrics:
-    """Metrics of the rule's verdicts, of every reward model in the parts and, if there are gold labels, of gold.
+    """Metrics of the rule's verdicts, of the reward model's scores and, if there are gold labels, of gold.
 
-    Metrics of the first reward model begin with `reward_model/`, those of any other with `reward_model_<name>/`. If the
-    rule is silent on some answers, means are also given over what it judges (`_heard`) and the rest (`_silent`).
+    If the rule is silent on some answers, means are also given over what it judges (`_heard`) and the rest (`_silent`).
     """
     metrics, gold = verdict_metrics(context.verdicts) | _by_rule(context.rule_names, context.verdicts), context.gold
     means = {"reward/mean": scores.parts.get("unshaped", scores.rewards)}
-    for name, part in scores.parts.items():
-        if name == "reward_model" or name.startswith("reward_model_"):
-            means[f"{name}/mean"] = part
-            metrics |= {f"{name}/mean": part.flat.mean().item(), f"{name}/std": part.flat.std(correction=0).item()}
-            metrics |= {f"{name}/{key}": value for key, value in _agreement(part, context.verdicts).items()}
-            if gold is not None:
-                metrics[f"gold/{name}_accuracy"] = ((part.flat > 0.5) == gold.flat).float().mean().item()
+    if (part := scores.parts.get("reward_model")) is not None:
+        means["reward_model/mean"] = part
+        metrics |= {
+            "reward_model/mean": part.flat.mean().item(),
+            "reward_model/std": part.flat.std(correction=0).item(),
+        }
+        metrics |= {f"reward_model/{key}": value for key, value in _agreement(part, context.verdicts).items()}
+        if gold is not None:
+            metrics["gold/reward_model_accuracy"] = ((part.flat > 0.5) == gold.flat).float().mean().item()
     if gold is not None:
         means["gold/accuracy"] = gold
         metrics["gold/accuracy"] = gold.flat.float().mean().item()

@@ -38,8 +38,8 @@ def signs_without_verdict(context: StepContext) -> Metrics:
         return {}
     metrics: Metrics = {}
     kept: Sequence[Sequence[bool]] = [[] for _ in silent]
-    if context.model_names:
-        logits = context.logits(context.model_names[0]).rows()
+    if context.has_model:
+        logits = context.logits.rows()
         accepted = [[place for place, logit in enumerate(row) if logit > 0] for row in logits]
         kept = _kept(context, "probed", [places[:PROBED] for places in accepted])
     for where, chosen in (("heard", heard), ("silent", silent)):  # an empty group is neither
@@ -66,17 +66,15 @@ def suspected(context: StepContext, reasons: Sequence[Unread]) -> Sequence[Seque
     unjudged = [[verdict in ("silent", "unparsed") for verdict in row] for row in context.verdicts]
     if not {"keeps_score", "above_solution"} & set(reasons) or not any(map(any, unjudged)):
         return None
-    name = context.model_names[0]
-    logits = context.logits(name).rows()
+    logits = context.logits.rows()
     suspects = [[False] * len(row) for row in unjudged]
     if "above_solution" in reasons:
         solutions = [
             [group.problem.solution] if group.problem.solution and any(row) else []
             for group, row in zip(context.groups, unjudged, strict=True)
         ]
-        for row, answer_logits, best in zip(
-            suspects, logits, context.logits_of(name, "own solution", solutions).rows(), strict=True
-        ):
+        best_of = context.logits_of("own solution", solutions).rows()
+        for row, answer_logits, best in zip(suspects, logits, best_of, strict=True):
             row[:] = [bool(best) and logit > best[0] for logit in answer_logits]
     if "keeps_score" in reasons:
         accepted = [
@@ -94,7 +92,6 @@ def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> S
 
     The context keeps their scores under the name `what`.
     """
-    name = context.model_names[0]
     references = [group.problem.answer for group in context.groups]
     texts, swapped = [], []
     for group, picked in zip(context.groups, chosen, strict=True):
@@ -103,7 +100,7 @@ def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> S
         swapped.append(group.problem.answer if other is None else other)
     if not any(texts):
         return texts
-    return [[logit > 0 for logit in row] for row in context.logits_of(name, f"swapped {what}", texts, swapped).rows()]
+    return [[logit > 0 for logit in row] for row in context.logits_of(f"swapped {what}", texts, swapped).rows()]
 
 
 def _other_reference(problem: Problem, references: Sequence[str]) -> str | None:

@@ -1,6 +1,6 @@
 """Stage 2 of a step: pairs from the step's rollouts, and the reward model's update on them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -65,7 +65,7 @@ class Cooptimizer:
         for a group depends only on the seed, the step and the group, not on the order of the groups.
         """
         config = self.config
-        logits = context.logits(context.model_names[0]).rows()
+        logits = context.logits.rows()
         wanted = config.pairs_per_problem if "rollout" in config.positives else 0
         rows = [Judged(*row) for row in zip(context.groups, context.verdicts, logits, strict=True)]
         groups: list[PairGroup] = []
@@ -109,11 +109,11 @@ class Cooptimizer:
             self._pair_metrics |= by_source.metrics
         return pairs
 
-    def filtered(self, pairs: Sequence[Pair], models: Mapping[str, RewardModel]) -> tuple[list[Pair], Metrics]:
+    def filtered(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], Metrics]:
         """The pairs after all filters, and the filters' metrics."""
         chosen, metrics = list(pairs), Metrics()
         for part in self._filters:
-            chosen, of_filter = part.filter(chosen, models)
+            chosen, of_filter = part.filter(chosen, model)
             metrics |= of_filter
         return chosen, metrics
 

@@ -24,16 +24,15 @@ class EarnedConfig(RewardConfig):
     """
 
     kind: Literal["earned"] = "earned"
-    model: str = "main"
-    """The reward model's name in `reward_models`."""
     power: float = Field(default=2.0, gt=0)
     """How fast the weight falls with the agreement. A large power trusts only a model that agrees nearly always."""
     decay: float = Field(default=0.5, ge=0, lt=1)
     """Decay of the counts behind J from step to step. The step being scored always counts in full, so a model that is
     being hacked loses its weight in the same step."""
 
-    def reads(self) -> tuple[str, ...]:
-        return (self.model,)
+    @property
+    def reads_model(self) -> bool:
+        return True
 
     def build(self) -> EarnedReward:
         return EarnedReward(self)
@@ -53,12 +52,12 @@ class EarnedReward:
         The evidence is that of finished steps, of these answers and of the others of their step that were scored.
         """
         weight, rule = self._weight([context, *context.others_of_step]), context.correct
-        scores = context.probabilities(self._config.model).flat
+        scores = context.probabilities.flat
         mixed = weight * scores + (1 - weight) * rule.flat.to(scores.dtype)
         silent = context.ragged([verdict == "silent" for row in context.verdicts for verdict in row]).flat
         by_rule_alone = ~scores.isfinite() & (~silent | (weight == 0))  # also at w = 0, where 0 * NaN would be NaN
         rewards = context.ragged(rule.flat.to(scores.dtype).where(by_rule_alone, mixed))
-        return Scores(rewards, {"rule": rule, **context.model_parts(self._config.model)}, {"earned/weight": weight})
+        return Scores(rewards, {"rule": rule, **context.model_parts}, {"earned/weight": weight})
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Add a finished step to the counts, however many calls scored it."""
@@ -84,7 +83,7 @@ class EarnedReward:
         """The counts after a step with these groups. A score that is not finite is no acceptance."""
         now = [0.0] * 4
         for context in contexts:
-            accepts = (context.probabilities(self._config.model).flat > 0.5).tolist()
+            accepts = (context.probabilities.flat > 0.5).tolist()
             verdicts = [verdict for row in context.verdicts for verdict in row]
             for accepted, verdict in zip(accepts, verdicts, strict=True):
                 if verdict in ("correct", "wrong"):

@@ -42,15 +42,14 @@ class RewardModelReward(RewardConfig):
     step."""
 
     kind: Literal["reward_model"] = "reward_model"
-    model: str = "main"
-    """The reward model's name in `reward_models`."""
 
-    def reads(self) -> tuple[str, ...]:
-        return (self.model,)
+    @property
+    def reads_model(self) -> bool:
+        return True
 
     def score(self, context: StepContext) -> Scores:
         """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit`."""
-        return Scores(context.probabilities(self.model), context.model_parts(self.model))
+        return Scores(context.probabilities, context.model_parts)
 
 
 @REWARDS.register
@@ -64,9 +63,6 @@ class SumConfig(RewardConfig):
     @property
     def compares_answers(self) -> bool:
         return comparing_part(self.rewards, ()) is not None
-
-    def reads(self) -> tuple[str, ...]:
-        return read_by(self.rewards)
 
     def check(self) -> None:
         check_servers(self.rewards)
@@ -126,12 +122,6 @@ class WeightedSum:
 def build_sum(configs: Sequence[Any]) -> WeightedSum:
     """The sum of the rewards that these records describe, with their weights."""
     return WeightedSum([config.build() for config in configs], [getattr(config, "weight", 1.0) for config in configs])
-
-
-def read_by(configs: Sequence[Any]) -> tuple[str, ...]:
-    """Names of the reward models that these records use, each once, in order."""
-    names = (name for config in configs for name in config.reads())
-    return tuple(dict.fromkeys(names))
 
 
 def check_servers(configs: Sequence[Any]) -> None:
