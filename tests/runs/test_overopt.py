@@ -28,8 +28,15 @@ def write_run(folder: Path, drop: str | None = None) -> Path:
         )
     lines = [json.dumps({name: value for name, value in row.items() if name != drop}) for row in rows]
     (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    shown = {"text": "", "verdict": "incorrect"}
     groups = [
-        {"completions": [{"reward_model": p, "gold": bool(g)} for p, g in zip(proxies, golds, strict=True)]}
+        {
+            "problem": "p",
+            "question": "q",
+            "completions": [
+                {**shown, "reward": p, "reward_model": p, "gold": bool(g)} for p, g in zip(proxies, golds, strict=True)
+            ],
+        }
         for proxies, golds in zip(PROXY, TRUTH, strict=True)
     ]
     (folder / "rollouts" / "000001.jsonl").write_text("".join(json.dumps(group) + "\n" for group in groups))
