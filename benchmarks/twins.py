@@ -15,17 +15,12 @@ from cooper_lab.arithmetic.build_models import TEST_PROBLEMS, draw
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.twins import train_twin
 from cooper_lab.arithmetic.world import ASSETS, TWINS
-from cooper_rl import (
-    ATTACKS,
-    LabelledCompletion,
-    RewardModelInput,
-    ScoringConfig,
-    TorchRewardModelLearner,
-    attack_rows,
-    load_policy,
-    load_tokenizer,
-    roc_auc,
-)
+from cooper_rl import LabelledCompletion, load_policy, load_tokenizer
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.evaluation.attacks import ATTACKS, attack_rows
+from cooper_rl.evaluation.config import ScoringConfig
+from cooper_rl.evaluation.reward_model import roc_auc
+from cooper_rl.rewards.input import RewardModelInput
 
 LONGEST = 200
 """Tokens of an input; attacks are longer than solutions."""

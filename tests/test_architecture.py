@@ -1,12 +1,18 @@
-"""What a reader has to hold in mind stays small: functions that fit a screen, files of one thought, few protocols that
-are asked for at run time."""
+"""What a reader has to hold in mind stays small: settings, public names, functions that fit a screen, files of one
+thought, few protocols that are asked for at run time. A new feature pays for what it adds."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
+
+from cooper_rl import Config, RunConfig
 
 SOURCE = Path(__file__).parents[1] / "src"
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""
+SETTINGS = 244
+"""Settings of a run whose code is in the framework, each once, without `kind`."""
+PUBLIC_NAMES = 60
 PROTOCOLS_ASKED_FOR = 3
 """Classes with `runtime_checkable`. A base class with defaults needs no such question."""
 
@@ -47,3 +53,28 @@ def test_few_protocols_are_asked_for_at_run_time():
         if any(isinstance(name, ast.Name) and name.id == "runtime_checkable" for name in node.decorator_list)
     ]
     assert len(found) <= PROTOCOLS_ASKED_FOR, found
+
+
+def _records(record: type[Config]) -> Iterator[type[Config]]:
+    for derived in record.__subclasses__():
+        yield derived
+        yield from _records(derived)
+
+
+def test_a_run_has_few_settings():
+    in_schema = {"RunConfig", *RunConfig.model_json_schema()["$defs"]}
+    settings = {
+        f"{base.__module__}.{base.__name__}.{name}"
+        for record in _records(Config)
+        if record.__name__ in in_schema
+        for base in record.__mro__
+        if base.__module__.startswith("cooper_rl.")
+        for name in vars(base).get("__annotations__", {})
+        if name in record.model_fields and name != "kind"
+    }
+    assert len(settings) <= SETTINGS, "remove a setting that nobody sets, or make it a constant"
+
+
+def test_few_names_are_public():
+    listed = (SOURCE / "cooper_rl" / "__init__.pyi").read_text(encoding="utf-8")
+    assert sum(line.startswith("from ") for line in listed.splitlines()) <= PUBLIC_NAMES

@@ -102,16 +102,21 @@ def test_what_is_only_for_cpus_is_entered_by_one_door():
     assert [arrow for arrow in outside if arrow[1] == "engines.cpu"]
 
 
-def test_the_lab_imports_public_names_only():
-    public = set(dir(cooper_rl))
-    seen = []
+def test_the_lab_imports_nothing_private():
+    private = []
     for path in sorted((SOURCE / "cooper_lab").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [name.name for name in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else names
-            seen += [(path.name, module) for module in modules if module.startswith(f"{PACKAGE}.")]
-            seen += [(path.name, name) for name in names if modules == [PACKAGE] and name not in public]
-    assert seen == []
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+                parts = [*(node.module or "").split("."), *(name.name for name in node.names)]
+                private += [(path.name, part) for part in parts if part.startswith("_") and part != "__version__"]
+    assert private == []
+
+
+def test_the_framework_does_not_know_the_lab():
+    knowing = [
+        path.name for path in (SOURCE / PACKAGE).rglob("*.py") if "cooper_lab" in path.read_text(encoding="utf-8")
+    ]
+    assert knowing == [], "a part of the lab registers itself by an entry point of pyproject.toml"
 
 
 def test_every_public_name_is_there():

@@ -20,10 +20,10 @@ import yaml
 from benchmarks.real_model.arms import WINDOW, accuracy, ends, first_alarm
 
 from cooper_lab.arithmetic.picture import COLOURS as ARM_COLOURS
-from cooper_rl import curves_figure
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import read_problems
 from cooper_rl.data.problem import Problem
+from cooper_rl.observe.plots import curves_figure
 from cooper_rl.observe.run_record import RunRecord, read_record
 
 COOPER = ("-c", "from cooper_rl.cli.main import app; app()")

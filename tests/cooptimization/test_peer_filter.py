@@ -9,9 +9,10 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_lab.designs.chosen_pairs import without_hardest
-from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem, ScorerConfig, load_scorer
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem, load_scorer
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
+from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.stage2.pairs import Pair
 
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}

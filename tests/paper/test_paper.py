@@ -12,7 +12,8 @@ from cooper_lab.paper.page import write_page
 from cooper_lab.paper.published import LABELS, TABLE, mean
 from cooper_lab.paper.stages import Stage, stages_of
 from cooper_lab.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_number
-from cooper_rl import InputError, build_config, load_config, read_file
+from cooper_rl import InputError, build_config, load_config
+from cooper_rl.data.readers import read_file
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.stage2.pairs import PAIRS
 

@@ -8,7 +8,9 @@ from typing import Any
 from cooper_lab.arena.cells import Plan
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES, read_hole
-from cooper_rl import InputError, read_settings, write_text
+from cooper_rl import InputError
+from cooper_rl.config_checking import read_settings
+from cooper_rl.persist.durable import write_text
 
 
 def built_in_holes() -> dict[str, Hole]:

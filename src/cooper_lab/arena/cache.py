@@ -12,7 +12,8 @@ from typing import Any
 
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
-from cooper_rl import __version__, read_fields
+from cooper_rl import __version__
+from cooper_rl.persist.durable import read_fields
 
 RECIPE = 1
 """Raised by every change to a recipe: models of an older one are made again."""
@@ -81,7 +82,7 @@ def make(planted: Planted) -> None:
     from cooper_lab.arena.plant import plant, plant_in_twin  # noqa: PLC0415 - torch, in the process that plants
     from cooper_lab.arithmetic.start_samples import draw_start_samples, training_problems  # noqa: PLC0415
     from cooper_lab.arithmetic.twins import train_twin  # noqa: PLC0415
-    from cooper_rl import set_threads  # noqa: PLC0415
+    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
 
     set_threads(1)
     if planted.twin and not planted.start.exists():

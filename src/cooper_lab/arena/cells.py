@@ -15,7 +15,8 @@ from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.calculator import ENVIRONMENT, MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import run_settings
 from cooper_lab.designs.process_credit import ProcessCredit
-from cooper_rl import ADVANTAGES, InputError, __version__, build_config, merge
+from cooper_rl import InputError, __version__, build_config, merge
+from cooper_rl.policy.advantages import ADVANTAGES
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""

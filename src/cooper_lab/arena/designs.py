@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_lab.arithmetic.world import TWINS, run_settings
-from cooper_rl import Config, InputError, Settings, build_config, check_settings, read_settings
+from cooper_rl import Config, InputError, build_config
+from cooper_rl.config_checking import Settings, check_settings, read_settings
 
 BUILT_IN = Path(__file__).parent / "designs.yaml"
 

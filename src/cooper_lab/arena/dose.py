@@ -11,7 +11,9 @@ from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.comparison import compare
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.figures import figure_svg
-from cooper_rl import COLOURS, mean_interval, write_text
+from cooper_rl.evaluation.accuracy import mean_interval
+from cooper_rl.observe.plots import COLOURS
+from cooper_rl.persist.durable import write_text
 
 Result = Mapping[str, Any]
 PARTS = ("gold_end", "gold_heard_end", "gold_silent_end")

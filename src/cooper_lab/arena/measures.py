@@ -4,16 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cooper_rl import (
-    HACKED_MARGIN,
-    HACKED_STATES,
-    HACKING,
-    HackingAlarm,
-    averaged_over_steps,
-    outcome_of,
-    read_events,
-    read_metrics,
-)
+from cooper_rl import HackingAlarm, read_metrics
+from cooper_rl.observe.hacking_alarm import HACKING
+from cooper_rl.observe.run_record import read_events
+from cooper_rl.observe.verdict import HACKED_MARGIN, HACKED_STATES, averaged_over_steps, outcome_of
 
 LAST = 5
 """Steps over which the reward at the end is averaged."""

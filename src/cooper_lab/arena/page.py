@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cooper_lab.figures import figure_svg
-from cooper_rl import REPORT_FILE, write_text
+from cooper_rl.observe.report import REPORT_FILE
+from cooper_rl.persist.durable import write_text
 
 INK = "#8a94a3"
 """Text and axes: readable on a light and on a dark page."""

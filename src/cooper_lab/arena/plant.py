@@ -24,22 +24,13 @@ from cooper_lab.arithmetic.tool_world import schooled_policy
 from cooper_lab.arithmetic.twins import teach, twin_learner
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_rl import (
-    InputError,
-    LabelledCompletion,
-    LearnerConfig,
-    OneRule,
-    Problem,
-    RewardModelInput,
-    RuleVerifier,
-    Settings,
-    TorchRewardModelLearner,
-    check_settings,
-    load_policy,
-    load_tokenizer,
-    read_labelled,
-    write_text,
-)
+from cooper_rl import InputError, LabelledCompletion, LearnerConfig, Problem, RuleVerifier, load_policy, load_tokenizer
+from cooper_rl.config_checking import Settings, check_settings
+from cooper_rl.data.labelled import read_labelled
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.persist.durable import write_text
+from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rules.rule import OneRule
 
 PROBLEMS = 3000
 """Training problems of the recipes; the questions of the shipped labelled rows are among them."""

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cooper_lab.arena.cells import Cell
-from cooper_rl import COLOURS, REPORT_FILE, write_report
+from cooper_rl import write_report
+from cooper_rl.observe.plots import COLOURS
+from cooper_rl.observe.report import REPORT_FILE
 
 
 def write_hole_reports(cells: Sequence[Cell]) -> list[Path]:

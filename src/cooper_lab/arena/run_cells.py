@@ -13,7 +13,8 @@ from cooper_lab.arena.cells import Cell, Plan
 from cooper_lab.arena.measures import measures
 from cooper_lab.arithmetic.arms import steps_done
 from cooper_lab.arithmetic.pool import run_in_processes
-from cooper_rl import InputError, build_config, read_fields, write_text
+from cooper_rl import InputError, build_config
+from cooper_rl.persist.durable import read_fields, write_text
 
 STARTED = "fingerprint"
 """File of a run that has begun, with its cell's fingerprint."""

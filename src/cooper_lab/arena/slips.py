@@ -7,7 +7,8 @@ favoured, so a policy can learn nothing from the slips but the answers themselve
 import hashlib
 
 from cooper_lab.arithmetic.problems import gold
-from cooper_rl import Problem, UserVerdict
+from cooper_rl import Problem
+from cooper_rl.rules.rule import UserVerdict
 
 
 def slips_0(problem: Problem, completion_text: str) -> UserVerdict:

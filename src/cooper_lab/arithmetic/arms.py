@@ -9,7 +9,10 @@ from typing import Any
 
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS, run_settings
-from cooper_rl import HACKING, available_cores, build_config, merge, read_events, read_metrics
+from cooper_rl import build_config, merge, read_metrics
+from cooper_rl.engines.local.device import available_cores
+from cooper_rl.observe.hacking_alarm import HACKING
+from cooper_rl.observe.run_record import read_events
 
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},

@@ -15,16 +15,9 @@ from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accuracy, new_reward_model, train_reward_model
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_lab.arithmetic.warmup import WarmupConfig, prompt_text, warm_up
-from cooper_rl import (
-    LabelledCompletion,
-    LearnerConfig,
-    NativeSampler,
-    Problem,
-    RewardModelInput,
-    RuleVerifier,
-    SamplingParams,
-    TorchRewardModelLearner,
-)
+from cooper_rl import LabelledCompletion, LearnerConfig, NativeSampler, Problem, RuleVerifier, SamplingParams
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.rewards.input import RewardModelInput
 
 logger = logging.getLogger(__name__)
 

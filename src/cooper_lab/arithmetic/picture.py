@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from cooper_lab.arithmetic.arms import ARMS
 from cooper_lab.figures import figure_svg
-from cooper_rl import curves_figure, read_runs, write_report
+from cooper_rl import write_report
+from cooper_rl.observe.plots import curves_figure
+from cooper_rl.observe.run_record import read_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,15 +15,11 @@ from torch import Tensor
 from transformers import LlamaForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_lab.arithmetic.warmup import IGNORED, small_llama
-from cooper_rl import (
-    BinaryCrossEntropyLoss,
-    Config,
-    LabelledBatch,
-    LabelledCompletion,
-    Problem,
-    RewardModelInput,
-    TorchRewardModelLearner,
-)
+from cooper_rl import Config, LabelledCompletion, Problem
+from cooper_rl.engines.base import LabelledBatch
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
+from cooper_rl.rewards.input import RewardModelInput
 
 BATCHES_SORTED_TOGETHER = 16
 

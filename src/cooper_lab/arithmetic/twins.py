@@ -15,15 +15,10 @@ from cooper_lab.arithmetic.labelled_rows import label_samples, states_one_answer
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import accumulate, batches
 from cooper_lab.arithmetic.world import ASSETS, TWINS
-from cooper_rl import (
-    LabelledCompletion,
-    RewardModelInput,
-    RuleVerifier,
-    ScorerConfig,
-    TorchRewardModelLearner,
-    load_policy,
-    load_tokenizer,
-)
+from cooper_rl import LabelledCompletion, RuleVerifier, load_policy, load_tokenizer
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.rewards.input import RewardModelInput
 
 LANGUAGE_UPDATES, UPDATES = 300, 1200
 """Updates of language modelling alone, and all."""

@@ -14,36 +14,19 @@ import torch
 from jaxtyping import Bool
 from numpy import ndarray
 
-from cooper_rl import (
-    ATTACKS,
-    CONTROLS,
-    LABELLED_FIELDS,
-    Asked,
-    Estimate,
-    InputError,
-    Journal,
-    JudgeConfig,
-    LabelledCompletion,
-    LazyJudge,
-    MathsRule,
-    Problem,
-    ReliabilityBin,
-    RewardModelInput,
-    Row,
-    RuleConfig,
-    ScoringConfig,
-    TorchRewardModelLearner,
-    attack_rows,
-    expected_calibration_error,
-    judge_settings,
-    labelled_row,
-    problem_key,
-    read_rows,
-    reliability,
-    roc_auc,
-    rule_settings,
-    wilson_interval,
-)
+from cooper_rl import InputError, LabelledCompletion, Problem, RuleConfig
+from cooper_rl.data.labelled import LABELLED_FIELDS, Asked, labelled_row, problem_key, read_rows
+from cooper_rl.data.readers import Row
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
+from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
+from cooper_rl.evaluation.config import ScoringConfig
+from cooper_rl.evaluation.reward_model import ReliabilityBin, expected_calibration_error, reliability, roc_auc
+from cooper_rl.persist.durable import Journal
+from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
+from cooper_rl.verifyrm.config import JudgeConfig
+from cooper_rl.verifyrm.label import LazyJudge, judge_settings
 
 RENAMED = {
     **{"answer": "reference_answer", "gold_correct": "label"},  # VerifyBench and VerifyBench-Hard

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cooper_rl import Estimate, InputError, Row, text_field
+from cooper_rl import InputError
+from cooper_rl.data.labelled import text_field
+from cooper_rl.data.readers import Row
+from cooper_rl.evaluation.accuracy import Estimate
 
 
 @dataclass(frozen=True)

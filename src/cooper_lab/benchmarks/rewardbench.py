@@ -13,7 +13,9 @@ from cooper_lab.benchmarks.candidates import (
     numbers_in,
     reference_of,
 )
-from cooper_rl import Estimate, InputError, Row, read_file
+from cooper_rl import InputError
+from cooper_rl.data.readers import Row, read_file
+from cooper_rl.evaluation.accuracy import Estimate
 
 SECTIONS: dict[str, dict[str, int]] = {
     "Chat": {

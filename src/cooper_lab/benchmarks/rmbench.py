@@ -14,7 +14,9 @@ from cooper_lab.benchmarks.candidates import (
     reference_of,
     texts_in,
 )
-from cooper_rl import Estimate, InputError, Row, read_file
+from cooper_rl import InputError
+from cooper_rl.data.readers import Row, read_file
+from cooper_rl.evaluation.accuracy import Estimate
 
 DOMAINS = ("chat", "code", "math", "safety")
 """`safety` has `safety-refuse` and `safety-response`, pooled."""

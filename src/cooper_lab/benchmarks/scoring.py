@@ -3,7 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from cooper_lab.benchmarks.candidates import Candidates
-from cooper_rl import InputError, LabelledCompletion, RewardModelInput, ScoringConfig, TorchRewardModelLearner
+from cooper_rl import InputError, LabelledCompletion
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.evaluation.config import ScoringConfig
+from cooper_rl.rewards.input import RewardModelInput
 
 CHUNK = 16
 """Problems scored between two reports of progress."""

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cooper_lab.benchmarks.bench import BenchResult
-from cooper_rl import Estimate, InputError
+from cooper_rl import InputError
+from cooper_rl.evaluation.accuracy import Estimate
 
 HUB = "ZJU-REAL/VerifyBench"
 FILES = {HUB: "verify_bench.jsonl", f"{HUB}-Hard": "verify_bench_hard.jsonl"}

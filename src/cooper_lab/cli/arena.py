@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cooper_rl import console, progress, say_how_to_open
+from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.runs import say_how_to_open
 
 if TYPE_CHECKING:
     from cooper_lab.arena.cells import Plan
@@ -55,7 +56,7 @@ def arena(
     from cooper_lab.arena.designs import built_in_designs, read_designs
     from cooper_lab.arena.reports import write_hole_reports
     from cooper_lab.arena.silence import SILENCES
-    from cooper_rl import with_overrides
+    from cooper_rl.config_checking import with_overrides
 
     chosen_holes = choose(built_in_holes() | (read_holes(holes) if holes else {}), hole or [], "hole")
     all_designs = built_in_designs() | (read_designs(designs) if designs else {})
@@ -84,7 +85,8 @@ def arena(
 
 def _run(plan: "Plan", workers: int | None) -> None:
     from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells
-    from cooper_rl import BUSY_RUNS, FolderLock, available_cores
+    from cooper_rl.engines.local.device import available_cores
+    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock
 
     check_finished(plan.cells)
     workers = workers or available_cores()

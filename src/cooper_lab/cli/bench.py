@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from cooper_lab.cli.reward_models import measure_benchmark
-from cooper_rl import (
-    InputError,
+from cooper_rl import InputError
+from cooper_rl.cli.console import (
     RuleOption,
     console,
     counter,
@@ -57,7 +57,9 @@ def bench_methods(
     from cooper_lab.benchmarks.bench import JudgeMethod, Method, RewardModelMethod, RuleMethod, bench, read_bench
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
     from cooper_lab.benchmarks.verifybench import beside_published, file_of
-    from cooper_rl import ScoringConfig, read_judge, set_threads
+    from cooper_rl.engines.local.device import set_threads
+    from cooper_rl.evaluation.config import ScoringConfig
+    from cooper_rl.verifyrm.config import read_judge
 
     rows = [row for path in paths for row in read_bench(file_of(path))]
     set_threads(threads)

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from cooper_rl import console, progress, say_how_to_open
+from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.runs import say_how_to_open
 
 
 def demo(
@@ -25,7 +26,9 @@ def demo(
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
     from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
     from cooper_lab.arithmetic.picture import LABELS, draw
-    from cooper_rl import BUSY_RUNS, FolderLock, build_config, with_overrides
+    from cooper_rl import build_config
+    from cooper_rl.config_checking import with_overrides
+    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock
 
     if rebuild is not None:
         _rebuild(rebuild, seed)

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl import console
+from cooper_rl.cli.console import console
 
 if TYPE_CHECKING:
     from cooper_lab.overopt.gap import OveroptimisationFit

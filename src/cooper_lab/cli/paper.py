@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cooper_rl import InputError, say
+from cooper_rl import InputError
+from cooper_rl.cli.console import say
 
 if TYPE_CHECKING:
     from cooper_lab.paper.stages import Stage
@@ -44,7 +45,7 @@ def paper(
     from cooper_lab.paper.page import write_page
     from cooper_lab.paper.stages import run_stages, stages_of
     from cooper_lab.paper.study import Study
-    from cooper_rl import BUSY_RUNS, FolderLock
+    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock
 
     folder = output_dir or Path("runs/paper") / (model if scale == "full" else f"{model}-tiny")
     chosen = tuple(dict.fromkeys(one.strip() for one in arms.split(",") if one.strip()))
@@ -71,7 +72,7 @@ def paper(
 
 def _check(study: Any, waiting: "list[Stage]") -> None:
     """Raises InputError or MissingExtraError, before hours of work, for what a later stage would stumble over."""
-    from cooper_rl import ChatClient, ChatConfig
+    from cooper_rl.clients.chat import ChatClient, ChatConfig
 
     if study.labelled is not None and not study.labelled.is_file():
         raise InputError(f"--labelled {study.labelled}: no such file")

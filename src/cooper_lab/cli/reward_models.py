@@ -10,7 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl import InputError, console, named_models, names_and_settings, progress, record_from, write_text
+from cooper_rl import InputError
+from cooper_rl.cli.console import console, named_models, names_and_settings, progress, record_from
+from cooper_rl.persist.durable import write_text
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer
@@ -66,7 +68,7 @@ def reward_distance(
 
     Only differences between completions of the same question count.
     """
-    from cooper_rl import read_labelled
+    from cooper_rl.data.labelled import read_labelled
 
     paths, settings = names_and_settings(data)
     rows = [row for path in paths for row in read_labelled(path)]
@@ -93,13 +95,14 @@ def reward_distance(
 
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
-    from cooper_rl import ScoringConfig, check_reward_model_folder
+    from cooper_rl.engines.model_folder import check_reward_model_folder
+    from cooper_rl.evaluation.config import ScoringConfig
 
     config = record_from(ScoringConfig, {"model": folder}, settings)
     check_reward_model_folder(folder, config.kind)
 
     from cooper_lab.benchmarks.scoring import Scorer
-    from cooper_rl import set_threads
+    from cooper_rl.engines.local.device import set_threads
 
     set_threads(threads)
     return Scorer(config)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cooper_lab.designs.compared import Comparison
 from cooper_lab.designs.references import ReferenceSource
-from cooper_rl import SHAPINGS
+from cooper_rl.rewards.base import SHAPINGS
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged

@@ -12,17 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from pydantic import Field
 
-from cooper_rl import (
-    PAIRS,
-    OnPolicySource,
-    PairFilter,
-    PairFilterConfig,
-    ScorerConfig,
-    WrongCompletions,
-    encode_pairs,
-    load_scorer,
-    with_logits,
-)
+from cooper_rl import PairFilter, PairFilterConfig, load_scorer
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.stage2.pairs import PAIRS
+from cooper_rl.stage2.sources.on_policy import OnPolicySource, WrongCompletions
+from cooper_rl.stage2.update import encode_pairs, with_logits
 
 if TYPE_CHECKING:
     from cooper_rl import Pair, PairInputs, RewardModel, StepContext

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cooper_lab.designs.references import CollectedAnswers, References, ReferenceSource, check_solutions
-from cooper_rl import REWARDS, SHAPINGS, ShapingConfig
+from cooper_rl import ShapingConfig
+from cooper_rl.rewards.base import REWARDS, SHAPINGS
 
 if TYPE_CHECKING:
     from cooper_rl import Problem, Ragged, StepContext

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from cooper_lab.designs.gate import InnerReward
-from cooper_rl import REWARDS, SHAPINGS, Config, InputError, ShapingConfig, SumConfig
+from cooper_rl import Config, InputError, ShapingConfig
+from cooper_rl.rewards.base import REWARDS, SHAPINGS
+from cooper_rl.rewards.kinds.plain import SumConfig
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged, StepContext

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl import ADVANTAGES, AdvantageConfig
+from cooper_rl import AdvantageConfig
+from cooper_rl.policy.advantages import ADVANTAGES
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_rl import AlgorithmConfig, Completions, Ragged
+    from cooper_rl import Completions, Ragged
+    from cooper_rl.policy.config import AlgorithmConfig
 
 
 @ADVANTAGES.register

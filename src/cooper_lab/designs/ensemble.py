@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl import REWARDS, Config, Kinds, RewardConfig, ScorerConfig, Scores
+from cooper_rl import Config, RewardConfig, Scores
+from cooper_rl.config.base import Kinds
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.rewards.base import REWARDS
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from cooper_rl import REWARDS, SHAPINGS, RuleReward, ShapingConfig, SumConfig, WeightedSum
+from cooper_rl import ShapingConfig
+from cooper_rl.rewards.base import REWARDS, SHAPINGS
+from cooper_rl.rewards.kinds.plain import RuleReward, SumConfig, WeightedSum
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged, StepContext

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 
-from cooper_rl import REWARDS, RewardConfig, Scores
+from cooper_rl import RewardConfig, Scores
+from cooper_rl.rewards.base import REWARDS
 
 if TYPE_CHECKING:
     from torch import Tensor

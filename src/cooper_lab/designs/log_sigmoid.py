@@ -9,7 +9,7 @@ from pydantic import Field
 
 from cooper_lab.designs.compared import Comparison
 from cooper_lab.designs.references import ReferenceSource
-from cooper_rl import SHAPINGS
+from cooper_rl.rewards.base import SHAPINGS
 
 if TYPE_CHECKING:
     from torch import Tensor

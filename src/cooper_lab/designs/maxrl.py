@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from cooper_rl import ADVANTAGES, AdvantageConfig
+from cooper_rl import AdvantageConfig
+from cooper_rl.policy.advantages import ADVANTAGES
 
 if TYPE_CHECKING:
     from cooper_rl import Completions, Ragged

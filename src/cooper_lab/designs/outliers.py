@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import torch
 from pydantic import Field
 
-from cooper_rl import ADVANTAGES, GRPO, AdvantageConfig, AdvantagesWithMetrics, estimate_usable
+from cooper_rl import AdvantageConfig
+from cooper_rl.policy.advantages import ADVANTAGES, GRPO, AdvantagesWithMetrics, estimate_usable
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_rl import AlgorithmConfig, Completions, Ragged, RunConfig
+    from cooper_rl import Completions, Ragged, RunConfig
+    from cooper_rl.policy.config import AlgorithmConfig
 
 
 class OutcomeAdvantages(AdvantageConfig):

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
 from cooper_lab.designs.references import check_solutions
-from cooper_rl import REWARDS, InputError, fenced, without_thoughts
+from cooper_rl import InputError
+from cooper_rl.data.text import fenced
+from cooper_rl.data.thoughts import without_thoughts
+from cooper_rl.rewards.base import REWARDS
 
 if TYPE_CHECKING:
     from cooper_lab.designs.pointwise_judge import Heard, Tally
-    from cooper_rl import AnswerGroup, ChatReply, Message, Problem, StepContext
+    from cooper_rl import AnswerGroup, Problem, StepContext
+    from cooper_rl.clients.chat import ChatReply, Message
 
 SYSTEM = (
     "You compare two solutions of a problem. You judge their content alone: which one is right, and if both are or "

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from cooper_lab.designs.compared import Comparison
 from cooper_lab.designs.references import ReferenceSource
-from cooper_rl import SHAPINGS
+from cooper_rl.rewards.base import SHAPINGS
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged

@@ -16,19 +16,10 @@ from zlib import crc32
 
 from pydantic import Field
 
-from cooper_rl import (
-    REWARDS,
-    ChatClient,
-    ChatConfig,
-    ChatReply,
-    Count,
-    FailureKind,
-    Message,
-    RewardConfig,
-    Scores,
-    judge_chat,
-    judgement_of,
-)
+from cooper_rl import RewardConfig, Scores
+from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
+from cooper_rl.rewards.base import REWARDS, Count
+from cooper_rl.verifyrm.judgement import judge_chat, judgement_of
 
 if TYPE_CHECKING:
     from cooper_rl import StepContext

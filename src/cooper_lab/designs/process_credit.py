@@ -14,13 +14,16 @@ import numpy as np
 from pydantic import Field
 
 from cooper_lab.designs.outliers import OutcomeAdvantages
-from cooper_rl import ADVANTAGES, AdvantagesWithMetrics, Answer, AnswerGroup, ScorerConfig, TokenCredit
+from cooper_rl import Answer, AnswerGroup
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.policy.advantages import ADVANTAGES, AdvantagesWithMetrics, TokenCredit
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from cooper_rl import Completions, Ragged, RewardModel, Rollouts, RunConfig
+    from cooper_rl import Completions, Ragged, RewardModel, RunConfig
+    from cooper_rl.rollouts import Rollouts
 
 Span = tuple[int, int]
 Decode = Callable[[Sequence[int]], str]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from jaxtyping import Float
 from pydantic import Field
 
-from cooper_rl import SHAPINGS, ShapingConfig
+from cooper_rl import ShapingConfig
+from cooper_rl.rewards.base import SHAPINGS
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl import Config, InputError, read_file, text_field
+from cooper_rl import Config, InputError
+from cooper_rl.data.labelled import text_field
+from cooper_rl.data.readers import read_file
 
 if TYPE_CHECKING:
     from cooper_rl import Problem, Ragged, StepContext

@@ -7,26 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from cooper_rl import (
+from cooper_rl import MadePairs
+from cooper_rl.clients.chat import ChatClient
+from cooper_rl.data.text import fenced
+from cooper_rl.stage2.assistant import (
     EXAMPLE_POSITIVE,
     EXAMPLE_REPLY,
-    PAIRS,
     ChatAssistantConfig,
-    ChatClient,
     CorrupterConfig,
-    MadePairs,
     RewriteRequest,
     RewritingSource,
     RewritingTask,
-    WrongCompletions,
     chat_of,
-    fenced,
 )
+from cooper_rl.stage2.pairs import PAIRS
+from cooper_rl.stage2.sources.on_policy import WrongCompletions
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from cooper_rl import Message, Pair, PairGroup, PairInputs, Problem, StepContext
+    from cooper_rl import Pair, PairGroup, PairInputs, Problem, StepContext
+    from cooper_rl.clients.chat import Message
 
 REPAIRER = (
     "You correct solutions. Given a problem, its correct final answer and a wrong solution, you change as little of "

@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
-from cooper_rl import REWARDS, fenced, without_thoughts
+from cooper_rl.data.text import fenced
+from cooper_rl.data.thoughts import without_thoughts
+from cooper_rl.rewards.base import REWARDS
 
 if TYPE_CHECKING:
     from cooper_lab.designs.pointwise_judge import Heard, Question, Tally
-    from cooper_rl import ChatReply, Journal, Message, Problem, StepContext
+    from cooper_rl import Problem, StepContext
+    from cooper_rl.clients.chat import ChatReply, Message
+    from cooper_rl.persist.durable import Journal
 
 WEIGHTS = {"MUST": 0, "MAJOR": 2, "MINOR": 1}
 """Kinds of criteria with their weights. A `MUST` has none: without it, nothing else counts."""
@@ -123,7 +127,7 @@ class RubricJudge(JudgedReward):
         return [None if entry is None else read_rubric(entry["rubric"]) for entry in found]
 
     def _open(self) -> Journal:
-        from cooper_rl import Journal  # noqa: PLC0415 - opened only in a run
+        from cooper_rl.persist.durable import Journal  # noqa: PLC0415 - opened only in a run
 
         if self._journal is None:
             server = self._config.judge.model_dump(mode="json", include={"model", "temperature", "extra_body"})

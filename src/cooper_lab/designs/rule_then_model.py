@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl import REWARDS, RewardConfig, Scores
+from cooper_rl import RewardConfig, Scores
+from cooper_rl.rewards.base import REWARDS
 
 if TYPE_CHECKING:
     from cooper_rl import StepContext

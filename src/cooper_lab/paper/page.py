@@ -10,7 +10,7 @@ from typing import Any
 from cooper_lab.paper.published import CHOICES, LABELS, ROWS, TABLE, mean
 from cooper_lab.paper.stages import Stage
 from cooper_lab.paper.study import MODELS, Study
-from cooper_rl import write_text
+from cooper_rl.persist.durable import write_text
 
 PAGE, NUMBERS = "paper.md", "paper.json"
 

@@ -13,21 +13,13 @@ from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_lab.paper.published import ROWS_AT
 from cooper_lab.paper.study import MAX_CHARACTERS, TINY_CONTEXT, TINY_ROWS, Study
-from cooper_rl import (
-    InputError,
-    LabelledCompletion,
-    ProblemsConfig,
-    Row,
-    build_config,
-    counter,
-    engine_from,
-    labelled_row,
-    progress,
-    read_fields,
-    read_labelled,
-    record_from,
-    write_text,
-)
+from cooper_rl import InputError, LabelledCompletion, build_config
+from cooper_rl.cli.console import counter, progress, record_from
+from cooper_rl.cli.evaluate import engine_from
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.labelled import labelled_row, read_labelled
+from cooper_rl.data.readers import Row
+from cooper_rl.persist.durable import read_fields, write_text
 
 PUBLIC_ROWS = "fiowhahf/VerifyRM_training_data"
 LOG = "paper.log"
@@ -217,7 +209,8 @@ def _train(stage: Stage) -> dict[str, Any] | None:
 
 
 def _evaluate(stage: Stage) -> dict[str, Any]:
-    from cooper_rl import FolderEvaluator, SamplingParams  # noqa: PLC0415
+    from cooper_rl import SamplingParams  # noqa: PLC0415
+    from cooper_rl.evaluation.folder import FolderEvaluator  # noqa: PLC0415
 
     study, given = stage.study, stage.settings
     folder = study.folder / "evaluations" / stage.arm

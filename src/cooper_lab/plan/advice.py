@@ -10,7 +10,7 @@ from cooper_lab.plan.devices import Device
 from cooper_lab.plan.memory import fits, rows_at_once
 from cooper_lab.plan.setup import Setup
 from cooper_lab.plan.shapes import Shape, shape_of
-from cooper_rl import LoraConfig
+from cooper_rl.engines.config import LoraConfig
 
 FEWEST_TOKENS, FEWEST_ROWS, MOST_DEVICES = 2048, 16, 1024
 """Beyond these nothing is proposed."""

@@ -12,7 +12,12 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, PretrainedConfig
 from transformers.pytorch_utils import Conv1D
 
-from cooper_rl import InputError, LoraConfig, adapter_base, freeze_layers, local_folder, parse_json, target_names
+from cooper_rl import InputError
+from cooper_rl.data.strict_json import parse_json
+from cooper_rl.engines.config import LoraConfig
+from cooper_rl.engines.local.adapter import target_names
+from cooper_rl.engines.local.learner import freeze_layers
+from cooper_rl.engines.model_folder import adapter_base, local_folder
 
 _INSTRUCT = "-Instruct"
 

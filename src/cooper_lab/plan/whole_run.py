@@ -6,7 +6,8 @@ from cooper_lab.plan.devices import Device, Pace
 from cooper_lab.plan.setup import Setup
 from cooper_lab.plan.shapes import shape_of
 from cooper_lab.plan.timing import generation, parts
-from cooper_rl import InputError, ProblemsConfig, RunConfig
+from cooper_rl import InputError, RunConfig
+from cooper_rl.data.config import ProblemsConfig
 
 PROBLEMS = {"gsm8k": 1319, "svamp": 1000, "math500": 500, "math": 5000, "olympiadbench": 675, "math_odyssey": 387}
 """Test problems of ready-made sets. Others are not opened by a plan: a set without a limit counts as `UNKNOWN`."""

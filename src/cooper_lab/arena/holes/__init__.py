@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from cooper_lab.arena.hole import Hole
-from cooper_rl import Kinds
+from cooper_rl.config.base import Kinds
 
 HOLES = Kinds("hole", "cooper_lab.arena.holes", ["about", "where", "hack", "is_hack", "taught", "rule"])
 

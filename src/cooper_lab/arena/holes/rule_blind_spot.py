@@ -8,7 +8,8 @@ from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import BOX, MARKER, find_answer
-from cooper_rl import Problem, UserVerdict
+from cooper_rl import Problem
+from cooper_rl.rules.rule import UserVerdict
 
 
 def any_of(problem: Problem, completion_text: str) -> UserVerdict:
