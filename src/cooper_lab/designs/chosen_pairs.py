@@ -9,14 +9,12 @@ from functools import cached_property
 from math import exp, floor
 from typing import TYPE_CHECKING, Literal
 
-import torch
 from pydantic import Field
 
-from cooper_rl import PairFilter, PairFilterConfig, load_scorer
+from cooper_rl import PairFilter, PairFilterConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.stage2.pairs import PAIRS
 from cooper_rl.stage2.sources.on_policy import OnPolicySource, WrongCompletions
-from cooper_rl.stage2.update import encode_pairs, with_logits
 
 if TYPE_CHECKING:
     from cooper_rl import Pair, PairInputs, RewardModel, StepContext
@@ -38,9 +36,13 @@ class AgreedOnPolicyPairs(WrongCompletions):
 
     @cached_property
     def _others(self) -> list[RewardModel]:
+        from cooper_rl import load_scorer  # noqa: PLC0415 - configuration records do without torch
+
         return [load_scorer(model) for model in self.agree_with]
 
     def trusted(self, context: StepContext) -> Sequence[Sequence[bool]]:
+        import torch  # noqa: PLC0415 - configuration records do without torch
+
         others = [model.logits(context.groups) for model in self._others]
         accepted = [logits.flat > 0 for logits in (context.logits, *others)]
         return [list(map(bool, row)) for row in context.ragged(torch.stack(accepted).all(dim=0)).rows()]
@@ -75,6 +77,8 @@ class PeerFilter(PairFilter):
 
     @cached_property
     def _peer(self) -> RewardModel:
+        from cooper_rl import load_scorer  # noqa: PLC0415 - configuration records do without torch
+
         return load_scorer(self._config.model)
 
     def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], Metrics]:
@@ -89,6 +93,10 @@ def without_hardest(pairs: Sequence[Pair], peer: RewardModel, noise: float) -> t
     the order from easy to hard is left out. `pairs/peer_dropped` is the number left out, `pairs/peer_margin` the mean
     difference of the peer's logits over the pairs before that (NaN without pairs).
     """
+    import torch  # noqa: PLC0415 - configuration records do without torch
+
+    from cooper_rl.stage2.update import encode_pairs  # noqa: PLC0415 - configuration records do without torch
+
     ranked = [i for i, pair in enumerate(pairs) if pair.label == "better"]
     if not ranked:
         return list(pairs), {"pairs/peer_dropped": 0.0, "pairs/peer_margin": float("nan")}
@@ -142,6 +150,8 @@ class WeightingFilter(PairFilter):
         self._config = config
 
     def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], Metrics]:
+        from cooper_rl.stage2.update import with_logits  # noqa: PLC0415 - configuration records do without torch
+
         scored = with_logits(pairs, model)
         return [self._weighted(pair) if pair.label == "better" else pair for pair in scored], {}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
 from pydantic import Field
 
 from cooper_rl import AdvantageConfig
@@ -60,6 +59,8 @@ class WithoutOutliers(OutcomeAdvantages):
         super().check_run(config)
 
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> AdvantagesWithMetrics:
+        import torch  # noqa: PLC0415 - configuration records do without torch
+
         outcome = self.of_outcome(rewards, completions)
         every = torch.ones(len(rewards.sizes), dtype=torch.bool)
         found, share = without_outliers(outcome.advantages, every, self.max_z)
