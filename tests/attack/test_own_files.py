@@ -66,7 +66,10 @@ def test_writing_onto_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path):
     """The system refuses to write more than a kilobyte into any file, as a full disk does."""
     path = tmp_path / "table.json"
     path.write_text("before")
-    code = f"from cooper_rl import write_text; from pathlib import Path; write_text(Path({str(path)!r}), 'x' * 5000)"
+    code = (
+        "from pathlib import Path; from cooper_rl.persist.durable import write_text; "
+        f"write_text(Path({str(path)!r}), 'x' * 5000)"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", code],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),

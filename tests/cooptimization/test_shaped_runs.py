@@ -140,7 +140,6 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings):
             {"rewards": [{"kind": "hybrid"}], "shaping": [{"kind": "par"}]},
             "replaces the score .* rewards lists hybrid",
         ),
-        ({"shaping": [{"kind": "par", "model": "old"}]}, "shaping: no reward model is named 'old'"),
         ({"shaping": [{"kind": "cap", "references": "median"}]}, "references"),
         (
             {

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems, read_problems
+from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rules.fast_path import TextPolicy
@@ -26,6 +27,9 @@ class Plain(Rule):
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         return ["correct" if self._accepts(text) else "wrong" for _, text in asked]
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        return None if self._accepts(answer) else "does not verify against itself"
 
 
 accept = Plain(lambda text: True)

@@ -140,7 +140,7 @@ def test_a_callback_that_ends_the_run_leaves_finished_models(settings):
     [
         ({"rollout.lag": 1}, "rollout.lag cannot change during a run"),
         ({"rollout.temperature": 0}, "temperature: 0 always takes the most likely token"),
-        ({"reward_model.other": 1.0}, "has no such setting"),
+        ({"reward_model.other": 1.0}, "reward_model.other cannot change during a run"),
         ({"algorithm.kl": {"coefficient": 0.1}}, "began without a KL term"),
     ],
 )

@@ -23,7 +23,7 @@ class NoEngine(Config):
     """Settings, and nothing that an engine needs."""
 
 
-HERE = "engines.test_own_engines"
+HERE = "test_own_engines"
 
 
 def test_an_engine_that_lacks_a_method_is_refused_with_the_settings(settings):
