@@ -120,8 +120,11 @@ def default_text(value: Any) -> str:
 def _inside(
     field: FieldInfo, key: str, kind: str | None, default: Any, around: tuple[type[Config], ...]
 ) -> Iterator[Setting]:
-    """The settings of the records that a field may hold, except for records that contain the field."""
-    records = [record for record in records_of(field) if record not in around]
+    """The settings of the records that a field may hold. A part inside a part of the same kinds, such as a reward in a
+    sum of rewards, has the settings that are listed already."""
+    records = records_of(field)
+    if any(record in around for record in records):
+        return
     key += "[]" if get_origin(field.annotation) in (tuple, list) else _NAMED if is_mapping(field) else ""
     for record in records:
         values_of = default if type(default) is record else None
