@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems, read_problems
-from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rules.fast_path import TextPolicy
@@ -28,8 +27,8 @@ class Plain(Rule):
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         return ["correct" if self._accepts(text) else "wrong" for _, text in asked]
 
-    def fault(self, problem: Problem, answer: str) -> str | None:
-        return None if self._accepts(answer) else "does not verify against itself"
+    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+        return [None if self._accepts(answer) else "does not verify against itself" for _, answer in asked]
 
 
 accept = Plain(lambda text: True)

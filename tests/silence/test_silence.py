@@ -154,7 +154,7 @@ def test_a_rewritten_solution_states_another_answer(right, text, other):
     ],
 )
 def test_a_list_is_seen_without_a_verdict(text, reference, several):
-    assert gives_several(text, reference) is several
+    assert gives_several([text], reference)[0] is several
 
 
 def test_the_doses_say_what_share_they_hear():

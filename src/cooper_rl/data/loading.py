@@ -91,14 +91,16 @@ def _verify_answers(loaded: LoadedProblems, rule: "Rule", silent: bool, section:
     Duplicates that disagree with the first such row become bad rows. Returns the problems left out, for messages.
     """
     agreeing = []
+    faults = iter(rule.faults([(first, row.answer) for row, first in loaded.duplicates if row.answer != first.answer]))
     for row, first in loaded.duplicates:
-        if row.answer == first.answer or rule.fault(first, row.answer) is None:
+        if row.answer == first.answer or next(faults) is None:
             agreeing.append((row, first))
         else:
             both = f"the answer is {row.answer!r} here and {first.answer!r} there"
             loaded.bad_rows.append(f"{location(row)}: same question as {location(first)}, but {both}")
     loaded.duplicates = agreeing
-    checked = [(problem, rule.fault(problem, problem.answer)) for problem in loaded.problems]
+    faults = rule.faults([(problem, problem.answer) for problem in loaded.problems])
+    checked = list(zip(loaded.problems, faults, strict=True))
     verified = [problem for problem, why in checked if why is None]
     unread = rule.unread(verified)
     if not silent:

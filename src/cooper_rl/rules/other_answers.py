@@ -43,9 +43,9 @@ def states_another(right: str, text: str) -> bool:
     return guarded(_states_another, [(right, text)], False)[0]
 
 
-def gives_several(completion: str, reference: str) -> bool:
-    """Whether a completion states more answers than the reference has: `19 or 18`, where the reference is `19`."""
-    return guarded(_gives_several, [(completion, reference)], False)[0]
+def gives_several(completions: Sequence[str], reference: str) -> list[bool]:
+    """Whether each completion states more answers than the reference has: `19 or 18`, where the reference is `19`."""
+    return guarded(_gives_several, [(completion, reference) for completion in completions], False)
 
 
 def _stated(completion: str) -> list[str]:

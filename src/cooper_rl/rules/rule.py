@@ -62,8 +62,13 @@ class Rule(Protocol):
         return False
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """Why `answer` cannot be the reference of `problem`, as in "does not verify against itself"; None if it can."""
-        return None
+        """`faults` of a single problem."""
+        return self.faults([(problem, answer)])[0]
+
+    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+        """Why each answer cannot be the reference of its problem, as in "does not verify against itself"; None if it
+        can."""
+        return [None] * len(asked)
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose reference it cannot read. A right answer to them counts only in the reference's words."""
@@ -121,9 +126,11 @@ class ComputedRule(Rule):
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         return guarded(_computed_verdict, [self._call(problem, text) for problem, text in asked], "timeout")
 
-    def fault(self, problem: Problem, answer: str) -> str | None:
+    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
         """The objection, if there is one; otherwise the answer in a box must be correct."""
-        return guarded(_computed_fault, [self._call(problem, answer)], unverified("timeout"))[0]
+        return guarded(
+            _computed_fault, [self._call(problem, answer) for problem, answer in asked], unverified("timeout")
+        )
 
     def _call(self, problem: Problem, text: str) -> tuple[Any, ...]:
         metadata = {name: problem.metadata[name] for name in self._fields if name in problem.metadata}
@@ -196,6 +203,8 @@ class UserRule(Rule):
                 )
         return returned
 
-    def fault(self, problem: Problem, answer: str) -> str | None:
+    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
         """With `check_references`, the function must accept the answer in a box; otherwise any will do."""
-        return unverified(self.verify_problems([(problem, boxed(answer))])[0]) if self._check_references else None
+        if not self._check_references:
+            return [None] * len(asked)
+        return [*map(unverified, self.verify_problems([(problem, boxed(answer)) for problem, answer in asked]))]

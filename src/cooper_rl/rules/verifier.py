@@ -1,7 +1,8 @@
 """One verifier for all rules of a run: each problem may name its own rule."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from typing import TypeVar
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem, location
@@ -9,6 +10,8 @@ from cooper_rl.errors import InputError, did_you_mean
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.kinds.partial import PartiallySilent
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, is_right
+
+T = TypeVar("T")
 
 
 class Verifier(Rule):
@@ -28,27 +31,31 @@ class Verifier(Rule):
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """Raises InputError for a rule that does not exist."""
-        by_rule: dict[str | None, list[int]] = {}
-        for index, (problem, _) in enumerate(asked):
-            by_rule.setdefault(problem.rule, []).append(index)
-        verdicts: dict[int, Verdict] = {}
-        for indices in by_rule.values():
-            rule = self._rule(asked[indices[0]][0])
-            verdicts |= zip(indices, rule.verify_problems([asked[i] for i in indices]), strict=True)
-        return [verdicts[index] for index in range(len(asked))]
+        return self._each(asked, lambda rule, part: rule.verify_problems(part))
 
     def accepts(self, problem: Problem, text: str) -> bool | None:
         """Whether the verdict on one completion is `correct`; None where the rule is silent."""
         return is_right(self.verify_problems([(problem, text)])[0])
 
-    def fault(self, problem: Problem, answer: str) -> str | None:
-        return self._rule(problem).fault(problem, answer)
+    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+        return self._each(asked, lambda rule, part: rule.faults(part))
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         by_rule: dict[Rule, list[Problem]] = {}
         for problem in problems:
             by_rule.setdefault(self._rule(problem), []).append(problem)
         return [problem for rule, group in by_rule.items() for problem in rule.unread(group)]
+
+    def _each(self, asked: Sequence[Asked], ask: Callable[[Rule, list[Asked]], Sequence[T]]) -> list[T]:
+        """What each problem's own rule replies, in order. A rule gets all of its problems together."""
+        by_rule: dict[str | None, list[int]] = {}
+        for index, (problem, _) in enumerate(asked):
+            by_rule.setdefault(problem.rule, []).append(index)
+        replies: dict[int, T] = {}
+        for indices in by_rule.values():
+            rule = self._rule(asked[indices[0]][0])
+            replies |= zip(indices, ask(rule, [asked[i] for i in indices]), strict=True)
+        return [replies[index] for index in range(len(asked))]
 
     def check(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if a problem names a rule that does not exist."""

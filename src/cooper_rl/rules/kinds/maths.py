@@ -81,11 +81,14 @@ class RuleVerifier(Rule):
             [(None if self._expressions else problem.question, problem.answer, text) for problem, text in asked]
         )
 
-    def fault(self, problem: Problem, answer: str) -> str | None:
+    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
         """The answer in a box must be correct and of a kind that the settings accept."""
-        if self._text == "refuse" and guarded(kind_of_answer, [(answer,)], "maths") == ["exact"]:
-            return "is text; with rule.text: refuse, only mathematics and options are accepted"
-        return unverified(self.verify(problem.answer, boxed(answer)))
+        faults = [*map(unverified, self.verify_many([(problem.answer, boxed(answer)) for problem, answer in asked]))]
+        if self._text != "refuse":
+            return faults
+        refused = "is text; with rule.text: refuse, only mathematics and options are accepted"
+        kinds = guarded(kind_of_answer, [(answer,) for _, answer in asked], "maths")
+        return [refused if kind == "exact" else fault for kind, fault in zip(kinds, faults, strict=True)]
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems with a mathematical reference that has no value: not even a number can be compared with it."""

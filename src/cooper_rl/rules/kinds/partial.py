@@ -68,9 +68,11 @@ class PartiallySilent(Rule):
     def needs_verdicts(self, problem: Problem) -> bool:
         return bool(self._judged(problem)) and self.rule.needs_verdicts(problem)
 
-    def fault(self, problem: Problem, answer: str) -> str | None:
-        """That of the rule; any reference will do where it is silent."""
-        return self.rule.fault(problem, answer) if self.judges(problem) else None
+    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+        """Those of the rule; any reference will do where it is silent."""
+        judged = [self.judges(problem) for problem, _ in asked]
+        faults = iter(self.rule.faults([pair for pair, yes in zip(asked, judged, strict=True) if yes]))
+        return [next(faults) if yes else None for yes in judged]
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         return self.rule.unread([problem for problem in problems if self.judges(problem)])

@@ -128,9 +128,15 @@ def choose_wrong(
     rule does not judge is a negative if it is among the `suspects`.
     """
 
+    several_in: dict[str, bool] = {}
+    if "several_answers" in config.unread:
+        with_verdicts = zip(judged.group.answers, judged.verdicts, strict=True)
+        unjudged = [answer.text for answer, verdict in with_verdicts if verdict in ("unparsed", "silent")]
+        several_in = dict(zip(unjudged, gives_several(unjudged, judged.group.problem.answer), strict=True))
+
     def is_wrong(answer: Answer, verdict: str, suspect: bool) -> bool:
         if verdict in ("unparsed", "silent"):
-            several = "several_answers" in config.unread and gives_several(answer.text, judged.group.problem.answer)
+            several = several_in.get(answer.text, False)
             cut_off = "cut_off" in config.unread and not answer.stopped
             unparsed = config.trust_unparsed and verdict == "unparsed"
             return several or cut_off or unparsed or suspect or not has_content(normalise(answer.transcript))
