@@ -210,31 +210,25 @@ def _load(
 
 def _download(path: str, what: Literal["tokenizer", "model"]) -> None:
     """Download what the checks before loading read of a model on the hub."""
-    try:
+    with _readable(path, what):
         download(path, weights=what == "model")
-    except InputError:
-        raise
-    # As in `_readable`.
-    except Exception as error:
-        raise _unreadable(path, what, error) from error
 
 
 @contextmanager
 def _readable(path: str, what: str) -> Iterator[None]:
+    """Makes an InputError of whatever a library raises that cannot read a model; one of ours stays as it is."""
     try:
         yield
+    except InputError:
+        raise
     # No narrower type will do: tokenizers raises plain Exception, and wrong types in a config raise anything.
     except Exception as error:
-        raise _unreadable(path, what, error) from error
-
-
-def _unreadable(path: str, what: str, error: Exception) -> InputError:
-    first_line = one_line(str(error).strip().partition("\n")[0])
-    from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
-    fault = f"cannot be loaded{from_hub}: {first_line}"
-    if "trust_remote_code" in str(error):
-        fault = "comes with its own code, which is never run; use a model that transformers supports"
-    return InputError(f"{path}: the {what} {fault}")
+        first_line = one_line(str(error).strip().partition("\n")[0])
+        from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
+        fault = f"cannot be loaded{from_hub}: {first_line}"
+        if "trust_remote_code" in str(error):
+            fault = "comes with its own code, which is never run; use a model that transformers supports"
+        raise InputError(f"{path}: the {what} {fault}") from error
 
 
 def context_length(path: str) -> int | None:
