@@ -1,7 +1,7 @@
 """A headless browser that opens pages from disk, with no way out to a network that the page could use."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,13 @@ def open_page(driver: Any, page: Path, width: int = 1280, height: int = 900, dar
     still = {"name": "prefers-reduced-motion", "value": "reduce"}  # a click must not meet a page that scrolls
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
     driver.get(page.resolve().as_uri())
+
+
+def eventually(driver: Any, check: Callable[[], object]) -> None:
+    """Wait until `check` holds: the page unpacks rollouts, and follows an address, after a click has returned."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(driver, 60, poll_frequency=0.1).until(lambda _: check())
 
 
 def clipped(driver: Any) -> list[str]:

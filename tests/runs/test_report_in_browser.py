@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cooper_rl.observe.report import write_report
-from runs.browser import BROWSER, DRIVER, MISSING, browser, clipped, open_page
+from runs.browser import BROWSER, DRIVER, MISSING, browser, clipped, eventually, open_page
 from runs.recorded_run import completion, group, write_run
 
 pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
@@ -79,17 +79,23 @@ def test_one_can_search_the_gallery_open_a_rollout_and_switch_runs(driver, page)
 
     step = driver.find_element("id", "rollout-step")
     step.find_element("css selector", "option[value='1']").click()
+    eventually(
+        driver,
+        lambda: (
+            "1. 1 + 0" in text(driver, "#rollout-problem")[0] or "What is 1 + 0" in text(driver, "#rollout-problem")[0]
+        ),
+    )
     driver.find_element("css selector", "#rollout-problem option[value='1']").click()
-    assert "<user>What is 1 + 1?<assistant>" in text(driver, "#rollout-group")[0], "the prompt is shown"
+    eventually(driver, lambda: "<user>What is 1 + 1?<assistant>" in text(driver, "#rollout-group")[0])  # the prompt
     assert text(driver, "#rollout-group .said") == ["1 or 1", "4"], "sorted by reward"
     driver.find_element("id", "rollout-shading").click()
     assert text(driver, "#rollout-group .token") == ["4", " or", " 5", "4"]
 
     driver.find_element("css selector", "#run-choice option[value='0']").click()
-    assert "Healthy" in text(driver, "#verdict")[0]
+    eventually(driver, lambda: "Healthy" in text(driver, "#verdict")[0])
     assert "What the policy of cooper is asked" in text(driver, "#example")[0]
     driver.find_element("css selector", "tr[data-run='1']").click()
-    assert "Hacked" in text(driver, "#verdict")[0]
+    eventually(driver, lambda: "Hacked" in text(driver, "#verdict")[0])
     assert console_errors(driver) == []
 
 
@@ -197,15 +203,17 @@ def test_the_page_asks_for_nothing(driver, page):
 def test_an_address_opens_a_completion_of_a_run(driver, page):
     open_page(driver, page)
     driver.get(page.resolve().as_uri() + "#run=cooper&step=3")
+    eventually(driver, lambda: driver.find_element("id", "rollout-step").get_attribute("value") == "3")
     assert "Healthy" in text(driver, "#verdict")[0]
-    assert driver.find_element("id", "rollout-step").get_attribute("value") == "3"
+    eventually(driver, lambda: len(driver.find_elements("css selector", "#rollout-group a")) == 2)
     link = driver.find_elements("css selector", "#rollout-group a")[1].get_attribute("href")
     driver.get("about:blank")
     driver.get(link)
+    eventually(driver, lambda: driver.find_elements("css selector", ".aimed"))
     [aimed] = driver.find_elements("css selector", ".aimed")
     assert aimed.get_attribute("data-completion") == "1"
     driver.get(page.resolve().as_uri() + "#run=cooper&step=999")
-    assert "Step 999 is not in this page" in text(driver, "#rollout-rule")[0]
+    eventually(driver, lambda: "Step 999 is not in this page" in text(driver, "#rollout-rule")[0])
     assert console_errors(driver) == []
 
 
@@ -214,10 +222,10 @@ def test_one_metric_can_be_drawn_against_another(driver, page):
     driver.find_element("css selector", "#metric-against option[value='reward/mean']").click()
     driver.find_element("css selector", "#metrics ~ details summary").click()
     driver.find_element("xpath", "//tr[td[text()='test/gold_avg']]").click()
-    assert len(driver.find_elements("css selector", "#metric-chart circle")) == 2 * 21
+    eventually(driver, lambda: len(driver.find_elements("css selector", "#metric-chart circle")) == 2 * 21)
     assert "test/gold_avg against reward/mean" in text(driver, "#metric-chart h3")[0]
     driver.find_element("css selector", "#metric-against option[value='time/step']").click()
-    assert "test/gold_avg against time/step" in text(driver, "#metric-chart h3")[0]
+    eventually(driver, lambda: "test/gold_avg against time/step" in text(driver, "#metric-chart h3")[0])
 
 
 def test_bars_are_on_one_scale_and_the_verdict_stays_one_line_on_a_phone(driver, page):
@@ -249,12 +257,12 @@ def test_completions_are_found_by_words_verdict_and_number(driver, page):
     open_page(driver, page, width=390)
     driver.get(page.resolve().as_uri() + "#run=static")
     find(driver, words="what is 17", verdict="wrong")
-    assert text(driver, "#find-count") == ["3 of 120 completions"]
+    eventually(driver, lambda: text(driver, "#find-count") == ["3 of 120 completions"])
     assert text(driver, "#find-items .said") == ["17 or 0", "17 or 1", "17 or 2"]
     find(driver, words="", verdict="", high="0.5")
-    assert text(driver, "#find-count") == ["60 of 120 completions"]
+    eventually(driver, lambda: text(driver, "#find-count") == ["60 of 120 completions"])
     assert "all recorded" in text(driver, "#find-rule")[0]
     assert clipped(driver) == []
     driver.find_element("css selector", "#find-items a").click()
-    assert len(driver.find_elements("css selector", ".aimed")) == 1
+    eventually(driver, lambda: len(driver.find_elements("css selector", ".aimed")) == 1)
     assert console_errors(driver) == []
