@@ -79,12 +79,7 @@ def test_one_can_search_the_gallery_open_a_rollout_and_switch_runs(driver, page)
 
     step = driver.find_element("id", "rollout-step")
     step.find_element("css selector", "option[value='1']").click()
-    eventually(
-        driver,
-        lambda: (
-            "1. 1 + 0" in text(driver, "#rollout-problem")[0] or "What is 1 + 0" in text(driver, "#rollout-problem")[0]
-        ),
-    )
+    eventually(driver, lambda: "What is 1 + 0" in text(driver, "#rollout-problem")[0])
     driver.find_element("css selector", "#rollout-problem option[value='1']").click()
     eventually(driver, lambda: "<user>What is 1 + 1?<assistant>" in text(driver, "#rollout-group")[0])  # the prompt
     assert text(driver, "#rollout-group .said") == ["1 or 1", "4"], "sorted by reward"
