@@ -55,3 +55,28 @@ def test_transformers_is_bounded_by_the_minor_version_that_was_tested():
     major, minor = VERSIONS["transformers"].split(".")[:2]
     assert bound is not None
     assert bound.groups() == (major, str(int(minor) + 1))
+
+
+def test_the_citation_and_the_release_name_the_version_of_the_code():
+    import yaml
+
+    import cooper_rl
+
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == cooper_rl.__version__
+    release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    compare = next(
+        step["run"] for step in release["jobs"]["build"]["steps"] if "GITHUB_REF_NAME" in step.get("run", "")
+    )
+    for tag, status in ((f"v{cooper_rl.__version__}", 0), ("v999", 1)):
+        environment = os.environ | {"GITHUB_REF_NAME": tag}
+        assert subprocess.run(compare, shell=True, cwd=ROOT, env=environment).returncode == status, tag
+
+
+def test_only_the_job_that_publishes_may_ask_for_an_identity():
+    import yaml
+
+    for file in (ROOT / ".github/workflows").glob("*.yml"):
+        workflow = yaml.safe_load(file.read_text())
+        assert workflow["permissions"] == {"contents": "read"}
+        trusted = [name for name, job in workflow["jobs"].items() if "permissions" in job]
+        assert trusted == (["publish"] if file.stem == "release" else []), file
