@@ -27,6 +27,10 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
     assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
     assert [PAIRS.kind_of(part) for part in configs["cooper"].cooptimization.pairs] == ["assistant", "on_policy"]
     assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
+    assert {arm: config.cooptimization.positives for arm, config in configs.items() if arm in ("paper", "cooper")} == {
+        "paper": ("rollout",),
+        "cooper": ("rollout",),
+    }  # nobody reads the data set's solutions
     for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "rule"):
         assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name
     for arm, config in configs.items():

@@ -18,8 +18,9 @@ ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},
     "static": {"kind": "static"},
     "paper": {"kind": "paper"},
-    "cooper": {"kind": "cooper"},
+    "cooper": {"kind": "cooper", "cooptimization": {"positives": ["rollout"]}},
 }
+"""No arm reads the data set's solutions: what Cooper's reward model learns from is what the published recipe's has."""
 RULE = {"kind": "partial", "only": {"family": ["sum", "difference", "product", "two_steps"]}}
 """The rule of every arm judges these families of questions, 35 % of the problems, and is silent on all others."""
 REWARD_MODEL = {"learning_rate": 6e-4}
