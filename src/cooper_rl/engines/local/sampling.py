@@ -24,8 +24,9 @@ _SLACK = 16  # characters decoded beyond a stop string: the first may be wrong w
 
 
 class RowNoise:
-    """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index), of Philox-4x64 (Salmon
-    et al. 2011). So the randomness of a completion depends neither on the rest of the batch nor on the device.
+    """One stream of uniform random numbers per completion, keyed by (seed, prompt index, sample index), from
+    Philox-4x64 (Salmon et al. 2011). A completion's random numbers thus depend neither on the rest of the batch nor on
+    the device.
     """
 
     def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
