@@ -23,13 +23,13 @@ ARMS: dict[str, dict[str, Any]] = {
 RULE = {"kind": "partial", "only": {"family": ["sum", "difference", "product", "two_steps"]}}
 """The rule of every arm judges these families of questions, 35 % of the problems, and is silent on all others."""
 REWARD_MODEL = {"learning_rate": 6e-4}
-"""Of the arms in which it learns, in one update a step."""
+"""The reward model's learning rate, in the arms in which it learns with one update a step."""
 Progress = Callable[[int], None]
 
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """The settings of one arm: those of `run_settings`, with the demo's rule and the arm's kind of reward."""
-    record = {"logprobs_every": 1}  # a small world: its report can shade every token
+    record = {"logprobs_every": 1}  # the world is so small that its report can shade every token
     shared = {"rule": RULE, "reward_model": REWARD_MODEL, "record": record}
     return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], shared)), overrides or {})
 
@@ -68,7 +68,7 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
 
 
 def _run(settings: dict[str, Any]) -> None:
-    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are what the demo shows; the summary reports them
+    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # the demo is about faults; the summary reports them
     from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     with CooperTrainer.from_config(build_config(settings)) as trainer:

@@ -1,4 +1,4 @@
-"""How a policy writes that it calls a tool, and how the result stands in what it reads next."""
+"""How a policy writes a tool call, and how the tool's result is written in what the policy reads next."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ class ToolSyntax(Protocol):
         ...
 
     def results(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """What the policy reads after its end of turn: these messages of tools (`name`, `content`), and the beginning
+        """The text that the policy reads after its turn: these messages of tools (`name`, `content`), and the beginning
         of its next turn."""
         ...
 
@@ -88,8 +88,8 @@ def load_syntax(path: str | None, encoder: PromptEncoder, tools: Sequence[dict[s
 
 
 def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
-    """A function that breaks up the tokenizer's own markup in a text from outside: a tool's result can then neither
-    end its message nor begin one of the policy."""
+    """A function that breaks up the tokenizer's own markup in a text from outside, so that a tool's result can neither
+    end its message nor begin a turn of the policy."""
     added: Any = tokenizer.added_tokens_decoder
     markup = {*tokenizer.all_special_tokens, *(token.content for token in added.values())} - {""}
     pattern = re.compile("|".join(map(re.escape, sorted(markup, key=len, reverse=True))) or r"(?!)")

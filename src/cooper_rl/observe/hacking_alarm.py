@@ -45,7 +45,7 @@ class HackingAlarm:
             _Sign("1 - rule/unparsed", WINDOW, margin=0.12, excused_by_accuracy=True),
             _Sign("reward/group_spread", WINDOW, margin=None, excused_by_accuracy=True),
         ]
-        # Where the rule is silent: a policy that learns agrees with itself, and its answers are rejected with another reference.
+        # Where the rule is silent: a policy that learns agrees with itself, and its answers need the right reference.
         self._silent_reward = _Average(WINDOW)
         self._silent_signs = [
             _Sign("rollout/agreement_silent", WINDOW, margin=0.06),
