@@ -195,7 +195,7 @@ def _load(
     names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
     if missing and (new_head_seed is None or not all(name.split(".")[0] in HEADS for name in missing)):
         raise InputError(
-            f"{path}: this folder lacks the weights {names}, which would start at random; save the whole model there"
+            f"{path}: this folder lacks the weights {names}; they would start at random, so save the whole model there"
         )
     if missing and new_head_seed is not None:
         generator, std = torch.Generator().manual_seed(new_head_seed), getattr(model.config, "initializer_range", 0.02)
