@@ -30,7 +30,7 @@ def train(
 ) -> None:
     """Train a policy together with its reward model."""
     from cooper_rl.inputs import read_inputs
-    from cooper_rl.observe.record import check_folder
+    from cooper_rl.observe.recorder import check_folder
     from cooper_rl.run_config import load_config
 
     settings = load_config(config, overrides or [])
