@@ -49,8 +49,8 @@ class Engine(Config):
         """End these processes. Does nothing for an engine that is not open."""
 
 
-ENGINES = Kinds("engine", "cooper_rl.engines.ray.config", ["policy", "reward_model", "sampler"], base=Engine)
-"""The kinds of `engine`. `engines/ray/config.py` imports the other two engines, so importing it registers all three."""
+ENGINES = Kinds("engine", "cooper_rl.engines.kinds", ["policy", "reward_model", "sampler"], base=Engine)
+"""The kinds of `engine`, which `kinds.py` lists."""
 
 
 EngineConfig = Annotated[Engine, ENGINES]

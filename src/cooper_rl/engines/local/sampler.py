@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.data.prompts import completion_limits, prompt_room
+from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import PolicyLearner, Prompts, Sampler
 from cooper_rl.engines.config import Autocast, SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, GroupedCache, compact_decoder, use_fast_linear
@@ -24,7 +24,7 @@ from cooper_rl.engines.kv_cache import build_cache, filling_gaps, tolerates_padd
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32, halve_frozen, in_bfloat16
-from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens, end_of_sequence_ids
+from cooper_rl.engines.local.sampling import RowNoise, StopRule, completion_limits, draw_tokens, end_of_sequence_ids
 from cooper_rl.engines.progress import tell
 from cooper_rl.rollouts import Column, Samples, offsets_of
 

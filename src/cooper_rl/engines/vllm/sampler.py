@@ -10,11 +10,11 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.data.prompts import completion_limits, prompt_room
+from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, Sampler, WeightSender, sample_at_once
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
+from cooper_rl.engines.local.sampling import StopRule, completion_limits, end_of_sequence_ids
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import (
     CompletionRequest,
