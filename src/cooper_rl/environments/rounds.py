@@ -80,8 +80,8 @@ class Rounds:
         solved_at: float,
         needs_verdict: Callable[[Problem], bool],
     ) -> None:
-        """`encoder` shows the tools in its prompts (`tool_schemas`). For problems that `needs_verdict`, `get_reward()`
-        decides the verdict: `correct` from `solved_at` on, `wrong` below it, and `silent` if it returns no number.
+        """`encoder` shows the tools in its prompts (`tool_schemas`). Answers to problems that `needs_verdict` get the
+        verdict `correct` from a `get_reward()` of `solved_at` or more, `wrong` below, and `silent` without a number.
         """
         self._environments, self._encoder, self._max_turns = environments, encoder, max_turns
         self._solved_at, self._needs_verdict = solved_at, needs_verdict

@@ -88,8 +88,8 @@ def load_syntax(path: str | None, encoder: PromptEncoder, tools: Sequence[dict[s
 
 
 def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
-    """A function that breaks up the tokenizer's own markup in a text from outside, so that a tool's result can neither
-    end its message nor begin a turn of the policy."""
+    """A function that breaks up the tokenizer's own markup in a text from outside: a tool's result can then neither
+    end its message nor begin one of the policy."""
     added: Any = tokenizer.added_tokens_decoder
     markup = {*tokenizer.all_special_tokens, *(token.content for token in added.values())} - {""}
     pattern = re.compile("|".join(map(re.escape, sorted(markup, key=len, reverse=True))) or r"(?!)")

@@ -45,11 +45,11 @@ RESUME = "make room on its disk, then continue with resume=True (the option --re
 
 
 class RecordConfig(Config):
-    """What a run records about its rollouts, besides texts, scores and verdicts."""
+    """What a run writes about its rollouts, besides texts, scores and verdicts."""
 
     logprobs_every: int = Field(default=0, ge=0)
-    """Every how many steps the rollouts hold each token with its log-probability, which the report shades. Such a step
-    takes about twice the space of its text. 0 records none."""
+    """Steps between those whose rollouts hold every token with its log-probability, which the report shades. It takes
+    about twice the space of the text. 0 writes none."""
 
 
 def check_folder(directory: Path, resume: bool, option: str = "resume=True", locked: bool = False) -> None:

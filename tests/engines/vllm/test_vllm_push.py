@@ -263,7 +263,7 @@ def test_after_each_of_twenty_adapters_sampler_and_learner_agree(adapter_sampler
 
 
 def test_an_adapter_that_the_engine_cannot_take_is_told_and_the_next_one_mends_it(adapter_sampler, adapted, applying):
-    with pytest.raises(WeightPushError, match=r"could not be sent.*max_lora_rank"):
+    with pytest.raises(WeightPushError, match=r"not handed over.*max_lora_rank"):
         adapter_sampler.sync_weights(adapted(rank=9))
     assert applying.weight_versions()[0].startswith(UNFINISHED)
     learner = adapted()

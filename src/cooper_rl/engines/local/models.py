@@ -194,9 +194,7 @@ def _load(
     missing = sorted(info["missing_keys"])
     names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
     if missing and (new_head_seed is None or not all(name.split(".")[0] in HEADS for name in missing)):
-        raise InputError(
-            f"{path}: this folder lacks the weights {names}; they would start at random, so save the whole model there"
-        )
+        raise InputError(f"{path}: weights missing from the folder: {names}; they would start at random")
     if missing and new_head_seed is not None:
         generator, std = torch.Generator().manual_seed(new_head_seed), getattr(model.config, "initializer_range", 0.02)
         for head in map(model.get_parameter, missing):

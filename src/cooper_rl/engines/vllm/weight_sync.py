@@ -76,7 +76,7 @@ class ModelWeights(WeightSource):
 def open_sender(
     engine: InferenceEngine, config: VllmConfig, backend: str, model: PreTrainedModel, rank: int = 0
 ) -> WeightSender:
-    """Open the learner's side of a transfer in every rank. Raises WeightPushError if the engines cannot be reached."""
+    """The learner's end of one transfer, in every rank. Raises WeightPushError where the engines cannot be reached."""
     if engine.adapter_rank:
         return AdapterSender(engine, model, rank)
     return VllmWeightSender(engine, config, backend, model, rank)
@@ -101,7 +101,7 @@ class AdapterSender:
             found = self._engine.weight_versions()
         except Exception as error:
             raise WeightPushError(
-                f"the adapter of version {version} could not be sent ({error}); with adapter_alone: false whole "
+                f"the adapter of version {version} was not handed over ({error}); with adapter_alone: false whole "
                 "weights are sent"
             ) from error
         check_versions(found, version)
