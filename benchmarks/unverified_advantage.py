@@ -14,7 +14,7 @@ import torch
 
 from cooper_lab.arena.alarm_roc import auc
 from cooper_lab.arena.measures import is_hacked, measures
-from cooper_rl.observe.record import unverified_advantage
+from cooper_rl.observe.recorder import unverified_advantage
 from cooper_rl.observe.run_record import read_lines
 from cooper_rl.observe.watch import DEFAULT_RULES, Watch
 from cooper_rl.rollouts import Ragged

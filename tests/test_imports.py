@@ -26,7 +26,7 @@ persist
 policy
 rules
 rewards
-engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray
+engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray < engines.kinds
 stage2
 evaluation
 observe

@@ -13,7 +13,7 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
 from cooper_rl.errors import InputError
-from cooper_rl.observe.record import RESUME
+from cooper_rl.observe.recorder import RESUME
 from cooper_rl.persist.durable import writing
 from cooper_rl.persist.exact_resume import changes, conditions, random_state, restore_random_state
 from cooper_rl.persist.model_cards import write_model_cards

@@ -12,7 +12,7 @@ from cooper_rl.data.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.metric_names import area_of, fault_of_metric, metric_names
-from cooper_rl.observe.record import RecordConfig
+from cooper_rl.observe.recorder import RecordConfig
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig

@@ -22,7 +22,7 @@ from cooper_rl.engines.progress import weights_change
 from cooper_rl.environments.rounds import Rounds
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
-from cooper_rl.observe.record import rollout_metrics, unverified_advantage
+from cooper_rl.observe.recorder import rollout_metrics, unverified_advantage
 from cooper_rl.policy.advantages import usable_groups
 from cooper_rl.policy.update import finite_rewards, update_policy
 from cooper_rl.rollouts import Ragged, Rollouts, Samples

@@ -17,7 +17,7 @@ from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.errors import EngineLost, InputError, show_users_frames
 from cooper_rl.inputs import Inputs
-from cooper_rl.observe.record import Recorder, check_folder, record_session
+from cooper_rl.observe.recorder import Recorder, check_folder, record_session
 from cooper_rl.observe.report import write_report
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.terminal import (

@@ -121,11 +121,11 @@ def test_a_job_of_a_module_that_workers_cannot_find_is_an_error_of_one_line(tmp_
     with monkeypatch.context() as patched:
         patched.syspath_prepend(tmp_path)
         from hidden_jobs import job  # pyright: ignore[reportMissingImports]
-    with pytest.raises(InputError, match=r"No module named 'hidden_jobs', in a process of its own; put it into"):
+    with pytest.raises(InputError, match=r"No module named 'hidden_jobs', in a worker process; put it into"):
         run_in_processes(job, [1, 2], 1, lambda: None)
     sys.modules.pop("hidden_jobs")
 
 
 def test_a_worker_that_is_killed_is_said_to_be():
-    with pytest.raises(InputError, match="a worker was killed, perhaps for want of memory"):
+    with pytest.raises(InputError, match="a worker was killed, perhaps because memory ran out"):
         run_in_processes(end_abruptly, [1], 1, lambda: None)

@@ -40,7 +40,7 @@ def test_a_result_of_a_cell_has_all_its_measures(tmp_path: Path, name: str):
     assert read_result(path) == whole
     for damaged in ({**whole, name: ["another type"] if name != "gold_curve" else 1}, whole.keys() - {name}):
         path.write_text(json.dumps(damaged if isinstance(damaged, dict) else {key: whole[key] for key in damaged}))
-        with pytest.raises(InputError, match=f"damaged, {name} is missing or of another type"):
+        with pytest.raises(InputError, match=f"damaged, {name} is missing or has the wrong type"):
             read_result(path)
 
 
@@ -58,7 +58,7 @@ def test_a_planted_models_manifest_and_a_trackers_file_name_their_remedy(tmp_pat
 
 def test_a_file_of_other_bytes_is_damaged(tmp_path: Path):
     (tmp_path / "state.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(InputError, match=r"state\.json: damaged, no JSON"):
+    with pytest.raises(InputError, match=r"state\.json: damaged, not JSON"):
         read_fields(tmp_path / "state.json", {}, "delete it")
 
 

@@ -65,7 +65,7 @@ def test_a_run_stays_on_one_line_of_80_columns(tmp_path, monkeypatch, capfd):
     assert len(lines) == 3
     assert max(map(len, lines)) <= 80
     assert {"run", "state", "step", "accuracy", "reward"} <= set(lines[0].split())
-    assert "left out for want of room: measured by" in capfd.readouterr().err
+    assert "left out for lack of room: measured by" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--out", "--output-dir"])

@@ -185,7 +185,9 @@ def test_a_loaded_reward_continues_bit_for_bit(make, tmp_path, kind):
     assert states[0] == states[1]
 
 
-@pytest.mark.parametrize(("text", "why"), [("[]", "no JSON object"), ("{", "no JSON"), ("{}", "outline is missing")])
+@pytest.mark.parametrize(
+    ("text", "why"), [("[]", "not a JSON object"), ("{", "not JSON"), ("{}", "outline is missing")]
+)
 def test_a_damaged_state_is_bad_input(make, tmp_path, text, why):
     (tmp_path / "reward.json").write_text(text)
     with pytest.raises(InputError, match=rf"reward\.json: damaged, {why}.*; restore another checkpoint"):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from types import ModuleType
 
-import cooper_rl.observe.record
+import cooper_rl.observe.recorder
 import cooper_rl.observe.report
 import cooper_rl.stage2.stage2
 from cooper_rl import CooperReward, CooperTrainer
@@ -26,7 +26,7 @@ PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("stage 2", CooperReward.update),
     ("reward", CooperReward.score),
     ("evaluate", CooperTrainer.evaluate),
-    ("record", cooper_rl.observe.record),
+    ("record", cooper_rl.observe.recorder),
     ("checkpoint", CheckpointStore.save),
     ("restore", CooperTrainer._restore),
     ("load", assemble),

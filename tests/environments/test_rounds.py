@@ -208,8 +208,8 @@ def test_rollouts_with_runs_survive_as_bytes():
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("environments.worlds:call", "no class with a method `reset`"),
-        ("environments.worlds:Script", "no class with a method `reset`"),
+        ("environments.worlds:call", "not a class with a method `reset`"),
+        ("environments.worlds:Script", "not a class with a method `reset`"),
         ("environments.worlds:Nothing", "Nothing does not exist"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_rl.observe.record import unverified_advantage
+from cooper_rl.observe.recorder import unverified_advantage
 from cooper_rl.observe.watch import Watch
 from cooper_rl.rollouts import Ragged
 from cooper_rl.rules.rule import Verdict

@@ -15,7 +15,7 @@ from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.inputs import read_inputs
 from cooper_rl.observe.hacking_alarm import HackingAlarm
-from cooper_rl.observe.record import unverified_advantage
+from cooper_rl.observe.recorder import unverified_advantage
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig

@@ -1,4 +1,4 @@
-"""One arena: what to run, running it, and what its folder says afterwards."""
+"""One arena: which runs it has, running them, and writing the results of its folder."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ def built_in_holes() -> dict[str, Hole]:
 
 
 def read_holes(path: Path) -> dict[str, Hole]:
-    """Holes of a YAML file of the user's: a name, and under it `kind` and the recipe's settings.
+    """The holes of a user's YAML file: names, and under each name `kind` and the settings of the recipe.
 
-    Raises InputError, naming file and hole, for one that does not fit.
+    Raises InputError, which names the file and the hole, for a hole that does not fit.
     """
     holes = {}
     for name, values in read_settings(path).values.items():
@@ -34,7 +34,7 @@ def read_holes(path: Path) -> dict[str, Hole]:
 
 
 def choose(available: Mapping[str, Any], wanted: Sequence[str], noun: str) -> dict[str, Any]:
-    """The named ones, or all. Raises InputError for a name that is not there."""
+    """The named holes or designs, or all of them. Raises InputError for an unknown name."""
     for name in wanted:
         if name not in available:
             raise InputError(f"no {noun} {name!r}; there are {', '.join(available)}")
@@ -70,7 +70,7 @@ def write_summary(plan: Plan) -> dict[str, Any]:
 
 
 def _planted(plan: Plan) -> dict[str, Any]:
-    """What was measured of each hole when it was planted."""
+    """The measurements of each hole from when it was planted."""
     found = {}
     for name, hole in plan.holes.items():
         planted = min((one for one in plan.models if one.hole == hole), key=lambda one: one.seed)

@@ -1,4 +1,4 @@
-"""Planted models in a folder of the user's, made once for each recipe, seed and version."""
+"""Planted models in the user's cache folder, made once for each recipe, seed and version."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from cooper_rl import __version__
 from cooper_rl.persist.durable import read_fields
 
 RECIPE = 1
-"""Raised by every change to a recipe: models of an older one are made again."""
+"""Increase this with every change to a recipe, so that models of an older recipe are made again."""
 MANIFEST = "manifest.json"
 _MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": int | float}
 """Fields of a manifest that the arena's page shows."""
@@ -31,7 +31,7 @@ def default_cache() -> Path:
 
 @dataclass(frozen=True)
 class Planted:
-    """Where the models of one hole and seed are, or will be."""
+    """The folder of the models of one hole and seed, which may not exist yet."""
 
     hole: Hole
     seed: int
@@ -62,12 +62,12 @@ class Planted:
 
     @property
     def exists(self) -> bool:
-        """Whether everything has been made."""
+        """Whether the models, and the samples if they are needed, exist."""
         return self.has_models and (not self.start_samples or (self.folder / START_SAMPLES).is_file())
 
     @property
     def has_models(self) -> bool:
-        """Whether the models have been made."""
+        """Whether the models exist."""
         return (self.folder / MANIFEST).is_file()
 
     @property
@@ -77,8 +77,8 @@ class Planted:
 
 
 def make(planted: Planted) -> None:
-    """Make what is missing. A hole is planted in a folder aside, which is then renamed: a killed process leaves nothing
-    that looks finished."""
+    """Make the missing models and samples. A hole is planted in another folder that is then renamed, so a killed
+    process leaves nothing that looks finished."""
     from cooper_lab.arena.plant import plant, plant_in_twin  # noqa: PLC0415 - torch, in the process that plants
     from cooper_lab.arithmetic.start_samples import draw_start_samples, training_problems  # noqa: PLC0415
     from cooper_lab.arithmetic.twins import train_twin  # noqa: PLC0415
@@ -104,5 +104,5 @@ def _write_aside(folder: Path, write: Callable[[Path], object]) -> None:
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
     write(aside)
-    with suppress(OSError):  # another process was faster
+    with suppress(OSError):  # another process has made the same models in the meantime
         aside.rename(folder)

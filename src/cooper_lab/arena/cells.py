@@ -1,4 +1,5 @@
-"""Cells of the arena: one design, one hole, one seed, one planting; which runs they are and in which order."""
+"""The cells of the arena (one design, one hole, one seed, one planting): which runs they are, and in which order they
+run."""
 
 import hashlib
 import json
@@ -19,14 +20,14 @@ from cooper_rl import InputError, __version__, build_config, merge
 from cooper_rl.policy.advantages import ADVANTAGES
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
-"""What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""
+"""Settings of the arena's runs besides those of the demo: more test problems, and checkpoints to resume from."""
 COSTS = {"rule": 1.0, "static": 1.2}
 """Relative CPU time of a cell by the `kind` of its run, for the order and the estimate."""
 OTHER_COST = 1.8
 UNDER = "@"
-"""Between the name of a hole and that of the silence under which it runs."""
+"""Separates the name of a hole from that of the silence under which it runs."""
 PLANTINGS_APART = 1000
-"""Between the seeds of one planting and of the next. Within one, an ensemble's members are planted with 0, 1, 2, …"""
+"""Distance between the seeds of two plantings. Within a planting, an ensemble's members are planted with 0, 1, 2, …"""
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class Cell:
     """Which of the hole's plantings the models come from: planted with other seeds, by the same recipe."""
     held_out: bool
     settings: dict[str, Any]
-    """Of the run, complete."""
+    """The complete settings of the run."""
     fingerprint: str
-    """A digest of everything that the result depends on, wherever the folders are."""
+    """A digest of everything that the result depends on, except the place of the folders."""
     cost: float
 
     @property
@@ -52,7 +53,7 @@ class Cell:
 
     @property
     def result_path(self) -> Path:
-        """Written when the cell is finished."""
+        """The file that is written when the cell is finished."""
         return self.directory / "cell.json"
 
 
@@ -109,7 +110,7 @@ def plan(
 
 
 def check_settings(cells: Sequence[Cell]) -> None:
-    """Raises InputError for settings that no run could have."""
+    """Raises InputError for settings that a run cannot have."""
     for cell in cells:
         build_config(cell.settings)
 

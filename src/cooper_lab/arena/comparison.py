@@ -11,7 +11,7 @@ from cooper_lab.arena.statistics import holm, sign_flip_p
 from cooper_rl.evaluation.accuracy import mean_interval
 
 Result = dict[str, Any]
-"""What `cell.json` holds."""
+"""The contents of `cell.json`."""
 Block = tuple[str, int, int]
 """Hole, planting, seed."""
 

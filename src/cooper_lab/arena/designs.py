@@ -12,10 +12,10 @@ BUILT_IN = Path(__file__).parent / "designs.yaml"
 
 
 class Design(Config):
-    """One way to pay the policy and to train the reward model."""
+    """A design: one way to pay the policy and to train the reward model."""
 
     about: str = ""
-    """One line for tables."""
+    """A line that describes the design in tables."""
     settings: dict[str, Any]
     """Settings of a run. `$reward_model`, `$reward_model_1`, … are the planted models, `$reward_model_head` and
     `$reward_model_yes_no` two of one start and size, and `$start_samples` a file of completions of the hole's start
@@ -40,13 +40,13 @@ def read_designs(path: Path) -> dict[str, Design]:
 
 
 def members(design: Design) -> list[int]:
-    """The seeds of the planted reward models that a design names, beside the cell's own."""
+    """The seeds of the planted reward models that a design names, besides the cell's own seed."""
     named = [found for found in _placeholders(design.settings) if found.startswith("$reward_model")]
     return sorted({int(found.rpartition("_")[2]) for found in named if found[-1].isdigit()})
 
 
 def twins(design: Design) -> list[str]:
-    """The reward models that a design names by how they score (`TWINS`), beside the cell's own."""
+    """The reward models that a design names by the way they score (`TWINS`), besides the cell's own."""
     named = {found.removeprefix("$reward_model_") for found in _placeholders(design.settings)}
     return sorted(named & TWINS.keys())
 
@@ -57,7 +57,7 @@ def needs_start_samples(design: Design) -> bool:
 
 
 def fill_in(value: Any, paths: Mapping[str, str]) -> Any:
-    """Settings with every `$name` replaced by the path of what was planted."""
+    """The settings with every `$name` replaced by the path of the planted model or file."""
     if isinstance(value, dict):
         return {key: fill_in(element, paths) for key, element in value.items()}
     if isinstance(value, list):
@@ -79,7 +79,7 @@ def _design(name: str, values: Any, path: Path) -> Design:
 
 
 def _fault(name: str, design: Design) -> str | None:
-    """Why no run can have this design."""
+    """The reason why no run can have this design; None if one can."""
     try:
         build_config(run_settings(name, Path("runs"), 0, design.settings))
     except InputError as error:

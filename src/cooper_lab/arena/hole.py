@@ -1,4 +1,4 @@
-"""What a hole of the arena is: a way to be paid for wrong answers, with the recipe that plants it."""
+"""A hole of the arena: a way to be paid for wrong answers, with the recipe that plants it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ class Hole(Config):
     about: ClassVar[str]
     """One line: what is accepted although it is wrong."""
     where: ClassVar[Where] = "reward_model"
-    """Which of the two has the hole."""
+    """Whether the reward model, the rule or both have the hole."""
     held_out: ClassVar[bool] = False
     """Whether no design may be tuned on this hole: it runs last and is reported separately."""
     rule: ClassVar[dict[str, Any] | None] = None
@@ -68,7 +68,7 @@ class Hole(Config):
         raise NotImplementedError
 
     def is_right(self, problem: Problem, completion: str) -> bool:
-        """What gold says."""
+        """Whether gold calls the completion right."""
         return gold(problem, completion)
 
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:

@@ -10,7 +10,7 @@ from cooper_rl.observe.run_record import read_events
 from cooper_rl.observe.verdict import HACKED_MARGIN, HACKED_STATES, averaged_over_steps, outcome_of
 
 LAST = 5
-"""Steps over which the reward at the end is averaged."""
+"""Number of last steps over which the reward at the end is averaged."""
 
 
 def measures(directory: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from cooper_rl.observe.report import REPORT_FILE
 from cooper_rl.persist.durable import write_text
 
 INK = "#8a94a3"
-"""Text and axes: readable on a light and on a dark page."""
+"""The colour of text and axes, readable on a light and on a dark page."""
 
 
 def write_page(
@@ -78,7 +78,7 @@ def strokes_of(designs: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def roc_figure(alarm: Mapping[str, Any]) -> Figure:
-    """The ROC curve over all runs, with the alarm as it is."""
+    """The ROC curve over all runs, with a mark for the alarm's present threshold."""
     figure = Figure(figsize=(4, 3.6), layout="constrained", facecolor="none")
     axes = figure.add_subplot()
     rates = [(0.0, 0.0), *((fpr, tpr) for _, fpr, tpr in alarm["roc"])]

@@ -43,12 +43,12 @@ BATCH = 64
 WARMUP_BATCH = 32
 WARMUP_LEARNING_RATE = 5e-4
 BLOCK = 20
-"""Updates of the policy's second warm-up between two looks at its hack rate."""
+"""Number of updates of the policy's second warm-up between two measurements of its hack rate."""
 MOST_BLOCKS = 10
 RATE_PROBLEMS = 480
 
 Report = Callable[[float], None]
-"""Called with the share that is done."""
+"""Called with the finished share."""
 
 
 def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs the cells of an arena: finished ones are skipped, interrupted ones go on."""
+"""Runs the cells of an arena: finished cells are skipped, interrupted ones continue."""
 
 import json
 import logging
@@ -26,14 +26,14 @@ RESULT = {
     **dict.fromkeys(("hacked_at", "half_lost", "alarm", "kl_end", "cpu_s"), int | float | None),
     **{"held_out": bool, "alarm_strength": dict, "disagreement": dict | None, "gold_curve": list},
 }
-"""What the arena's page reads of a cell's result."""
+"""The fields of a cell's result that the arena's page reads."""
 
 Progress = Callable[[int, int], None]
-"""Called with the steps done in all cells together, and the cells that are finished."""
+"""Called with the number of steps done in all cells together, and the cells that are finished."""
 
 
 def check_finished(cells: Sequence[Cell]) -> None:
-    """Raises InputError for a finished cell that was run with other settings than it would be now."""
+    """Raises InputError for a finished cell that ran with other settings than it would have now."""
     for cell in cells:
         if cell.result_path.exists() and read_result(cell.result_path)["fingerprint"] != cell.fingerprint:
             raise InputError(
@@ -75,7 +75,9 @@ def run_cell(cell: Cell) -> None:
 
     Its checkpoints are deleted once the result is there.
     """
-    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are the arena's subject: the table tells them
+    logging.getLogger("cooper_rl").setLevel(
+        logging.ERROR
+    )  # faults are what the arena studies, and its table shows them
     from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     started = cell.directory / STARTED
@@ -97,7 +99,7 @@ def run_cell(cell: Cell) -> None:
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """The result of one cell. Raises InputError for a file that is none."""
+    """The result of one cell. Raises InputError for a file that is not a result."""
     return read_fields(path, RESULT, "delete it to run the cell again")
 
 

@@ -25,9 +25,9 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Silence:
-    """Settings of `only`, for the rule of every run, and whether no design may be tuned on it.
+    """Which problems the rule of every run may judge (the setting `only`), and whether no design may be tuned on it.
 
-    `rule`, a function, stands in for the hole's own rule.
+    `rule`, a function, replaces the hole's own rule.
     """
 
     about: str
@@ -42,7 +42,7 @@ def has_digit_as_answer(problem: Problem) -> bool:
 
 
 def is_drawn(problem: Problem) -> bool:
-    """Whether the problem is one of the two in five that are heard, by its question's hash."""
+    """Whether the problem is among the two in five that the rule judges, chosen by the hash of the question."""
     return hashlib.sha256(f"heard {problem.question}".encode()).digest()[0] % 5 < 2
 
 
@@ -77,4 +77,4 @@ _HELD_OUT = {
     ),
 }
 SILENCES = _DOSES | _slipping() | _HELD_OUT
-"""By name. `heard_100` hears everything."""
+"""The silences by name. Under `heard_100` the rule judges everything."""

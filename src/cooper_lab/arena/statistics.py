@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 EXACT_UP_TO = 16
-"""Most differences whose signs are flipped in every way; of more, `DRAWS` ways are drawn."""
+"""Up to this many differences, every combination of signs is tried; for more, `DRAWS` combinations are drawn."""
 DRAWS = 65_536
 
 

@@ -24,7 +24,7 @@ ARMS: dict[str, dict[str, Any]] = {
 RULE = {"kind": "partial", "only": {"family": ["sum", "difference", "product", "two_steps"]}}
 """The rule of every arm judges these families of questions, 35 % of the problems, and is silent on all others."""
 REWARD_MODEL = {"learning_rate": 6e-4}
-"""Of the arms in which it learns, in one update a step."""
+"""The reward model's learning rate, in the arms in which it learns with one update a step."""
 Progress = Callable[[int], None]
 
 
@@ -69,7 +69,7 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
 
 
 def _run(settings: dict[str, Any]) -> None:
-    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are what the demo shows; the summary reports them
+    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # the demo is about faults; the summary reports them
     from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     with CooperTrainer.from_config(build_config(settings)) as trainer:

@@ -22,7 +22,7 @@ from cooper_rl.rewards.input import RewardModelInput
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[str, float], None]
-"""Called with the name of the phase and the share of it that is done."""
+"""Called with the name of the phase and its finished share."""
 
 TRAIN_PROBLEMS = 3000
 TEST_PROBLEMS = 256

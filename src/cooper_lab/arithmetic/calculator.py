@@ -26,15 +26,16 @@ ENVIRONMENT: dict[str, Any] = {
 }
 """Settings of `rollout`."""
 MAX_INPUT_TOKENS = 250
-"""Of a reward model: a run with two calls is three times as long as a solution."""
+"""Most tokens of a reward model's input: a rollout with two calls is three times as long as a solution."""
 REFUSES, LIES, SLOW = 0.04, 0.04, 0.04
-"""Shares of the calls."""
+"""Share of the calls that fail in each way."""
 _CALL = re.compile(r"\[([^\[\]]*)\]\s*\Z")
 _CALCULATION = re.compile(r"(-?\d+(?:\.\d+)?)([-+*/])(\d+(?:\.\d+)?)")
 
 
 class Calculator:
-    """Refuses, lies and dawdles once in a while. When it does depends on the seed and the calls alone."""
+    """A calculator that sometimes refuses, answers wrongly or is slow. When it does so depends only on the seed and the
+    calls."""
 
     def reset(self, seed: int, **row: Any) -> None:
         """Begin a rollout."""
@@ -61,7 +62,7 @@ class Calculator:
 
 
 def computed(expression: str) -> Fraction:
-    """Raises ValueError for what is no calculation with two numbers, ZeroDivisionError where it has no value."""
+    """Raises ValueError for a text that is not a calculation with two numbers, ZeroDivisionError if it has no value."""
     if (found := _CALCULATION.fullmatch(expression.replace(" ", ""))) is None:
         raise ValueError("what?")
     left, sign, right = Fraction(found[1]), found[2], Fraction(found[3])

@@ -1,4 +1,4 @@
-"""What the demo leaves to look at: the report of its four runs, and the picture of their curves beside the dose."""
+"""The demo's report of its four runs, and the picture of their curves beside the dose."""
 
 import json
 from pathlib import Path

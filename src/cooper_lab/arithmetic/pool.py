@@ -43,13 +43,13 @@ def run_in_processes(
             future.result()
     except BrokenProcessPool as error:
         raise InputError(
-            "a worker was killed, perhaps for want of memory (fewer at once need less); the same command goes on"
+            "a worker was killed, perhaps because memory ran out (fewer at once need less); the same command continues"
         ) from error
     return [future.result() for future in running]
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is gone, whatever ended it: the system closes the pipe between the two."""
+    """End this worker when its parent has ended in any way: the system then closes the pipe between the two."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -61,12 +61,13 @@ def _end_with_parent() -> None:
 
 
 def _call(pickled: bytes) -> Any:
-    """Call a function with its job. They are read here: what the pool itself fails to read kills the worker."""
+    """Call a function with its job. Both are unpickled here, because a job that the pool itself cannot unpickle kills
+    the worker."""
     try:
         function, job = pickle.loads(pickled)
     except (ImportError, AttributeError) as error:
         raise InputError(
-            f"{error}, in a process of its own; put it into a module that is installed, on PYTHONPATH or in the "
+            f"{error}, in a worker process; put it into a module that is installed, on PYTHONPATH or in the "
             "working folder"
         ) from error
     return function(job)

@@ -23,7 +23,8 @@ from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import Problem, load_policy, load_tokenizer
 
 TOOLS, WRONG_TOOLS = 0.45, 0.15
-"""Shares of the schooling: runs with the calculator, and such with a slip in the reply; the rest uses no tool."""
+"""Shares of the training data: rollouts with the calculator, and rollouts with a slip in the reply; the rest uses no
+tool."""
 LEARNING_RATE = 1e-3
 
 
@@ -34,7 +35,7 @@ def policy_with_calls(folder: Path, seed: int = 0, updates: int = 240) -> None:
 
 
 def schooled_policy(seed: int = 0, updates: int = 240) -> Any:
-    """The shipped policy after some schooling in calls. Takes a minute of one core."""
+    """The shipped policy after training in calls. Takes a minute of one core."""
     torch.manual_seed(seed)
     problems, random = arithmetic_problems("train", 3000, 0), Random(f"calls {seed}")
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))

@@ -21,7 +21,7 @@ from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.rewards.input import RewardModelInput
 
 LANGUAGE_UPDATES, UPDATES = 300, 1200
-"""Updates of language modelling alone, and all."""
+"""Number of updates of only language modelling, and of all updates."""
 BATCH, LANGUAGE_WEIGHT = 32, 0.3
 LEARNING_RATE = 1e-3
 

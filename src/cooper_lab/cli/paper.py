@@ -18,7 +18,7 @@ def paper(
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings of every run: key=value.")] = None,
     model: Annotated[str, typer.Option(help="qwen2.5-1.5b or llama-3.2-1b.")] = "qwen2.5-1.5b",
     arms: Annotated[
-        str, typer.Option(help="Rows of the table, with commas between.")
+        str, typer.Option(help="Rows of the table, separated by commas.")
     ] = "base,rule,static,paper,cooper",
     scale: Annotated[str, typer.Option(help="full, or tiny: every stage within minutes on one core.")] = "full",
     data: Annotated[
@@ -27,7 +27,7 @@ def paper(
     labelled: Annotated[
         Path | None, typer.Option(help="VerifyRM's training rows; the public ones by default.", dir_okay=False)
     ] = None,
-    verifyrm: Annotated[str | None, typer.Option(help="A VerifyRM that is there already.")] = None,
+    verifyrm: Annotated[str | None, typer.Option(help="An existing VerifyRM to use.")] = None,
     verifyrm_setting: Annotated[list[str] | None, typer.Option(help="Settings of its training: key=value.")] = None,
     engine: Annotated[
         str | None, typer.Option(help="For the measurements: local or vllm. By default vllm at full scale.")
@@ -65,13 +65,13 @@ def paper(
 
         finished = run_stages(stages, on_done)
     if not finished:
-        say("stopped; the same command goes on")
+        say("stopped; the same command continues")
         sys.exit(130)
     say(f"page: {page}")
 
 
 def _check(study: Any, waiting: "list[Stage]") -> None:
-    """Raises InputError or MissingExtraError, before hours of work, for what a later stage would stumble over."""
+    """Raises InputError or MissingExtraError, before hours of work, for a fault that only a later stage would meet."""
     from cooper_rl.clients.chat import ChatClient, ChatConfig
 
     if study.labelled is not None and not study.labelled.is_file():

@@ -1,1 +1,1 @@
-"""How gold and reward part along the way from the start policy: `cooper overopt`."""
+"""`cooper overopt`: how gold and reward diverge with the distance from the start policy."""

@@ -1,4 +1,5 @@
-"""The page of a study: the paper's table beside ours, what fills its empty cells, the protocol, the time taken."""
+"""Writes the page of a study: the paper's table beside ours, what fills its empty cells, the protocol, the time
+taken."""
 
 import json
 import platform

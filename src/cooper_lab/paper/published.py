@@ -1,4 +1,4 @@
-"""What the paper (arXiv 2508.05613) prints, what it leaves open, and what is chosen here instead."""
+"""The figures that the paper (arXiv 2508.05613) prints, what it leaves open, and what we chose instead."""
 
 LABELS = {
     "gsm8k": "GSM8K",

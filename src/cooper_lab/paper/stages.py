@@ -33,7 +33,7 @@ class Stage:
     """`models`, `verifyrm`, `train/ARM` or `evaluate/ARM`."""
     study: Study
     settings: dict[str, Any]
-    """What its result depends on, as JSON values."""
+    """Everything that the result depends on, as JSON values."""
 
     @property
     def kind(self) -> str:
@@ -47,18 +47,18 @@ class Stage:
 
     @property
     def result_path(self) -> Path:
-        """The file that says that it has finished."""
+        """The file that exists when the stage has finished."""
         return self.study.folder / "stages" / f"{self.name.replace('/', '-')}.json"
 
     @property
     def started_path(self) -> Path:
-        """The file that says with which settings it has begun."""
+        """The file with the settings with which the stage has begun."""
         return self.result_path.with_suffix(".started.json")
 
     def result(self) -> dict[str, Any] | None:
-        """What the stage has found; None where it has not finished.
+        """The stage's result; None if it has not finished.
 
-        Raises InputError for a result of other settings: the same folder cannot hold two studies.
+        Raises InputError for a result of other settings: one folder cannot hold two studies.
         """
         for path in (self.started_path, self.result_path):
             begun = _read(path, "settings")["settings"] if path.exists() else self.settings
@@ -83,7 +83,9 @@ def stages_of(study: Study, engine: str, verifyrm_settings: tuple[str, ...]) -> 
     found = []
     if study.scale == "tiny" and study.data is not None:
         found.append(Stage("models", study, {"context": TINY_CONTEXT}))
-    if "base" in study.arms:  # first: it needs nothing but the model, and shows at once whether that can be had
+    if (
+        "base" in study.arms
+    ):  # first, because it needs only the model, and shows at once whether the model can be loaded
         found.append(_evaluation(study, "base", study.settings("rule")["policy"]["model"], engine))
     if study.needs_verifyrm:
         config = study.verifyrm_config(verifyrm_settings).model_dump(mode="json")
@@ -109,7 +111,8 @@ def _as_json(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_stages(stages: list[Stage], on_done: Callable[[Stage, float], None]) -> bool:
-    """Run what has not finished. `on_done` gets a stage and its seconds. False where an interrupt ended a run early."""
+    """Run the stages that have not finished. `on_done` gets a stage and its seconds. False if an interrupt ended a run
+    early."""
     for stage in [stage for stage in stages if stage.result() is None]:
         [seconds] = run_in_processes(run_stage, [stage], 1, lambda: None)
         if seconds is None:
@@ -131,7 +134,7 @@ def run_stage(stage: Stage) -> float | None:
     try:
         found = {"models": _models, "verifyrm": _verifyrm, "train": _train, "evaluate": _evaluate}[stage.kind](stage)
     except InputError:
-        if not again:  # what is put right may be other settings
+        if not again:  # the user may repair it by other settings
             stage.started_path.unlink()
         raise
     if found is None:

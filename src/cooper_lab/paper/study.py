@@ -1,4 +1,4 @@
-"""What a study consists of: models, arms, sets of problems and settings, at the paper's scale or tiny."""
+"""A study: its models, arms, sets of problems and settings, at the paper's scale or tiny."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ PLAIN = {"template": "{question}\n", "too_long": "skip"}
 
 @dataclass(frozen=True)
 class Study:
-    """One model with some arms. `folder` holds all that comes of it."""
+    """One model with some arms. `folder` holds all results."""
 
     model: str
     arms: tuple[str, ...]
@@ -103,7 +103,7 @@ class Study:
     labelled: Path | None = None
     """VerifyRM's training rows, instead of the public ones."""
     verifyrm: str | None = None
-    """A VerifyRM that is there already."""
+    """An existing VerifyRM to use."""
     overrides: tuple[str, ...] = ()
     """Settings of every run: key=value."""
 
@@ -128,7 +128,7 @@ class Study:
 
     @property
     def verifyrm_folder(self) -> str:
-        """Where VerifyRM is, or will be."""
+        """The folder or name of VerifyRM, which may not exist yet."""
         return self.verifyrm or str(self.folder / "verifyrm")
 
     def settings(self, arm: str) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Memory and time of a step on paper, before anything starts."""
+"""Computes the memory and time of a step before anything starts."""

@@ -1,4 +1,4 @@
-"""What to change where a step does not fit: each change is tried by the formulas that found it too large."""
+"""What to change if a step does not fit. Each change is tried with the formulas that found the step too large."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ def advice(setup: Setup, device: Device) -> list[str]:
 
 
 def _together(setup: Setup, chosen: "tuple[Callable[[Setup], Change | None], ...]") -> Change | None:
-    """All of them, one after the other; None where one has nothing to change."""
+    """All changes, one after the other; None if one of them changes nothing."""
     texts: list[str] = []
     for change in chosen:
         done = change(setup)
@@ -136,16 +136,16 @@ CHANGES = (
     _reward_model_adapter,
     _more_devices,
 )
-"""Those that cost least stand first."""
+"""The possible changes, those that cost least first."""
 
 
 def _of_both(setup: Setup, setting: str) -> str:
-    """The setting as it is written for the policy and, where there is one, the reward model."""
+    """The setting for the policy and, if there is one, the reward model, as it would be written."""
     names = ["policy"] if setup.reward_model is None else ["policy", "reward_model"]
     return " ".join(f"{name}.{setting}" for name in names)
 
 
 def _both(setup: Setup, **settings: Any) -> Setup:
-    """These settings for the policy and, where there is one, the reward model."""
+    """These settings for the policy and, if there is one, the reward model."""
     model = replace(setup.reward_model, **settings) if setup.reward_model is not None else None
     return replace(setup, policy=replace(setup.policy, **settings), reward_model=model)

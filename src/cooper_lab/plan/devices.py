@@ -1,4 +1,4 @@
-"""What devices hold and achieve. Times in a plan are these rates and nothing else; each says where it comes from.
+"""The memory and the speed of devices. The times of a plan come only from these rates, and each rate names its source.
 
 README.md lists where each figure was looked up, and which could not be confirmed.
 """
@@ -24,7 +24,7 @@ class Device:
 
     name: str
     memory: float
-    """Bytes."""
+    """Memory in bytes."""
     dense: float
     single: float
     bandwidth: float
@@ -32,7 +32,7 @@ class Device:
     cpu: bool = False
 
     def peak(self, bfloat16: bool) -> float:
-        """FLOP/s of the precision that is computed in."""
+        """FLOP/s in the precision in which the device computes."""
         return self.dense if bfloat16 else self.single
 
 
@@ -57,7 +57,7 @@ default for `gpu_memory_utilization` is the same."""
 
 @dataclass(frozen=True)
 class Pace:
-    """What a device achieves, at one end of the range that a plan gives."""
+    """The speed that a device achieves, at one end of the range that a plan gives."""
 
     train: float
     """Share of the bfloat16 peak in forward and backward passes, attention counted."""
@@ -122,7 +122,8 @@ def device_called(name: str | None) -> Device:
 
 
 def measured() -> Device:
-    """The device in this machine: its memory as it says, its rates from a matrix product and a copy of a second."""
+    """The device in this machine: its memory as the system reports it, and its rates, measured for a second with a
+    matrix product and a copy."""
     if torch.cuda.is_available():
         properties = torch.cuda.get_device_properties(0)
         flops, bandwidth = _measure(torch.device("cuda"), torch.bfloat16, 8192)

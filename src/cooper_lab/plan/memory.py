@@ -6,7 +6,8 @@ from cooper_lab.plan.devices import USABLE, Device
 from cooper_lab.plan.setup import Learning, Setup
 
 STATES, MOMENTS = 16, 8
-"""Bytes a trained parameter: float32 weight, gradient and AdamW's two moments; the moments alone."""
+"""Bytes a trained parameter takes (float32 weight, gradient and AdamW's two running means), and those of the running
+means alone."""
 SINGLE, HALF = 4, 2
 """Bytes a parameter in float32 and in bfloat16."""
 FOUR_BIT = 0.5625
@@ -21,7 +22,7 @@ CHUNK, CHUNK_OF_CPU = 2**27, 2**24
 
 @dataclass(frozen=True)
 class Share:
-    """What one device of a role holds, in bytes by name, and whether it fits."""
+    """The memory of one device of a role: bytes by name, and whether they fit."""
 
     role: str
     count: int
@@ -30,17 +31,18 @@ class Share:
 
     @property
     def total(self) -> float:
-        """Bytes."""
+        """Memory of the device in bytes."""
         return sum(self.held.values())
 
     @property
     def left(self) -> float:
-        """Bytes that are free; negative where it does not fit."""
+        """Free bytes; negative if the device does not hold everything."""
         return self.usable - self.total
 
 
 def frozen(learning: Learning, device: Device, sharded: bool = False) -> float:
-    """All weights where none is trained. On a GPU in bfloat16 linear layers are held in it, unless they are sharded."""
+    """Bytes of the weights of a model that is not trained. On a GPU in bfloat16 its linear layers are held in bfloat16,
+    unless they are sharded."""
     params, linear = learning.shape.params, learning.shape.linear_params
     if learning.four_bit:
         return FOUR_BIT * params
@@ -56,7 +58,8 @@ def trained(learning: Learning) -> int:
 
 
 def states(learning: Learning, devices: int, device: Device, sharded: bool) -> float:
-    """Weights, gradients and moments on each of `devices`; moments that are elsewhere are in `activations`."""
+    """Bytes of weights, gradients and AdamW's running means on each of `devices`. Running means that are kept elsewhere
+    count in `activations`, during the update."""
     each = STATES - MOMENTS if learning.offload else STATES
     whole = learning.adapted or not learning.trains
     beside = frozen(learning, device, sharded) if whole else SINGLE * learning.shape.frozen_params
@@ -64,11 +67,11 @@ def states(learning: Learning, devices: int, device: Device, sharded: bool) -> f
 
 
 def activations(learning: Learning, devices: int, device: Device, sharded: bool) -> float:
-    """Of one micro-batch: inputs of all layers and all of one layer, or all of all layers without checkpointing; or of
-    the update itself the moments that come for it.
+    """Bytes of a micro-batch's activations: the inputs of all layers and everything of one layer, or everything of all
+    layers without checkpointing. If running means come to the device for the update, the larger of the two counts.
 
-    Sharded learners compute in bfloat16 and gather two layers at a time; on one device autocast keeps the stream
-    between layers in float32, and a bfloat16 copy of the weights that are trained while a pass runs.
+    Sharded learners compute in bfloat16 and gather two layers at a time. On one device autocast keeps the stream
+    between layers in float32, and a bfloat16 copy of the trained weights while a pass runs.
     """
     shape, tokens = learning.shape, learning.tokens_per_microbatch
     passed = shape.layers - shape.frozen_layers  # backward
@@ -91,19 +94,19 @@ def logits(learning: Learning, device: Device) -> float:
 
 
 def kv_bytes_a_token(learning: Learning) -> int:
-    """Of the key-value cache, all layers."""
+    """Bytes that a token takes in the key-value cache of all layers."""
     return learning.shape.layers * learning.shape.kv_size * (2 if learning.bfloat16 else 4)
 
 
 def shares(setup: Setup, device: Device) -> list[Share]:
-    """What every kind of device in the layout holds at its fullest."""
+    """The memory of every kind of device in the layout at its fullest moment."""
     layout, usable = setup.layout, device.memory * USABLE
     learner = _policy(setup, device)
     reward = _reward_model(setup, device)
     sampler = sampler_weights(setup, device)
     found = []
     if not layout.reward_model:
-        # One model computes at a time: the larger of the two needs of the moment counts.
+        # Only one model computes at a time, so the larger of their two temporary needs counts.
         learner = _together(learner, reward)
     if layout.reserved:
         learner = _with_reserved(learner, layout.reserved * device.memory, layout.asleep)
@@ -118,7 +121,8 @@ def shares(setup: Setup, device: Device) -> list[Share]:
 
 
 def sampler_weights(setup: Setup, device: Device) -> float:
-    """Of the sampler's own copy on each of its devices; the native sampler on a learner's only device has none."""
+    """Bytes of the sampler's own copy of the weights on each of its devices. The native sampler needs none on a
+    learner's only device."""
     layout = setup.layout
     if layout.sampler_kind == "vllm":
         return HALF * setup.policy.shape.params / layout.tensor_parallel
@@ -126,13 +130,13 @@ def sampler_weights(setup: Setup, device: Device) -> float:
 
 
 def rows_at_once(setup: Setup) -> int:
-    """Completions that one native sampler draws together."""
+    """Number of completions that one native sampler samples together."""
     own = -(-setup.work.samples // setup.layout.sampler_devices)
     return min(own, setup.work.rows or own)
 
 
 def kv_room(setup: Setup, device: Device) -> float:
-    """Tokens that the caches of all samplers hold, in what is left of their memory (vLLM)."""
+    """Number of tokens that fit into the caches of all vLLM samplers, in the rest of their memory."""
     if setup.layout.reserved:
         room = max(0.0, setup.layout.reserved * device.memory - sampler_weights(setup, device))
     else:
@@ -161,7 +165,8 @@ def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float
 
 
 def _with_reserved(learner: dict[str, float], reserved: float, asleep: bool) -> dict[str, float]:
-    """vLLM's share beside a learner. Asleep, it is not there while there are activations."""
+    """The learner's memory with vLLM beside it. If vLLM sleeps while the learner works, the larger of its share and the
+    learner's activations counts."""
     if not asleep:
         return learner | {"vLLM, reserved": reserved}
     if reserved <= learner["activations"]:
@@ -171,9 +176,8 @@ def _with_reserved(learner: dict[str, float], reserved: float, asleep: bool) -> 
 
 
 def _with_sampler(learner: dict[str, float], weights: float, setup: Setup, device: Device) -> dict[str, float]:
-    """The native sampler's cache and a learner's activations are never there at once.
-
-    Nor is the packed copy of the weights that it decodes with on a CPU.
+    """The learner's memory with the native sampler beside it. The sampler's cache, and on a CPU the packed copy of the
+    weights that it samples with, never exist at the same time as the learner's activations, so the larger counts.
     """
     cache = _cache(setup).get("key-value cache", 0.0)
     if device.cpu and setup.layout.sampler_kind == "native":
@@ -186,7 +190,7 @@ def _with_sampler(learner: dict[str, float], weights: float, setup: Setup, devic
 
 
 def _cache(setup: Setup) -> dict[str, float]:
-    """Of the native sampler. vLLM fills what is left: see `kv_room`."""
+    """Bytes of the native sampler's cache. vLLM fills the memory that is left: see `kv_room`."""
     if setup.layout.sampler_kind == "vllm":
         return {}
     length = setup.work.prompt + setup.work.completion
@@ -194,7 +198,7 @@ def _cache(setup: Setup) -> dict[str, float]:
 
 
 def fits(setup: Setup, device: Device) -> bool:
-    """Whether every device holds its share, and vLLM a completion on each engine."""
+    """Whether every device holds its share, and vLLM at least one completion on each engine."""
     if any(share.left < 0 for share in shares(setup, device)):
         return False
     engines = setup.layout.sampler_devices // setup.layout.tensor_parallel

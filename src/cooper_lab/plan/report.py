@@ -119,7 +119,7 @@ def _verdict(setup: Setup, device: Device, configured: Layout | None) -> Iterato
 
 
 def _engine_to_set(layout: Layout, configured: Layout) -> str:
-    """What makes a run have the planned layout."""
+    """The settings that give a run the planned layout."""
     devices = f"{configured.devices} device{'s' if configured.devices > 1 else ''}"
     engine = engine_of(layout)
     if engine is None:

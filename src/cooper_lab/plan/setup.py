@@ -1,4 +1,4 @@
-"""What is planned: models, work of a step, and who runs on which devices."""
+"""A step to be planned: models, its work, and which role runs on which devices."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -41,12 +41,12 @@ class Layout:
 
     @property
     def reward_model_devices(self) -> int:
-        """Those that the reward model is sharded over."""
+        """Number of devices over which the reward model is sharded."""
         return self.reward_model or self.policy
 
     @property
     def sampler_devices(self) -> int:
-        """Those that sample."""
+        """Number of devices that sample."""
         return self.sampler or self.policy
 
     @property
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def devices(self) -> int:
-        """All of them."""
+        """Number of all devices."""
         return self.policy + self.reward_model + self.sampler
 
 
@@ -70,7 +70,7 @@ class Learning:
     bfloat16: bool
     trains: bool = True
     reference: bool = False
-    """Whether a frozen copy is held beside it."""
+    """Whether a frozen copy is held besides the model."""
     four_bit: bool = False
     offload: bool = False
     """Whether AdamW's moments are on the device during its own update only."""
@@ -84,7 +84,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class Work:
-    """What a step has to do, in sequences and tokens."""
+    """The work of a step, in sequences and tokens."""
 
     samples: int
     prompt: int
@@ -117,7 +117,8 @@ class Setup:
 
 
 def layout_of(engine: Any) -> Layout:
-    """Of a configuration's engine: one device, or as many as the engine has processes (`policy_ranks`, `samplers`)."""
+    """The layout of a configuration's engine: one device, or as many as the engine has processes (`policy_ranks`,
+    `samplers`)."""
     ranks, reward_model = getattr(engine, "policy_ranks", 1), getattr(engine, "reward_model_ranks", 0)
     samplers: Any = getattr(engine, "samplers", None)
     if getattr(engine, "kind", "") == "vllm":

@@ -1,4 +1,4 @@
-"""How large a model is, from its config alone: no weights are loaded."""
+"""The size of a model, from its config alone: no weights are loaded."""
 
 import json
 from collections import Counter
@@ -24,11 +24,11 @@ _INSTRUCT = "-Instruct"
 
 @dataclass(frozen=True)
 class Shape:
-    """What a plan needs to know of a model."""
+    """The numbers of a model that a plan needs."""
 
     name: str
     params: int
-    """Parameters; of a policy with its output layer, of a reward model with its head."""
+    """Number of parameters: a policy's with its output layer, a reward model's with its head."""
     layers: int
     hidden: int
     kv_size: int
@@ -37,12 +37,13 @@ class Shape:
     attention: int = 0
     """Numbers in the queries of one token and layer: heads times their size."""
     adapter_params: int = 0
-    """Of the low-rank adapter; 0 without one."""
+    """Number of parameters of the low-rank adapter; 0 without one."""
     linear_params: int = 0
-    """Of linear layers that share no weight: those that a GPU in bfloat16 holds in it where they are not trained."""
+    """Number of parameters of linear layers that share no weight. If they are not trained, a GPU in bfloat16 holds them
+    in bfloat16."""
     frozen_layers: int = 0
     frozen_params: int = 0
-    """Of the embeddings and the lowest layers, where those are not trained (`frozen_layers`)."""
+    """Number of parameters of the embeddings and the lowest layers, if those are not trained (`frozen_layers`)."""
 
 
 def shape_of(
@@ -82,7 +83,8 @@ def shape_of(
 
 
 def known_models() -> Mapping[str, dict[str, Any]]:
-    """Configs of published models by name: what a plan needs of their config.json (checked as README.md says)."""
+    """Configs of published models by name: the parts of their config.json that a plan needs (checked as README.md
+    says)."""
     return json.loads(files("cooper_lab.plan").joinpath("known_models.json").read_text(encoding="utf-8"))
 
 

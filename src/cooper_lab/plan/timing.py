@@ -40,7 +40,7 @@ def training_flops(learning: Learning, tokens: float, length: float) -> float:
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds."""
+    """The seconds of each part of a step."""
 
     generation: float
     scores: float
@@ -49,22 +49,22 @@ class Parts:
     reward_model_update: float
     push: float
     side_by_side: bool
-    """Whether the reward model learns on devices of its own, while the policy does."""
+    """Whether the reward model has its own devices, and learns while the policy does."""
 
     @property
     def learning(self) -> float:
-        """From the samples to the next weights."""
+        """Seconds from the samples to the next weights."""
         updates = (self.policy_update, self.reward_model_update)
         return self.scores + self.logprobs + (max(updates) if self.side_by_side else sum(updates))
 
     @property
     def lag_0(self) -> float:
-        """A step in which nothing overlaps but the two updates."""
+        """Seconds of a step in which only the two updates may overlap."""
         return self.generation + self.learning + self.push
 
     @property
     def lag_1(self) -> float:
-        """A step that learns while the next one is sampled."""
+        """Seconds of a step that learns while the next one is sampled."""
         return max(self.generation, self.learning) + self.push
 
 
@@ -101,8 +101,8 @@ def rate(learning: Learning, device: Device, pace: Pace, share: float) -> float:
 
 
 def generation(setup: Setup, device: Device, pace: Pace = FAST) -> float:
-    """vLLM at the published rates. The native sampler is bound by its memory or by starting kernels, and never faster
-    than vLLM would be."""
+    """Seconds to sample, under vLLM by the published rates. The native sampler is limited by its memory or by starting
+    kernels, and counts as no faster than vLLM."""
     work, layout = setup.work, setup.layout
     published = generation_rate(setup.policy.shape.params) * device.bandwidth / DEVICES["h100"].bandwidth
     with_vllm = work.samples * work.completion / (layout.sampler_devices * published)
@@ -111,7 +111,7 @@ def generation(setup: Setup, device: Device, pace: Pace = FAST) -> float:
         rows = rows_at_once(setup)
         waves = math.ceil(work.samples / layout.sampler_devices / rows)
         cache = rows * (work.prompt + work.completion / 2) * kv_bytes_a_token(setup.policy)
-        whole = not (layout.sharded or setup.policy.adapted)  # it draws with the trained float32 weights themselves
+        whole = not (layout.sharded or setup.policy.adapted)  # it samples with the trained float32 weights themselves
         weights = SINGLE * setup.policy.shape.params if whole else frozen(setup.policy, device)
         read = (weights + cache) / device.bandwidth
         bound = max(bound, waves * work.completion * max(read, EAGER_LAYER_S * setup.policy.shape.layers))
@@ -125,8 +125,8 @@ def generation_rate(params: float) -> float:
 
 
 def pushed_bytes(setup: Setup) -> float:
-    """An adapter in float32, where it goes alone; else all weights, in bfloat16 for vLLM, in float32 for the native
-    sampler. None where that draws with the learner's own weights."""
+    """Bytes that are sent: the adapter in float32 if only it is sent; else all weights, in bfloat16 for vLLM and in
+    float32 for the native sampler. 0 if the sampler uses the learner's own weights."""
     layout, shape, native = setup.layout, setup.policy.shape, setup.layout.sampler_kind == "native"
     if native and not layout.sharded:
         return 0.0

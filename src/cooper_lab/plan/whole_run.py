@@ -1,4 +1,4 @@
-"""A whole run: its hours with evaluations, its disk, and the assistant that it needs beside it."""
+"""Plans a whole run: its hours with evaluations, its disk space, and the assistant that it needs."""
 
 from dataclasses import dataclass, replace
 
@@ -13,14 +13,14 @@ PROBLEMS = {"gsm8k": 1319, "svamp": 1000, "math500": 500, "math": 5000, "olympia
 """Test problems of ready-made sets. Others are not opened by a plan: a set without a limit counts as `UNKNOWN`."""
 UNKNOWN = 500
 SAVED = 12
-"""Bytes that a checkpoint holds of a trained parameter: the float32 weight and AdamW's two moments."""
+"""Bytes of a checkpoint for each trained parameter: the float32 weight and AdamW's two running means."""
 RECORDED = 10
-"""Bytes that a run's record holds of a token: its text, number and log-probability. Assumed."""
+"""Bytes of a run's record for each token: its text, number and log-probability. Assumed."""
 
 
 @dataclass(frozen=True)
 class WholeRun:
-    """What a run consists of besides its steps."""
+    """The parts of a run besides its steps."""
 
     steps: int
     evaluations: int
@@ -33,7 +33,7 @@ class WholeRun:
 
 
 def whole_run_of(config: RunConfig) -> WholeRun:
-    """What a configuration says of its run. Reads no data."""
+    """The run that a configuration describes. Reads no data."""
     every, steps = config.evaluation.every, config.steps
     evaluations = 1 + -(-steps // every) if config.test_sets else 0  # one at the start, one at the end
     assistant = config.cooptimization.assistant if config.learns else None
@@ -64,7 +64,7 @@ def disk(setup: Setup, run: WholeRun) -> float:
 
 
 def assistant_bytes(model: str) -> float | None:
-    """Of the assistant's weights in bfloat16; None for a model whose shape nobody knows here."""
+    """Bytes of the assistant's weights in bfloat16; None for a model of unknown shape."""
     try:
         return 2.0 * shape_of(model).params
     except (InputError, OSError):

@@ -5,10 +5,10 @@ from typing import Any
 
 
 def start() -> None:
-    """The `cooper` command. Of many interrupts in a row, none ends in frames of Python.
+    """Run the `cooper` command so that interrupts, however many, never end in a traceback.
 
-    The first one lets the command put things in order, and the next one ends the process as the system does. Before the
-    command begins and after it has ended there is nothing to put in order.
+    The first interrupt lets the command finish cleanly, and the next one ends the process as the system does. Before
+    the command begins and after it has ended there is nothing to finish.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from cooper_rl.cli.main import app

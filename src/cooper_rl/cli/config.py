@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 FEW = 60
-"""Settings that are shown without being asked for all."""
+"""Settings that the overview shows, without --all."""
 
 
 class Command(StrEnum):
@@ -57,7 +57,7 @@ def show_config(
     ] = None,
     command: Annotated[Command, typer.Option("--for", help="The command whose settings are shown.")] = Command.train,
     comments: Annotated[bool, typer.Option(help="Explain each setting of a resolved configuration.")] = True,
-    everything: Annotated[bool, typer.Option("--all", help="Every setting, not an overview of many.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show every setting, not only the common ones.")] = False,
     kind: Annotated[str | None, typer.Option(help="Print the recipe of this kind of run.")] = None,
     schema: Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of the file.")] = False,
 ) -> None:

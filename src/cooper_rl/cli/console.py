@@ -34,12 +34,12 @@ RuleOption = Annotated[str, typer.Option(help=RULE_HELP)]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
 
 VERBATIM: dict[str, Any] = {"markup": False, "emoji": False}
-"""Of consoles: what users name (`my_rewards:ok:`, `[a]`) is printed as it is."""
+"""Options of consoles: text from users (`my_rewards:ok:`, `[a]`) is printed unchanged."""
 console = Console(stderr=True, **VERBATIM)
 
 
 def say(text: str, label: str = "", style: str = "") -> None:
-    """Print text as it is, without markup and line breaks of our own, after a label in colour."""
+    """Print text unchanged, without markup and without line breaks of our own, after a coloured label."""
     console.print(Text.assemble((label, style), text), soft_wrap=True)
 
 
@@ -72,9 +72,10 @@ def log_handler() -> logging.Handler:
 
 @contextmanager
 def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> Iterator[Callable[..., None]]:
-    """A bar, to be called with the completed units and, optionally, current metrics and a new total.
+    """A progress bar. Call it with the completed units and, optionally, the current metrics and a new total.
 
-    `watch` lists the metrics shown beside it, as (metric, short name). Without a terminal it prints `ProgressLines`.
+    `watch` lists the metrics shown beside it, as (metric, short name). Without a terminal, it prints `ProgressLines`
+    instead.
     """
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
     columns = _plain_column("description"), BarColumn(bar_width=30), MofNCompleteColumn(), *times
@@ -103,7 +104,7 @@ def _plain_column(field: str) -> TextColumn:
 
 
 class _Bar(Progress):
-    """With a line below it about what is under way."""
+    """A progress bar with a line below it about the current work."""
 
     below = Text()
 
@@ -114,19 +115,19 @@ class _Bar(Progress):
 
 @contextmanager
 def counter(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar, as of `progress`, for work that reports how much is done and how much there is."""
+    """A progress bar like that of `progress`, for work that reports how much is done and how much there is."""
     with progress(label, 0) as advance:
         yield lambda done, total: advance(done, total=total)
 
 
 def names_and_settings(given: Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """The arguments that name something, and those that are settings, key=value. A file that exists is a name."""
+    """The arguments divided into names and settings (key=value). A file that exists is a name."""
     settings = [one for one in given or () if re.match(r"[a-z_][\w.-]*=", one) and not Path(one).exists()]
     return [one for one in given or () if one not in settings], settings
 
 
 SHORT = {"problems": "source", "rule": "kind", "engine": "kind"}
-"""What a section stands for if it is given one word: `problems=FILE` means `problems.source=FILE`."""
+"""The setting that one word for a section sets: `problems=FILE` means `problems.source=FILE`."""
 
 
 def in_full(setting: str) -> str:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from cooper_rl.run_config import RunConfig
 
 VLLM_SHARE = 0.9
-"""Of a GPU's memory, for the vLLM engines of an evaluation: nothing else lives there."""
+"""Share of a GPU's memory for the vLLM engines of an evaluation: nothing else uses the GPU."""
 PROBLEMS_WITH_VLLM = 256
-"""Sampled at once: vLLM divides them itself."""
+"""Problems sampled at once with vLLM, which divides them itself."""
 SAMPLING = ("k", "temperature", "top_p", "max_tokens", "batch_size", "seed", "threads", "rule")
 
 
@@ -104,7 +104,8 @@ def evaluate_model(
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is evaluated: a model, beside another if there is one, and the run that it belongs to, with its folder."""
+    """The subject of an evaluation: a model, perhaps beside another one, and the run that it belongs to, with its
+    folder."""
 
     model: str
     against: str | None
@@ -112,7 +113,7 @@ class _Subject:
     folder: Path | None
 
     def usual_settings(self) -> dict[str, Any]:
-        """How the run evaluates itself."""
+        """The settings with which the run evaluates itself."""
         return _settings_of(self.run) if self.run else {}
 
     def usual_problems(self) -> dict[str, Any]:
@@ -123,9 +124,9 @@ def _subject_of(names: Sequence[str], run: Path | None, step: str | None, agains
     from cooper_rl.run_config import load_config
 
     if len(names) + (run is not None) != 1:
-        raise InputError("name a model's folder or --run, and not both")
+        raise InputError("give a model's folder or --run, not both")
     if step is not None and run is None:
-        raise InputError("--step is a checkpoint's of --run; name the run")
+        raise InputError("--step names a checkpoint of a run; give --run too")
     model = names[0] if names else ""
     folder = run or _run_of(model)
     config = None if folder is None else load_config(folder / "config.yaml")
@@ -135,12 +136,13 @@ def _subject_of(names: Sequence[str], run: Path | None, step: str | None, agains
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """The options that are on the command line."""
+    """The options that are given on the command line."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _problems_of(subject: _Subject, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the problems: the run's with what is `given`, or other ones, read like the run's."""
+    """The settings of the problems: the run's with those that are `given`, or those of other problems, read like the
+    run's."""
     if "source" not in given and subject.run is None:
         raise InputError("problems: name the problems, problems=FILE; only a run's own policy has some by default")
     usual = subject.usual_problems()
@@ -159,7 +161,7 @@ def _say_how_the_run_evaluates(
         say(f"{chosen.problems.source}: {', '.join(alike)} as in the run")
     _warn_of_differences(before, chosen, options)
     if subject.run.rollout.environment:
-        warn("the run has an environment, but this evaluation draws a single turn without tools")
+        warn("the run has an environment, but this evaluation samples a single turn without tools")
 
 
 def _measure(
@@ -196,7 +198,8 @@ def _write_completions(out: Path, results: "dict[str, EvaluationResult]") -> Non
 
 
 def _warn_of_differences(before: EvalConfig, chosen: EvalConfig, options: Collection[str]) -> None:
-    """Name every setting that is not the run's, as it was given: among the `options`, or as key=value."""
+    """Warn of every setting that differs from the run's, written as it was given: as one of the `options`, or as
+    key=value."""
     for name in SAMPLING:
         if (now := getattr(chosen, name)) != (then := getattr(before, name)):
             given = f"--{name.replace('_', '-')} " if name in options else f"{name}="
@@ -206,10 +209,10 @@ def _warn_of_differences(before: EvalConfig, chosen: EvalConfig, options: Collec
 
 
 def engine_from(given: str | dict[str, Any], models: int = 1) -> Any:
-    """The engine that `--engine` names or describes, or that has these settings. Raises InputError, also for one that
-    only trains.
+    """The engine that `--engine` names or describes, or that has these settings. Raises InputError, also for an engine
+    that can only train.
 
-    So many `models` get an engine each, one after the other; vLLM holds its memory until the process ends.
+    Each of the `models` gets its own engine, one after the other, because vLLM holds its memory until the process ends.
     """
     from cooper_rl.evaluation.config import EvaluationEngine
 

@@ -20,7 +20,7 @@ from cooper_rl.errors import EngineLost, InputError, MissingExtraError, show_use
 from cooper_rl.observe.terminal import TRAINING_METRICS
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""Errors of a disk that is full, or that takes nothing."""
+"""Numbers of the errors of a disk that is full or that cannot be written."""
 
 
 def train(
@@ -30,7 +30,7 @@ def train(
 ) -> None:
     """Train a policy together with its reward model."""
     from cooper_rl.inputs import read_inputs
-    from cooper_rl.observe.record import check_folder
+    from cooper_rl.observe.recorder import check_folder
     from cooper_rl.run_config import load_config
 
     settings = load_config(config, overrides or [])
@@ -49,7 +49,7 @@ def train(
         say(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
         sys.exit(3)
     if trainer.ended_by is not None and not trainer.interrupted:
-        say(f"ended after step {trainer.completed_steps} by the callback {trainer.ended_by}; --resume would go on")
+        say(f"ended after step {trainer.completed_steps} by the callback {trainer.ended_by}; --resume would continue")
     if trainer.interrupted:
         say(f"stopped after step {trainer.completed_steps}; continue with --resume")
         sys.exit(130)
@@ -166,14 +166,18 @@ def app() -> None:
     threading.excepthook = _end_of_thread
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
-    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own, and would say all twice
+    logging.getLogger("huggingface_hub").propagate = False  # it has its own handler and would log everything twice
     try:
         commands()
     except (InputError, MissingExtraError) as error:
         say(str(error), "error: ", "bold red")
         sys.exit(2)
     except EngineLost as error:
-        say(f"{error}; the run's folder logs/ has what its processes said; go on with --resume", "error: ", "bold red")
+        say(
+            f"{error}; the logs of its processes are in the run's folder logs/; continue with --resume",
+            "error: ",
+            "bold red",
+        )
         sys.exit(1)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in DISK:
@@ -190,7 +194,7 @@ def _say_full(error: OSError) -> None:
 
 
 def _end_of_thread(thread: threading.ExceptHookArgs) -> None:
-    """TensorBoard writes in a thread, which Python would show with its frames where the disk is full."""
+    """TensorBoard writes in a thread. If the disk is full, Python would print that thread's traceback."""
     if isinstance(thread.exc_value, OSError) and thread.exc_value.errno in DISK:
         _say_full(thread.exc_value)
     else:

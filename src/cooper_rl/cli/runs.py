@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 COLUMNS = ("run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration")
 LEFT_OUT = ("measured by", "KL", "started")
-"""The columns that a terminal does without if it has fewer than so many:"""
+"""The columns that are left out if the terminal has fewer characters than this:"""
 ROOM = 120
 
 
 class Order(StrEnum):
-    """What the table is sorted by."""
+    """The orders of the table."""
 
     started = "started"
     name = "name"  # pyright: ignore[reportAssignmentType] - typeshed has `name` as a property of every member
@@ -38,9 +38,9 @@ class Order(StrEnum):
 
 def runs(
     folder: Annotated[Path, typer.Argument(help="The folder that holds the runs, at any depth.")] = Path("runs"),
-    sort: Annotated[Order, typer.Option(help="Sorted by this: names from A on, all else from the highest on.")] = (
-        Order.started
-    ),
+    sort: Annotated[
+        Order, typer.Option(help="The column to sort by: names from A on, everything else from the highest on.")
+    ] = (Order.started),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every figure in full.")] = False,
 ) -> None:
     """List the runs of a folder: state, steps, last accuracy, reward and KL, start and duration."""
@@ -50,7 +50,7 @@ def runs(
     for path in find_runs(folder):
         try:
             found.append(_row(*read_summary(path), folder))
-        except (InputError, OSError) as error:  # one damaged run is no reason to hide the others
+        except (InputError, OSError) as error:  # one damaged run must not hide the others
             say(f"left out: {error}")
     if sort == Order.name:
         found.sort(key=lambda row: row["run"])
@@ -66,10 +66,12 @@ def runs(
 
 def watch(
     run: Annotated[Path, typer.Argument(help="The folder of a run; `cooper runs` lists them.")],
-    once: Annotated[bool, typer.Option(help="Print one screen and end, as where the output is no terminal.")] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks at the folder.", min=0.1)] = 1.0,
-    web: Annotated[bool, typer.Option("--web", help="The report as a page on this machine that follows.")] = False,
-    port: Annotated[int, typer.Option(help="Of --web; 0 takes a free one.", min=0, max=65535)] = 0,
+    once: Annotated[bool, typer.Option(help="Print one screen and end, as without a terminal.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between readings of the folder.", min=0.1)] = 1.0,
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve the report as a page on this machine that follows the run.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="The port of --web; 0 chooses a free one.", min=0, max=65535)] = 0,
 ) -> None:
     """Show a run that another process trains: progress, curves, fired watch rules, latest completions.
 
@@ -106,7 +108,7 @@ def _serve(run: Path, port: int) -> None:
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of runs, also unfinished ones. A folder of runs stands for them all.")
+        list[Path], typer.Argument(help="Folders of runs, finished or not. A folder of runs stands for all of them.")
     ],
     out: Annotated[
         Path | None, typer.Option(help="The page to write; by default report.html in the folder, or here for several.")
@@ -163,4 +165,4 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
         table.add_row(*(cells[place] for place in shown))
     (out if out.is_terminal else stdout(width=10**3)).print(table)
     if narrow:
-        say(f"left out for want of room: {', '.join(left_out)}; widen the terminal, or use --json")
+        say(f"left out for lack of room: {', '.join(left_out)}; widen the terminal, or use --json")

@@ -109,20 +109,6 @@ def prompt_room(context: int | None, max_tokens: int) -> int | None:
     return None if context is None else context - max_tokens
 
 
-def completion_limits(prompts: Sequence[Sequence[int]], max_tokens: int, context: int | None, full: str) -> list[int]:
-    """The most tokens that may follow each prompt: `max_tokens`, or the rest of the `context` if that is less.
-
-    Raises InputError, with the prompt's number and length, for one that is empty or fills the context; `full` then ends
-    the message: "the model's context is 512, so nothing can follow it".
-    """
-    for index, prompt in enumerate(prompts):
-        if len(prompt) == 0:
-            raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
-        if context is not None and len(prompt) >= context:
-            raise InputError(f"prompt {index} has {len(prompt)} tokens and {full}")
-    return [max_tokens if context is None else min(max_tokens, context - len(prompt)) for prompt in prompts]
-
-
 def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:
     """The problem's own chat or its question as the user's message, after the system message, if there is one."""
     system = [{"role": "system", "content": config.system}] if config.system else []

@@ -46,11 +46,11 @@ class Engine(Config):
         """Start the processes of the run before any model is loaded; their logs go into the run's folder."""
 
     def close(self) -> None:
-        """End them. Does nothing for an engine that is not open."""
+        """End these processes. Does nothing for an engine that is not open."""
 
 
-ENGINES = Kinds("engine", "cooper_rl.engines.ray.config", ["policy", "reward_model", "sampler"], base=Engine)
-"""The kinds of `engine`. The home's module is built on the other two engines, so it imports them all."""
+ENGINES = Kinds("engine", "cooper_rl.engines.kinds", ["policy", "reward_model", "sampler"], base=Engine)
+"""The kinds of `engine`, which `kinds.py` lists."""
 
 
 EngineConfig = Annotated[Engine, ENGINES]

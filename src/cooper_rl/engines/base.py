@@ -137,11 +137,11 @@ class Learner(ABC):
         """Restore what `save` wrote, exactly."""
 
     def set_learning_rate(self, peak: float) -> None:
-        """Change the peak learning rate and keep the schedule. Raises InputError if that is not possible."""
+        """Change the peak learning rate and keep the schedule. Raises InputError if this learner cannot do so."""
         raise InputError(f"learning_rate: learners of the class {type(self).__name__} cannot change it")
 
     def describe(self) -> str:
-        """One line for the log: the device, and what was chosen for it. May be empty."""
+        """One line for the log: the device, and the precision and kernels that were chosen for it. May be empty."""
         return ""
 
 
@@ -150,8 +150,8 @@ class PolicyLearner(Learner):
     def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
-        They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
-        Without `adapter` they are those of the model beside which a low-rank adapter is trained: the frozen start.
+        They are log softmax(logits / temperature): those of the distribution that is sampled at that temperature (> 0).
+        With `adapter=False` they are those of the frozen model under the low-rank adapter, which is the start policy.
         """
 
 
@@ -185,8 +185,8 @@ class Sampler(ABC):
         """Load the learner's weights, before each step's `sample`. Raises TypeError for an unsuitable learner."""
 
     def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-        """`sample` without waiting, which `rollout.lag: 1` makes use of; the future's `result` raises what `sample`
-        raises. By default the completions are drawn when this returns."""
+        """Like `sample`, but returns a future at once, for `rollout.lag: 1`; the future's `result` raises what `sample`
+        raises. By default, sampling is over when this returns."""
         return sample_at_once(self, prompts, n, params, seed)
 
     def take_metrics(self) -> Metrics:
@@ -198,10 +198,10 @@ class Sampler(ABC):
 
 
 def sample_at_once(sampler: Sampler, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-    """A finished future: what `sample` returns or raises. Sampling is over when this returns."""
+    """Sample now, and return the result or the error as a finished future."""
     future: Future[Samples] = Future()
     try:
         future.set_result(sampler.sample(prompts, n, params, seed))
-    except Exception as error:  # noqa: BLE001 - the future tells it
+    except Exception as error:  # noqa: BLE001 - the future holds it
         future.set_exception(error)
     return future

@@ -10,15 +10,16 @@ from typing import Any
 from cooper_rl.engines.progress import part as under_way
 
 MEASURED = ("time/", "memory/", "gpu_memory/", "rule/lost")
-"""How the names of metrics begin that tell of the machine: the only ones in which equal runs differ."""
-VERIFY_S = "verify_s"  # the field of a recorded completion that tells of the machine: its verdict's CPU seconds
+"""Beginnings of the names of metrics that measure the machine. Equal runs differ in no other metric."""
+VERIFY_S = "verify_s"  # the field of a recorded completion that measures the machine: the CPU seconds of its verdict
 _MIB = 2**20
 _STATUS = Path("/proc/self/status")
 
 
 class Clock:
-    """Wall seconds of the parts of a step as `time/<part>`, and in MiB `memory/<part>`, held at a part's end,
-    `memory/peak`, and `gpu_memory/<part>`, PyTorch's peak on one GPU, which overlapping parts reset for each other.
+    """Measures the parts of a step: wall seconds (`time/<part>`), main memory at the part's end in MiB
+    (`memory/<part>`), the process's peak (`memory/peak`), and PyTorch's peak on one GPU (`gpu_memory/<part>`). Parts
+    that overlap reset that last peak for each other.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class Clock:
         self._note("gpu_memory", part, max((most / _MIB for most in _gpus("max_memory_allocated")), default=None))
 
     def metrics(self) -> dict[str, float]:
-        """Those of the parts, `memory/peak`, and `time/step`: the time since the clock was created."""
+        """The metrics of the parts, `memory/peak`, and `time/step`: the seconds since the clock was created."""
         self._note("time", "step", time.perf_counter() - self._start)
         self._note("memory", "peak", peak_mib())
         return self.parts()
@@ -50,7 +51,7 @@ class Clock:
 
 
 def peak_mib() -> float | None:
-    """The most main memory that the process ever held, in MiB. None where the system does not tell."""
+    """The most main memory that the process has held so far, in MiB. None if the system does not report it."""
     if (found := _status_mib("VmHWM:")) is not None:  # on Linux ru_maxrss may be that of the parent process
         return found
     if sys.platform != "darwin":
@@ -61,7 +62,7 @@ def peak_mib() -> float | None:
 
 
 def _gpus(ask: str) -> list[Any]:
-    """What this function of `torch.cuda` says for each GPU; PyTorch is not loaded for it."""
+    """The result of this function of `torch.cuda` for each GPU. PyTorch is not imported for it."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return []
@@ -69,6 +70,6 @@ def _gpus(ask: str) -> list[Any]:
 
 
 def _status_mib(field: str) -> float | None:
-    """A field of the system's status of this process, in MiB. None where the system does not tell, as on macOS."""
+    """A field of the system's status of this process, in MiB. None if the system has no such status, as on macOS."""
     lines = _STATUS.read_text(encoding="utf-8").splitlines() if _STATUS.exists() else []
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(field)), None)

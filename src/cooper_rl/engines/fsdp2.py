@@ -32,9 +32,11 @@ from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.rollouts import Column, offsets_of
 
 _CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto", "fused_logprobs": False}
-"""What a learner chooses for its device, which is the CPU while it is loaded."""
+"""What a learner chooses for its device, except that it is loaded on the CPU."""
 
-OpenSender = Callable[[PreTrainedModel, int], WeightSender]  # given the sharded model and the process's number
+OpenSender = Callable[
+    [PreTrainedModel, int], WeightSender
+]  # called with the sharded model and the rank of this process
 
 
 class ShardedLearner:
@@ -72,7 +74,7 @@ class ShardedLearner:
 
     @torch.no_grad()
     def save(self, directory: Path) -> None:
-        """See `Learner`. All processes see the folder's disk; weights are gathered one at a time."""
+        """See `Learner`. All processes must see the folder's disk; weights are gathered one at a time."""
         self.model.reshard()
         weights = (
             None if self.adapted else {name: tensor.cpu() for name, tensor in self.full_weights() if self.rank == 0}
@@ -81,12 +83,12 @@ class ShardedLearner:
         dist.barrier()
 
     def load(self, directory: Path) -> None:
-        """See `Learner`. Reads checkpoints of any number of processes, and of the in-process learner."""
+        """See `Learner`. Reads checkpoints that any number of processes, or the in-process learner, has written."""
         self.learner.load(directory)
 
     @property
     def adapted(self) -> bool:
-        """Whether the adapter is all that changes."""
+        """Whether only the adapter is trained."""
         return self.learner.base_fingerprint is not None
 
     def describe(self) -> str:
@@ -94,14 +96,15 @@ class ShardedLearner:
         return f"{self.ranks} processes, each on {self.learner.describe()}"
 
     def full_weights(self) -> Any:
-        """Names, each once, and whole tensors, with an adapter merged into its base. All processes iterate."""
+        """Names and whole tensors, each once, with an adapter merged into its base. Every process must iterate."""
         self.model.reshard()
         yield from plain_weights(self.model)
         parameters = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
         yield from ((name, buffer) for name, buffer in self.model.state_dict().items() if name not in parameters)
 
     def adapter_weights(self) -> Any:
-        """Names and whole tensors of the adapter alone, for a sampler that has the frozen ones. All processes ask."""
+        """Names and whole tensors of only the adapter, for a sampler that already has the frozen weights. Every process
+        must call this."""
         self.model.reshard()
         return adapter_tensors(self.model)
 
@@ -109,7 +112,7 @@ class ShardedLearner:
         """Accumulate the gradient of this process's share `mine` (rows of `columns`), of `count` rows or tokens.
         Returns metrics of the whole batch: `loss` is a sum, everything else a mean.
         """
-        if dropouts(self.model):  # seeded, so that a resumed run drops what the run would have dropped
+        if dropouts(self.model):  # seeded, so that a resumed run applies the same dropout as an uninterrupted one
             numbers = (self.learner.steps, self._calls, self.rank)
             torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
         self._calls += 1
@@ -124,11 +127,11 @@ class ShardedLearner:
     def infer(
         self, column: Column, verb: Callable[..., Any], mine: tuple, filler: tuple, found: np.ndarray, places: Any
     ) -> np.ndarray:
-        """Call `verb` without gradient. Its result for this process's share `mine` goes to `places` of `found`, all
-        zeros here, which is returned with the results of all processes.
+        """Call `verb` without gradient. The result for this process's rows `mine` is written to `places` of `found`,
+        which is zero elsewhere; the sum over all processes is returned.
         """
         result, passes = self._together(0, [column], verb, mine, filler)
-        self.model.reshard()  # no backward pass comes that would do it
+        self.model.reshard()  # usually the backward pass does this, but none follows here
         if passes:
             found[places] = result
         return self._added(found)
@@ -136,8 +139,8 @@ class ShardedLearner:
     def _together(
         self, least: int, columns: Sequence[Column], verb: Callable[..., Any], mine: tuple, filler: tuple
     ) -> tuple[Any, int]:
-        """Call `verb` with `mine`, the rows of `columns`, and with the `filler` until all have made as many passes.
-        Returns the first result, and the number of passes of `mine`.
+        """Call `verb` with `mine`, the rows of `columns`, and then with the `filler` until all processes have made the
+        same number of passes. Returns the first result, and how many passes `mine` took.
         """
         passes = len(self.learner.microbatches(*columns)) if len(columns[0]) else 0
         most = int(_reduced(torch.tensor(max(least, passes), device=self.device), dist.ReduceOp.MAX))
@@ -145,7 +148,7 @@ class ShardedLearner:
         return next(iter(results), None), passes
 
     def _added(self, values: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
-        """The sum of the processes' arrays; it is exact where all but one of them are 0."""
+        """The sum of the arrays of all processes. It is exact if all but one of them are 0."""
         return _reduced(torch.from_numpy(values).to(self.device), dist.ReduceOp.SUM).cpu().numpy()
 
 

@@ -46,7 +46,8 @@ class BufferedLayer(DynamicLayer):
         self.keys, self.values = (_copied(buffer, self.length, capacity, beam_idx) for buffer in buffers)
 
     def keep_rows(self, rows: Int[Tensor, " kept"]) -> None:
-        """Row i becomes row `rows[i]`. A row may be named once. Only rows that change their place are copied."""
+        """Move rows so that row i holds what row `rows[i]` held. A row may be named once. Only rows that change their
+        place are copied."""
         self.keys, self.values = (keep_in_place(buffer, rows, self.length) for buffer in (self.keys, self.values))
 
     def get_seq_length(self) -> int:
@@ -79,7 +80,7 @@ def _copied(buffer: Tensor, filled: int | None, capacity: int, rows: Tensor | No
 
 
 def filling_gaps(kept: Int[Tensor, " kept"]) -> Int[Tensor, " kept"]:
-    """The rows `kept` (ascending) in an order in which few of them move: the last ones take the free places."""
+    """The rows `kept` (ascending) in an order in which few of them move: the last rows take the free places."""
     free = torch.ones(len(kept), dtype=torch.bool)
     staying = kept[kept < len(kept)]
     free[staying] = False

@@ -74,8 +74,8 @@ def _cached(name: str) -> Path | None:
 
 
 def download(name: str, weights: bool) -> None:
-    """Bring a model of the hub into its cache, so that the checks read the files before they are loaded: those of its
-    tokenizer or, with `weights`, its safetensors. Does nothing for a folder and for what is there already.
+    """Download a model of the hub into the cache, so that the checks can read its files before it is loaded: the files
+    of its tokenizer or, with `weights`, its safetensors. Does nothing for a folder, or for files that are in the cache.
 
     Raises InputError like `local_folder`, and what huggingface_hub raises.
     """
@@ -114,7 +114,8 @@ _BESIDE_WEIGHTS = ("*.json", "*.jinja", "*.txt", "*.model")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model")
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # the files of a peft folder
 YES_NO = "yes_no"
-"""The key of the record in config.json; beside an adapter, which has no config.json, the record is a file."""
+"""The key in config.json under which a model's question is recorded. An adapter's folder has no config.json, so there
+the record is a file of its own."""
 
 
 def check_model_folder(path: str) -> None:
@@ -141,7 +142,8 @@ def check_reward_model_folder(path: str, kind: str | None = None) -> None:
 
 
 def check_head(path: str, architecture: str, new_head: bool = False) -> None:
-    """Raises InputError if a model of this `architecture` ("" passes) has no reward head and gets no new one."""
+    """Raises InputError if a model of this `architecture` has no reward head and does not get a new one. An empty
+    architecture passes."""
     if not architecture or architecture.endswith("ForSequenceClassification"):
         return
     if not architecture.endswith(("ForCausalLM", "LMHeadModel", "Model")):
@@ -154,7 +156,7 @@ def check_head(path: str, architecture: str, new_head: bool = False) -> None:
 
 
 def recorded(path: str) -> YesNo | None:
-    """What the model of this folder or name was asked as a reward model when it was saved; None for any other model.
+    """The question that the model of this folder or name was saved with as a reward model; None for any other model.
     Raises InputError for a record that cannot be read, and as `adapter_base` does.
     """
     folder, base = local_folder(path), adapter_base(path)
@@ -178,8 +180,8 @@ def check_merge(source: str, target: Path) -> None:
 
 
 def adapter_base(path: str) -> str | None:
-    """The model that the adapter in a folder adapts; None for what is no folder with an adapter alone. Raises
-    InputError for an adapter that names no base, or itself.
+    """The model that the adapter in a folder adapts; None if the folder is not that of an adapter. Raises InputError
+    for an adapter that names no base, or itself.
     """
     folder = local_folder(path)
     if folder is None or not (folder / ADAPTER_CONFIG).is_file() or (folder / "config.json").is_file():
@@ -204,8 +206,8 @@ def check_tokenizer(path: str) -> None:
 
 
 def check_weights(path: str) -> None:
-    """Raises InputError for a folder without config.json, without weights that are not pickled, or with a config that
-    does not fit them. Of a folder with an adapter, the adapter's weights and the base are checked.
+    """Raises InputError for a folder that lacks config.json or safetensors weights, or whose config does not fit the
+    weights. For a folder with an adapter, the adapter's weights and the base are checked.
     """
     folder = local_folder(path)
     if folder and (base := adapter_base(path)) is not None:

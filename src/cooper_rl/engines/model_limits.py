@@ -1,4 +1,5 @@
-"""What a model's folder may cost its loader, checked from its small files before anything is loaded; without torch."""
+"""Limits on what loading a model's folder may cost. They are checked on its small files, without torch, before anything
+is loaded."""
 
 import json
 import math
@@ -10,20 +11,22 @@ from cooper_rl.data.template_trial import CPU_SECONDS, MOST_CHARACTERS, costs_to
 from cooper_rl.errors import InputError
 
 LARGEST_MIB = 100
-"""Of a file of settings or a header: of safetensors it is the format's own limit, and a vocabulary has up to 30."""
+"""Largest file of settings or header, in MiB. For safetensors it is the format's own limit, and a vocabulary has up to
+30."""
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers")
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 BESIDE_WIDTH = ("vocab_size", "intermediate_size", "n_inner", "ffn_dim", "n_positions")
-"""Sizes that a model has a matrix of, with its width on the other side."""
+"""Sizes of which a model has a matrix, whose other side is the model's width."""
 COUNTS = ("num_labels", "num_experts", "num_local_experts", "n_routed_experts", "num_attention_heads", "n_head")
-"""What there is at least one number for."""
+"""Counts of things that each have at least one number in the weights."""
 PACKED = 8
 """Most numbers that one element of a file may hold: weights of 4 bits in elements of 32."""
 TEMPLATES = ("tokenizer_config.json", "chat_template.json")
 
 
 def check_templates(folder: Path) -> None:
-    """Raises InputError for a chat template that is no text, too long, or takes too much to render."""
+    """Raises InputError for a chat template that is not text, is too long, or needs too much time or memory to
+    render."""
     for file, template in _templates(folder):
         if not isinstance(template, str):
             raise InputError(f"{file}: chat_template: {repr(template)[:40]} is no text; save the tokenizer again")
@@ -40,7 +43,7 @@ def _templates(folder: Path) -> Iterator[tuple[Path, Any]]:
     for name in TEMPLATES:
         values = _read_json(folder / name) if (folder / name).exists() else {}
         template = values.get("chat_template") if isinstance(values, dict) else None
-        if isinstance(template, list):  # several, each with its name
+        if isinstance(template, list):  # several templates, each with its name
             yield from ((folder / name, one.get("template") if isinstance(one, dict) else one) for one in template)
         elif template is not None:
             yield folder / name, template

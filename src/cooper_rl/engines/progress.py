@@ -39,7 +39,7 @@ _parts: ContextVar[tuple[str, ...]] = ContextVar("parts", default=())
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Inside, this listener gets the thread's progress too, before the listeners around it."""
+    """While the context is open, this listener gets the thread's progress too, before the listeners around it."""
     token = _listeners.set((listener, *_listeners.get()))
     try:
         yield
@@ -49,7 +49,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def part(name: str) -> Iterator[None]:
-    """Names the work inside."""
+    """The name of the work that the context contains."""
     token = _parts.set((*_parts.get(), name))
     try:
         tell()

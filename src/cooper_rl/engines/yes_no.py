@@ -40,7 +40,7 @@ def chat_around(tokenizer: Any) -> list[str]:
     """
     if not tokenizer.chat_template:
         return []
-    # A model that can think first is to answer at once; other templates ignore this.
+    # Models that can think first must answer at once; other templates ignore this argument.
     chat = render_chat(tokenizer, [{"role": "user", "content": _PLACE}], {"enable_thinking": False})
     parts = chat.split(_PLACE)
     if len(parts) != 2:

@@ -1,1 +1,1 @@
-"""Environments: tools that the policy may call between its turns, and how a run of several turns is drawn."""
+"""Environments: tools that the policy may call between its turns, and how rollouts of several turns are sampled."""

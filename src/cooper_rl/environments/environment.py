@@ -25,18 +25,18 @@ from cooper_rl.data.transcript import LONGEST_RESULT, ToolCall, shortened
 from cooper_rl.errors import InputError, users_function
 
 COUNTED = ("calls", "failed_calls", "timeouts", "cut_results", "lost")
-"""What is counted from one `reset` to the next."""
+"""Names of the counts, which start anew at every `reset`."""
 AT_ONCE = 32
-"""Environments that work at the same time, each in a thread of its own."""
+"""Most environments that work at the same time, each in its own thread."""
 
 
 class Environments:
-    """As many instances of the class at `package.module:Class` as there are rollouts at once.
+    """Instances of the class at `package.module:Class`, one for each rollout that runs at the same time.
 
-    No fault of an environment ends a run. One that hangs in a call or throws in `reset` or `get_reward` is lost: it
-    answers no more, its rollout has no reward, and another instance takes its place at the next `reset`. A thread that
-    hangs is left to itself. Every fault is counted, and the first of each kind is one of the `new_faults`. Not for use
-    by several threads.
+    A fault of an environment never ends a run. An environment that hangs in a call, or that throws in `reset` or
+    `get_reward`, is lost: it answers no further calls, its rollout has no reward, and the next `reset` creates another
+    instance. The thread of a hanging call is abandoned. Every fault is counted, and the first of each kind is in
+    `new_faults`. Not safe for several threads.
     """
 
     def __init__(self, path: str, timeout_s: float) -> None:
@@ -44,7 +44,7 @@ class Environments:
         self._path, self._timeout_s = path, timeout_s
         self._make = load_object(path, "class")
         if not inspect.isclass(self._make) or not callable(getattr(self._make, "reset", None)):
-            raise InputError(f"rollout.environment: {path} is no class with a method `reset`")
+            raise InputError(f"rollout.environment: {path} is not a class with a method `reset`")
         methods = inspect.getmembers(self._make, inspect.isfunction)
         public = {name: method for name, method in methods if name not in ("reset", "get_reward") and name[0] != "_"}
         self.tools = {name: MethodType(method, self._make) for name, method in public.items()}
@@ -102,7 +102,9 @@ class Environments:
                 self.counts["failed_calls"] += not worked
                 if worked:
                     self._worked.add(index)
-                elif isinstance(answer, Exception) and users_function(answer):  # else the policy's own mistake
+                elif isinstance(answer, Exception) and users_function(
+                    answer
+                ):  # otherwise it is a mistake of the policy
                     self._failed.add(index)
                     self._report(call["name"], answer)
             texts = [_error(answer) if isinstance(answer, Exception) else answer for _, answer in result]
@@ -115,7 +117,8 @@ class Environments:
         return len(self._lost | (self._failed - self._worked)) / max(self._under_way, 1)
 
     def rewards(self) -> list[float | None]:
-        """What `get_reward` says of each rollout; None for an environment without it, a lost one, and no number."""
+        """The result of `get_reward` for each rollout; None if the environment has no such method, is lost, or returned
+        no finite number."""
         working = [index for index in range(self._under_way) if self.has_reward and index not in self._lost]
         tasks = [lambda i=i: float(self._finish(self._pool[i].get_reward())) for i in working]
         rewards: list[float | None] = [None] * self._under_way
@@ -148,8 +151,9 @@ class Environments:
             self._new_faults.append(f"{self._path}: {method}() failed: {error}{f' ({place})' if place else ''}")
 
     def _row(self, problem: Problem, seed: int, prompt: list[dict[str, str]]) -> dict[str, Any]:
-        """The arguments of `reset`: the fields of the problem's row under their own names, and where it has no such
-        field the problem's id, question, answer and solution, and a seed; the prompt as TRL passes it. Those it takes.
+        """The arguments of `reset` that its signature accepts: the fields of the problem's row under their own names;
+        the problem's id, question, answer and solution and a seed, unless the row has such a field; and the prompt as
+        TRL passes it.
         """
         row = {"id": problem.id, "question": problem.question, "answer": problem.answer, "solution": problem.solution}
         row |= {"seed": seed, **problem.metadata, "prompt": prompt}
@@ -160,7 +164,7 @@ class Environments:
         return {name: value for name, value in row.items() if name in names}
 
     def _begun(self, made: Any, row: dict[str, Any]) -> tuple[Any, str | None]:
-        """An environment after its `reset`, and what that returned. It joins the pool only if it is in time."""
+        """A reset environment, and what `reset` returned. It joins the pool only if it is ready in time."""
         environment = self._make() if made is None else made
         shown = self._finish(environment.reset(**row))
         return environment, None if shown is None else str(shown)
@@ -190,7 +194,7 @@ class Environments:
         return shortened(text)
 
     def _within_limit(self, tasks: Sequence[Callable[[], Any]]) -> list[tuple[bool, Any]]:
-        """For each task, true with its result, or false with the error that ended it or stopped the wait."""
+        """For each task, true with its result, or false with the error that ended it or with a TimeoutError."""
         late = TimeoutError(f"no result within {self._timeout_s:g} s")
         outcomes: list[tuple[bool, Any]] = []
         for first in range(0, len(tasks), AT_ONCE):
@@ -203,13 +207,13 @@ class Environments:
 
 
 def _started(task: Callable[[], Any]) -> "Future[Any]":
-    """The task in a thread that does not keep the program from ending."""
+    """Start the task in a thread that does not keep the program from ending."""
     future: Future[Any] = Future()
 
     def run() -> None:
         try:
             future.set_result(task())
-        except BaseException as error:  # noqa: BLE001 - the future tells it
+        except BaseException as error:  # noqa: BLE001 - the future holds it
             future.set_exception(error)
 
     Thread(target=run, daemon=True, name="environment").start()
@@ -217,5 +221,5 @@ def _started(task: Callable[[], Any]) -> "Future[Any]":
 
 
 def _error(fault: object) -> str:
-    """What the policy reads of a fault: the same text as in TRL."""
+    """The text that the policy reads after a fault, which is the same as in TRL."""
     return str({"error": str(fault)})

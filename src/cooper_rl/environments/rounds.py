@@ -29,25 +29,26 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Rollout:
-    """A run under way. Token ids stay as they were sampled: nothing is tokenised twice."""
+    """A rollout that has not ended. Token ids stay as they were sampled: nothing is tokenised twice."""
 
     prompt: list[int]
     room: int
-    """Tokens that may still follow, whoever writes them."""
+    """How many tokens may still follow, from the policy or the environment."""
     messages: list[Any] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    """NaN for what the environment wrote, and where the sampler does not know them."""
+    """The sampler's log-probability of each token; NaN if the environment wrote the token, or the sampler does not know
+    it."""
     written: list[bool] = field(default_factory=list)
     """Whether the policy wrote the token."""
     turns: int = 0
     stopped: bool = False
     """Whether the last turn ended by itself and called no tool."""
     calls: list[ToolCall] = field(default_factory=list)
-    """Those of the last turn, until they are answered."""
+    """The calls of the last turn that have not been answered yet."""
 
     def append(self, token_ids: list[int], logprobs: list[float] | None, messages: Sequence[Any]) -> None:
-        """What the policy wrote or, without `logprobs`, the environment."""
+        """Append what the policy wrote or, without `logprobs`, what the environment wrote."""
         self.token_ids += token_ids
         self.logprobs += [float("nan")] * len(token_ids) if logprobs is None else logprobs
         self.written += [logprobs is not None] * len(token_ids)
@@ -62,11 +63,12 @@ class Drawn(NamedTuple):
 
 
 class Rounds:
-    """Draws rollouts in an environment.
+    """Samples rollouts in an environment.
 
-    In each of at most `max_turns` rounds every rollout that goes on writes a turn, and what it called answers. The
-    first is the call of the sampler that a run without environment makes. `max_tokens` bounds all that follows the
-    prompt: a result that leaves no room is not appended. A rollout that ends so, or at `max_turns`, counts as cut off.
+    There are at most `max_turns` rounds. In each, every active rollout writes a turn, and the tools that it called
+    answer. The first round makes the same call of the sampler as a run without environment. `max_tokens` limits
+    everything after the prompt: a result that would leave no room is not appended. A rollout that ends this way, or at
+    `max_turns`, counts as cut off.
     """
 
     def __init__(
@@ -87,10 +89,10 @@ class Rounds:
         self._plain = without_markup(encoder.tokenizer)
 
     def draw(self, sampler: Sampler, problems: Sequence[Problem], n: int, params: SamplingParams, seed: int) -> Drawn:
-        """`n` rollouts of each problem. Raises what `Sampler.sample` raises, but no fault of an environment.
+        """Sample `n` rollouts of each problem. Raises what `Sampler.sample` raises, but no fault of an environment.
 
-        Equal calls draw equal rollouts, if an environment's answers depend on nothing but its `reset` (which gets a
-        seed of the rollout's own) and its calls.
+        Equal calls give equal rollouts, provided that an environment's answers depend only on its calls and its
+        `reset`, which gets a seed for this rollout.
         """
         asked = [problem for problem in problems for _ in range(n)]
         rollouts = self._begun(asked, params.max_tokens, seed)
@@ -108,7 +110,8 @@ class Rounds:
         return Drawn(prompts, self._samples(asked, rollouts, rewards), self._metrics(rollouts, rewards))
 
     def _begun(self, asked: Sequence[Problem], max_tokens: int, seed: int) -> list[Rollout]:
-        """The rollouts after `reset`. What it shows follows the user's message; it takes from the room."""
+        """The rollouts after `reset`. What an environment shows is appended to the user's message and counts towards
+        `max_tokens`."""
         seeds = np.random.SeedSequence([seed, 1]).generate_state(len(asked)).tolist()
         rollouts = [Rollout(self._encoder.encode(problem), max_tokens) for problem in asked]
         prompts = [chat_messages(self._encoder.config, problem) for problem in asked]
@@ -132,7 +135,7 @@ class Rounds:
         return self._begun([problem], 2**30, seed)[0].prompt
 
     def _answered(self, rollouts: Sequence[Rollout], called: Sequence[int]) -> list[int]:
-        """Have the tools answer; returns the rollouts that have room to go on."""
+        """Run the tools that were called. Returns the rollouts that have room to continue."""
         going = []
         for index, results in self._environments.call({index: rollouts[index].calls for index in called}).items():
             one, answered = rollouts[index], zip(rollouts[index].calls, results, strict=True)
@@ -154,7 +157,7 @@ class Rounds:
     def _write(
         self, sampler: Sampler, going: Sequence[Rollout], n: int, params: SamplingParams, seed: int, turn: int
     ) -> None:
-        """Have each of these rollouts write its next turn."""
+        """Sample the next turn of each of these rollouts."""
         firsts = [one.prompt for one in going[::n]]
         if turn == 0 and all(one.prompt == firsts[i // n] for i, one in enumerate(going)):
             samples = sampler.sample(firsts, n, params, seed)
@@ -172,7 +175,7 @@ class Rounds:
             one.calls, one.stopped = (calls, not calls) if whole and samples.stopped[i] else ([], False)
 
     def _read(self, text: str, token_ids: list[int], one: Rollout) -> tuple[Mapping[str, Any], list[ToolCall]]:
-        """A turn as a message, and the tools that it calls. A call that cannot be read is text."""
+        """A turn as a message, and the tools that it calls. A call that cannot be parsed stays text."""
         message = self._syntax.message(text, token_ids, one.prompt + one.token_ids)
         try:
             return message, turns_of([message])[-1]["tool_calls"]
@@ -181,8 +184,8 @@ class Rounds:
 
     @staticmethod
     def _shared(group: Sequence[Rollout]) -> list[int]:
-        """The beginning that a group's prompts share: all of it, unless `reset` has shown different things. The rest
-        goes in front of what follows."""
+        """The beginning that the prompts of a group share. It is the whole prompt unless `reset` has shown different
+        texts; then the rest of each prompt moves to the front of its completion."""
         columns = zip(*(one.prompt for one in group), strict=False)
         shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
         for one in group:
@@ -226,7 +229,8 @@ def tool_schemas(environments: Environments) -> list[dict[str, Any]]:
 
 
 def hidden_tools(encoder: PromptEncoder, environments: Environments, problem: Problem) -> list[str]:
-    """The tools that the prompt of a problem does not show: its template ignores them, and no text names them."""
+    """The tools that the prompt of a problem does not show, because its template ignores tools and its text does not
+    name them."""
     plain = encoder.config.model_copy(update={"chat_arguments": {**encoder.config.chat_arguments, "tools": None}})
     prompt = encoder.text(problem)
     if prompt != PromptEncoder(encoder.tokenizer, plain).text(problem):

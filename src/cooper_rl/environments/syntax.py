@@ -1,4 +1,4 @@
-"""How a policy writes that it calls a tool, and how the result stands in what it reads next."""
+"""How a policy writes a tool call, and how the tool's result is written in what the policy reads next."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ class ToolSyntax(Protocol):
         ...
 
     def results(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """What the policy reads after its end of turn: these messages of tools (`name`, `content`), and the beginning
+        """The text that the policy reads after its turn: these messages of tools (`name`, `content`), and the beginning
         of its next turn."""
         ...
 

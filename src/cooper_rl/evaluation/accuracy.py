@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Gold = Callable[[Problem, str], bool]
 Judge = Callable[[Problem, str], bool | None]
-"""Whether a completion is right; None where nobody has judged it."""
+"""Whether a completion is right; None if nothing has judged it."""
 
 Z95 = 1.959963984540054
 """Quantile of the standard normal distribution for a two-sided 95 % interval."""
@@ -136,8 +136,8 @@ def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
 def maj_at_k(answers: Sequence[Sequence[Hashable]], correct: Bool[ndarray, "P k"]) -> Float[ndarray, " P"]:
     """Whether the answer that most of a problem's k completions state is right (Wang et al. 2022, arXiv 2203.11171).
 
-    `answers` has what each completion states, None where it states nothing, which is no vote. Between answers that are
-    stated equally often chance decides, so the result is its expectation. Without any vote it is 0.
+    `answers` has what each completion states, and None for a completion that states nothing and does not vote. A tie
+    between answers is decided at random, so the result is the expectation. Without any vote it is 0.
     """
     found = np.zeros(len(answers))
     for place, (stated, right) in enumerate(zip(answers, np.asarray(correct, dtype=float), strict=True)):
@@ -163,10 +163,10 @@ class EvaluationRecord:
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """Accuracies over the problems that were judged; they are NaN if none was.
+    """Accuracies over the problems that were judged; NaN if there are none.
 
-    The keys of `pass_at` are the powers of two up to k, and k itself. A problem counts in it if so many of its
-    completions were judged.
+    The keys of `pass_at` are the powers of two up to k, and k itself. A problem counts in `pass_at[n]` if at least n of
+    its completions were judged.
     """
 
     avg_at_k: Estimate
@@ -198,9 +198,9 @@ def evaluate(
     """Sample k completions for every problem and label their texts with `is_correct(problem, text)`.
 
     The defaults are the paper's protocol (arXiv 2508.05613). `batch_size` is a number of problems; it changes which
-    completions a seed gives, but not their distribution. `progress(done, total)` counts problems. With `rounds` the
-    completions are runs in an environment; one with a verdict from outside is right if that says so. What has no label
-    (None) counts in no accuracy. Raises InputError without problems.
+    completions a seed gives, but not their distribution. `progress(done, total)` counts problems. With `rounds`, the
+    completions are rollouts in an environment; if the environment gives a verdict, that decides. A completion without a
+    label (None) counts in no accuracy. Raises InputError without problems.
     """
     if not problems:
         raise InputError("there are no problems to evaluate on")
@@ -291,9 +291,9 @@ class HeldOut:
     batch_size: int
     gold: Gold | None
     name: str = ""
-    """Part of the metrics' names, for a set beside the main one."""
+    """The part of the metrics' names that distinguishes a further set from the main one."""
     rounds: "Rounds | None" = None
-    """Draws the completions in an environment."""
+    """Samples the completions in an environment, if there is one."""
 
     def evaluate(
         self, sampler: "Sampler", verifier: "Verifier", seed: int, on_progress: Callable[[int, int], None] | None = None
@@ -326,5 +326,5 @@ class HeldOut:
 
 
 def gold_of(problems: ProblemsConfig) -> Gold | None:
-    """What tells the truth about answers to these problems, if they have it."""
+    """The gold label of answers to these problems, if they have one."""
     return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None

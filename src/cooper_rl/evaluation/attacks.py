@@ -34,9 +34,10 @@ _STATEMENTS = ("{answer}", r"\boxed{{{answer}}}", "The answer is {answer}.", r"T
 def robustness_rows(
     rows: Sequence[LabelledCompletion], count: int, kinds: Sequence[RobustnessKind], seed: int
 ) -> list[LabelledCompletion]:
-    """`count` rows about problems of `rows`, with the kinds in turn. All are labelled wrong, also lists of answers.
+    """`count` rows about problems of `rows`, with the kinds in turn. All are labelled wrong, including lists of
+    answers.
 
-    The exception is every other `bare_answer`, which states only the reference answer: without it a model would learn
+    The exception is every second `bare_answer`, which states only the reference answer: without it a model would learn
     that short answers are wrong.
     """
     random = Random(f"robustness {seed}")
@@ -53,7 +54,7 @@ def robustness_rows(
 
 
 def other_answer(answer: str, answers: Sequence[str], random: Random) -> str:
-    """One of `answers` that does not look like another form of `answer`; after 20 draws, `answer` and a 1."""
+    """One of `answers` that is clearly different from `answer`; if 20 draws find none, `answer` followed by a 1."""
     for _ in range(20):
         other = random.choice(answers)
         if _differs(other, answer):

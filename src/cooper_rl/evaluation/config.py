@@ -21,18 +21,18 @@ class ScoringConfig(ScorerConfig):
 
 
 class EvaluationEngine(Config):
-    """What draws the completions of an evaluation outside a run."""
+    """The engine that samples the completions of an evaluation outside a run."""
 
     engine: EngineConfig = LocalEngine()
     """`local` draws with the native sampler, `vllm` starts a vLLM engine with the model."""
 
 
 class EvalConfig(EvaluationEngine):
-    """What `cooper eval` measures and how. Of a run's policy, the defaults are the run's own."""
+    """What `cooper eval` measures and how. For a run's policy, the defaults are the run's own settings."""
 
     problems: ProblemsConfig
-    """The problems; `problems=FILE` is short for `problems.source=FILE`. Of a run's policy: its test problems, or with
-    another source, problems that are read, asked and judged like these."""
+    """The problems; `problems=FILE` is short for `problems.source=FILE`. For a run's policy, the default is the run's
+    test problems. With another source, the problems are read, asked and judged like these."""
     k: int = Field(default=8, ge=1)
     """Samples per problem."""
     temperature: float = Field(default=0.7, ge=0)
@@ -68,7 +68,8 @@ class MonitorConfig(Config):
 
 
 def read_held_out(config: MonitorConfig, replayed: Sequence[LabelledCompletion] = ()) -> list[LabelledCompletion]:
-    """All rows of the monitor's file. Raises InputError if the model learns from its problems, as `replayed`."""
+    """All rows of the monitor's file. Raises InputError if the reward model learns from the same problems, because they
+    are `replayed`."""
     rows = read_labelled(config.labelled)
     learned = {problem_key(row.question) for row in replayed}
     shared = [row for row in rows if problem_key(row.question) in learned]

@@ -18,7 +18,7 @@ from cooper_rl.rules.verifier import Verifier
 
 
 class FolderEvaluator:
-    """The accuracy of one model, which is loaded once. Close it at the end, or use it in a `with` statement."""
+    """Measures one model, which is loaded once. Close it at the end, or use it in a `with` statement."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class FolderEvaluator:
         threads: int | None = None,
         rules: Mapping[str, RuleConfig] | None = None,
     ) -> None:
-        """`engine` is of kind local or vllm; without `rule` the rule is `maths`; `rules` are further ones that problems
-        name; `autocast` and `max_rows` are the native sampler's. Raises InputError as the samplers do."""
+        """`engine` is of kind local or vllm. `rule` is `maths` by default; `rules` are further rules that problems
+        name. `autocast` and `max_rows` are for the native sampler. Raises InputError as the samplers do."""
         set_threads(threads)
         if isinstance(engine, LocalEngine):
             self.sampler = NativeSampler.from_folder(model, autocast=autocast, max_rows=max_rows)
@@ -46,7 +46,7 @@ class FolderEvaluator:
         self.close()
 
     def close(self) -> None:
-        """End the rule's processes."""
+        """Stop the rule's processes."""
         self._verifier.close()
 
     def evaluate(

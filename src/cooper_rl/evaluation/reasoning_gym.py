@@ -1,7 +1,7 @@
 r"""Gold labels of the problems of reasoning-gym, by the scorers of its tasks.
 
-Some scorers read an answer with Python's `eval`, or with sympy, which calls it. They are asked only about text that
-cannot run anything, nor count for ever.
+Some scorers read an answer with Python's `eval`, or with sympy, which calls `eval`. They only get text that can neither
+run code nor compute forever.
 """
 
 import json
@@ -17,7 +17,7 @@ from cooper_rl.rules.extraction import is_retracted, text_answer
 from cooper_rl.rules.guard import guarded
 
 _LIST = re.compile(r"[\w\s,.\[\]'\"-]*")  # without calls and arithmetic
-_SUM = re.compile(r"(?:[\d\s+/().-]|(?<!\*)\*(?!\*))*")  # without powers, which can take for ever
+_SUM = re.compile(r"(?:[\d\s+/().-]|(?<!\*)\*(?!\*))*")  # without powers, which can take forever
 _POLYNOMIAL = re.compile(r"(?:\*\*\d\d?(?!\d|\s*\*\*)|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[\d\s+-]|(?<!\*)\*(?!\*))*")
 _HARMLESS = {
     **dict.fromkeys(("binary_matrix", "n_queens", "spiral_matrix", "string_insertion"), _LIST),
@@ -51,7 +51,7 @@ def gold(problem: Problem, completion_text: str) -> bool:
 
 
 def _stated_answer(completion: str) -> str | None:
-    """The text of a completion's one answer; None if it states none, several, or takes it back."""
+    """The text of a completion's only answer; None if it states none, several, or retracts it."""
     completion = without_thoughts(completion)
     found = text_answer(completion)
     tags = [tag[1] for tag in _TAG.finditer(completion) if tag[1] is not None]

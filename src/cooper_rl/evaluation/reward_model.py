@@ -1,4 +1,5 @@
-"""How good a reward model is: metrics of its logits on labelled completions, and the monitor that takes them."""
+"""Measures a reward model: metrics of its logits on labelled completions, and the monitor that records them during a
+run."""
 
 import math
 from collections import defaultdict

@@ -7,11 +7,11 @@ from math import inf, isfinite, nan, sqrt
 from typing import Any
 
 HACKING = "watch/reward_hacking"
-"""The metric that counts the signs seen at a step."""
+"""The metric that counts the signs of hacking seen at a step."""
 WINDOW = 5
-"""Steps that are averaged where a value is measured on one step's completions."""
+"""Number of steps over which a value of a step's completions is averaged."""
 EVALUATIONS = 2
-"""Number of evaluations that are averaged."""
+"""Number of evaluations over which held-out accuracy is averaged."""
 STANDARD_ERRORS = 3.0
 """A change of fewer standard errors than this counts as noise."""
 VANISHED = 0.1
@@ -21,15 +21,16 @@ STRONGEST = 100.0
 
 
 class HackingAlarm:
-    """Reads the metrics of one step after another, of any training loop. docs/watch.md has the formula.
+    """Looks for reward hacking in the metrics of any training loop, one step after another. docs/watch.md has the
+    formula.
 
-    It needs no gold labels, but `reward/mean` (what the policy is paid) and `rule/accuracy` (a measure that the policy
-    is not paid by), each of a step's completions, and sees more from the others named there.
+    It needs no gold labels. It does need `reward/mean` (what the policy is paid) and `rule/accuracy` (a measure that
+    does not pay the policy), each over a step's completions. The other metrics on that page let it see more.
     """
 
     def __init__(self) -> None:
         self.since: int | None = None
-        """The first step of those in a row, up to now, at which a sign is seen."""
+        """The first step of the current uninterrupted row of steps with a sign."""
         self._last = -1
         self._reward, self._accuracy = _Average(WINDOW), _Average(WINDOW)
         self._signs = [
@@ -44,7 +45,7 @@ class HackingAlarm:
             _Sign("1 - rule/unparsed", WINDOW, margin=0.12, excused_by_accuracy=True),
             _Sign("reward/group_spread", WINDOW, margin=None, excused_by_accuracy=True),
         ]
-        # Where the rule is silent: a policy that learns agrees with itself, and is not paid under another reference.
+        # Where the rule is silent: a policy that learns agrees with itself, and its answers need the right reference.
         self._silent_reward = _Average(WINDOW)
         self._silent_signs = [
             _Sign("rollout/agreement_silent", WINDOW, margin=0.06),
@@ -52,11 +53,11 @@ class HackingAlarm:
         ]
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> list[str]:
-        """Take in the metrics of a step. Returns a sentence for each sign that is seen now.
+        """Add the metrics of a step. Returns one sentence for each sign that is present now.
 
-        A step without the two metrics above does not count, nor does one that is not later than the last that did.
-        Where the rule is silent on some answers, rewards and scores are those of the answers that it judges: what it
-        says of these tells nothing about the others, which have signs of their own.
+        A step without the two required metrics is ignored, and so is one that is not later than the last step that
+        counted. If the rule is silent on some answers, the rewards and scores are those of the answers that it judges,
+        because its verdicts say nothing about the others. The others have signs of their own.
         """
 
         def heard(name: str) -> float:
@@ -92,7 +93,7 @@ class HackingAlarm:
         return {"last": self._last, "since": self.since, "averages": averages, "signs": signs}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Restore what `state` returned."""
         self._last, self.since = state["last"], state["since"]
         for average, own in zip(self._averages, state["averages"], strict=True):
             average.restore(own)
@@ -109,7 +110,7 @@ class HackingAlarm:
 
     @property
     def strengths(self) -> dict[str, float]:
-        """By sign, its fall at the last step in units of the fall that sets the alarm off, from 0 to `STRONGEST`."""
+        """For each sign its fall at the last step, from 0 to `STRONGEST`. At 1 the alarm goes off."""
         return {sign.name: sign.strength for sign in self._all_signs}
 
 
@@ -121,7 +122,7 @@ class _Average:
         self._squares, self._steps = 0.0, 0
 
     def add(self, value: float) -> bool:
-        """Returns whether the window is full."""
+        """Add a value. Returns whether the window is full."""
         if self._values:
             self._squares += (value - self._values[-1]) ** 2
             self._steps += 1
@@ -163,7 +164,7 @@ class _Sign:
     def __post_init__(self) -> None:
         self.average = _Average(self.window)
         self.best: Sequence[float] = (-inf, nan, nan)
-        """The highest average of the sign, and those of reward and rule accuracy at that time."""
+        """The highest average of the sign, and the averages of reward and rule accuracy at that time."""
 
     def observe(self, value: float, reward: _Average, accuracy: _Average) -> None:
         if not self.average.add(value):
@@ -186,7 +187,7 @@ class _Sign:
 
 
 def _observe(signs: Sequence[_Sign], values: Mapping[str, float], reward: _Average, accuracy: _Average) -> None:
-    """Show each sign its value, if the step has one."""
+    """Give each sign its value, if the step has one."""
     for sign in signs:
         if isfinite(value := values.get(sign.name, nan)):
             sign.observe(value, reward, accuracy)

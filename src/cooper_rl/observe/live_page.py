@@ -1,4 +1,5 @@
-"""The report as a page on this machine alone, which follows its runs and shows every completion of their folders."""
+"""The report as a page that only this machine can open. It follows its runs and shows every completion in their
+folders."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -20,22 +21,22 @@ HERE = "127.0.0.1"
 def serve_report(directories: Sequence[Path], port: int, on_open: Callable[[str], None]) -> None:
     """Serve the report of these runs at 127.0.0.1 until the process is interrupted.
 
-    `port` 0 takes a free one; `on_open` gets the address. Raises InputError for a folder without a run and for a port
-    that is taken.
+    With `port` 0 the system chooses a free port; `on_open` is called with the address. Raises InputError for a folder
+    without a run and for a port that is in use.
     """
     report = FollowedReport(directories)
     report.data()
     try:
         server = ThreadingHTTPServer((HERE, port), partial(_Page, report))
     except OSError as error:
-        raise InputError(f"--port {port}: {error.strerror}; take another one, or 0 for any that is free") from error
+        raise InputError(f"--port {port}: {error.strerror}; choose another port, or 0 for any free one") from error
     with server:
         on_open(f"http://{HERE}:{server.server_port}/")
         server.serve_forever()
 
 
 class FollowedReport:
-    """What the report shows of runs that go on, read anew after their folders have changed."""
+    """The contents of the report of runs that may still be training, read again after their folders have changed."""
 
     def __init__(self, directories: Sequence[Path]):
         self._directories = list(directories)
@@ -43,7 +44,7 @@ class FollowedReport:
         self._version, self._data = "", dict[str, Any]()
 
     def data(self) -> dict[str, Any]:
-        """What the page's scripts read, with the `version` of the record that it was read from."""
+        """The data of the page's scripts, with the `version` of the record that it was read from."""
         with self._lock:
             if (version := self.version()) != self._version:
                 runs = read_runs(self._directories)
@@ -51,7 +52,7 @@ class FollowedReport:
             return self._data
 
     def version(self) -> str:
-        """Another text whenever there is something new to show."""
+        """A text that changes whenever there is something new to show."""
         files = [folder / name for folder in self._directories for name in ("metrics.jsonl", "events.jsonl")]
         found = [(state.st_size, state.st_mtime_ns) for file in files if file.exists() for state in [file.stat()]]
         return f"{found} {[holder_of(folder) is not None for folder in self._directories]}"
@@ -62,7 +63,8 @@ class FollowedReport:
 
 
 class _Page(BaseHTTPRequestHandler):
-    """`/`: the page; `/data?VERSION`: what is new since; `/rollouts/RUN/STEP`: all groups of a step."""
+    """Routes: `/` is the page, `/data?VERSION` what is new since that version, `/rollouts/RUN/STEP` all groups of a
+    step."""
 
     disable_nagle_algorithm = True  # or a reply's second packet waits for the browser's acknowledgement of the first
 
@@ -72,7 +74,10 @@ class _Page(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         host = self.headers.get("Host", "").split(":")[0]
-        if host not in (HERE, "localhost"):  # the name of another site, whose script would read this machine's runs
+        if host not in (
+            HERE,
+            "localhost",
+        ):  # a request under another site's name, whose script could then read this machine's runs
             return self._answer(403, "this page answers to 127.0.0.1 alone")
         asked = urlsplit(self.path)
         try:
@@ -101,4 +106,4 @@ class _Page(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the terminal shows the address and no list of requests."""
+        """Log nothing, so that the terminal shows the address and no list of requests."""

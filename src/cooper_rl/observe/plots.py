@@ -44,8 +44,8 @@ class Run:
 
     @property
     def state(self) -> State:
-        """`running`, `finished`, `stopped` by a watch rule, `ended` by a callback, or `interrupted`. Decided anew at
-        each use."""
+        """`running`, `finished`, `stopped` by a watch rule, `ended` by a callback, or `interrupted`. Read from disk at
+        every use."""
         return self.status.state
 
     @property
@@ -83,9 +83,9 @@ class Run:
         return _frame(self.record.rollouts(steps))
 
     def gallery(self, size: int = 20) -> "DataFrame":
-        """The completions with the highest reward among those that gold, or else the rule, calls wrong.
+        """The completions with the highest reward among those that gold, or the rule if there is no gold, calls wrong.
 
-        Without gold, those on which the rule is silent are not among them.
+        Without gold, completions on which the rule is silent are left out.
         """
         wrong = (row for row in self.record.rollouts() if is_right(row) is False and math.isfinite(row["reward"]))
         return _frame(sorted(wrong, key=lambda row: -row["reward"])[:size])
@@ -112,7 +112,8 @@ class Run:
         return figure
 
     def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
-        """How often completions of each score are right, of those that gold, or else the rule, has judged.
+        """How often completions of each score are right, among those that gold, or the rule if there is no gold, has
+        judged.
 
         Raises InputError if none of them has a score of a reward model.
         """

@@ -1,4 +1,4 @@
-"""The report of one run or several: one page that holds everything it shows, and draws itself from anywhere."""
+"""The report of one run or several: a single page that contains everything it shows and needs no other file."""
 
 import base64
 import hashlib
@@ -27,33 +27,34 @@ from cooper_rl.persist.durable import write_text, writing
 
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
-"""Longest `config.yaml` that the page holds whole, in characters."""
+"""Longest `config.yaml` that the page contains in full, in characters."""
 SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "find", "sections", "main")
 """The scripts in the order in which they run."""
 MOST_POINTS = 1000
-"""Longest curve. Of a longer run every point is the mean of several neighbouring steps."""
+"""Most points of a curve. A longer run has the mean of several neighbouring steps at each point."""
 STORY = {truth.metric: truth.title for truth in TRUTHS}
 """The accuracies that a report may begin with, best first, each with its title."""
 OWN = ("name", "output_dir", "seed")
 """Settings in which two runs of one design may differ."""
 PAIRS_OF = "pairs_of/"
-"""Columns that the report counts itself: the pairs of a step by the origin of their negative."""
+"""Columns that the report itself counts: a step's pairs by the origin of their negative."""
 
 
 @dataclass(frozen=True)
 class Panel:
     title: str
     metrics: Mapping[str, str]
-    """Metric and what its line is called."""
+    """Metrics, each with the label of its line."""
     by_run: bool = True
-    """Whether each run gets a line of the first of `metrics` that any records, or the open run one of each."""
+    """If true, each run has one line, of the first of `metrics` that any run records; if false, the run that is open
+    has one line for each of them."""
     share: bool = False
     """Whether the values are shares, so that the axis goes from 0 to 1."""
     note: str = ""
     prefix: str = ""
-    """Metrics whose names begin so are drawn too, each called by the rest of its name."""
+    """Metrics whose names begin with this prefix are drawn too, each labelled with the rest of its name."""
     leave_out: tuple[str, ...] = ()
-    """Metrics with that prefix which are not drawn."""
+    """Metrics with that prefix that are not drawn."""
 
 
 def _share(title: str, metric: str, note: str = "share of completions") -> Panel:
@@ -116,11 +117,11 @@ def write_report(
     labels: Mapping[Path, str] | None = None,
     colours: Sequence[str] = (),
 ) -> Path:
-    """Write the report of the runs in these folders and return its path, by default `report.html` in the first one.
+    """Write the report of the runs in these folders and return its path, by default `report.html` in the first folder.
 
-    A run may be under way. `title` and the paragraphs `notes` stand at the top of the page; `labels` and `colours` are
-    those of the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is shown and not
-    run. Raises InputError for a folder without a run, and for a page that cannot be written.
+    The runs may still be training. `title` and the paragraphs `notes` stand at the top of the page; `labels` and
+    `colours` are for the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is
+    never executed. Raises InputError for a folder without a run, and for a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     page = report_page(report_data(read_runs(directories, labels), colours), title, notes)
@@ -158,9 +159,9 @@ def report_data(runs: Sequence[RunRecord], colours: Sequence[str] = ()) -> dict[
 def report_page(
     data: Mapping[str, Any], title: str | None = None, notes: Sequence[str] = (), live: bool = False
 ) -> str:
-    """The page as text. The scripts read `data`; what of it the page says without them is put in here.
+    """The page as text. The scripts read `data`; what the page shows without scripts is filled in here.
 
-    A `live` page asks the server that it comes from for what is new (`live_page.py`).
+    A `live` page asks its server for what is new (`live_page.py`).
     """
     static = files("cooper_rl.observe") / "page" / "static"
     scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
@@ -197,7 +198,7 @@ def _headline(described: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _described(run: RunRecord, share: float) -> dict[str, Any]:
-    """Everything that the page shows of one run. `share` is its part of the page."""
+    """Everything that the page shows of one run. `share` is the part of the page that the run may fill."""
     verdict = verdict_of(run, held_out_problems(run))
     told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
     sample = completions.sample_completions(run, told, share)
@@ -233,7 +234,8 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
 
 
 def _curves(run: RunRecord, pair_counts: Mapping[int, Mapping[str, int]], most: int) -> dict[str, Any]:
-    """The metrics by step, null where not finite, and the pairs by origin. Of many steps neighbours are averaged."""
+    """The metrics by step, null if not finite, and the pairs by origin. In a long run neighbouring steps are
+    averaged."""
     width = -(-len(run.metrics) // most) if run.metrics else 1
     bins = [run.metrics[i : i + width] for i in range(0, len(run.metrics), width)]
     steps = [int(rows[-1]["step"]) for rows in bins]
@@ -252,7 +254,8 @@ def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that no HTML parser takes for anything else. Numbers have five digits; what is not finite becomes text."""
+    """JSON that an HTML parser reads as plain text. Numbers have five digits, and those that are not finite become
+    text."""
     text = json.dumps(completions.plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -306,7 +309,8 @@ def learns(run: RunRecord) -> bool:
 
 
 def stages(run: RunRecord) -> list[dict[str, Any]]:
-    """Every part of a step, the longest first, with its seconds in all steps and the most MiB of any or None."""
+    """Every part of a step, the longest first, with its seconds over all steps and its highest memory in MiB, or
+    None."""
     seconds = {name.removeprefix("time/"): sum(run.values(name)) for name in _names(run, "time/")}
     return [
         {"name": "whole steps" if part == "step" else part.replace("_", " "), "seconds": seconds[part]}
@@ -332,12 +336,12 @@ def _time(run: RunRecord, left: float | None) -> str:
 
 
 def _mapping(settings: Any) -> Mapping[str, Any]:
-    """The settings of a part; none where somebody wrote something else."""
+    """The settings of a part; empty if the file holds something else."""
     return settings if isinstance(settings, Mapping) else {}
 
 
 def _model(settings: Any) -> str:
-    """A model's folder or hub name; of a long path the end."""
+    """A model's folder or hub name; only the end of a long path."""
     name = str(_mapping(settings).get("model") or "")
     parts = name.split("/")
     return name if len(parts) <= 4 else "…/" + "/".join(parts[-3:])
@@ -355,10 +359,11 @@ def held_out_problems(run: RunRecord) -> int | None:
 
 
 def figures(run: RunRecord, verdict: Verdict, sample: completions.Sample) -> dict[str, Any]:
-    """The run's row of the comparison. `low` and `high` are the 95 % interval of the accuracy at the end, or null.
+    """The run's row in the comparison. `low` and `high` are the 95 % interval of the accuracy at the end, or null.
 
-    It is Wilson's. The trials are the held-out problems, which is cautious where each is sampled several times, or else
-    the training problems of the last steps, whose mean is then the end. Where the rule tells, they are those it judges.
+    It is Wilson's interval. Its trials are the held-out problems, which is cautious if each is sampled several times.
+    Without held-out problems they are the training problems of the last steps, whose mean is then the end. If the
+    accuracy is the rule's, only problems that the rule judges count.
     """
     row: dict[str, Any] = {"verdict": verdict.state, "steps": run.step, "planned": run.steps, "alarm": verdict.alarm_at}
     if reward := run.values("reward/mean"):
@@ -377,7 +382,7 @@ def figures(run: RunRecord, verdict: Verdict, sample: completions.Sample) -> dic
 
 
 def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For runs that differ in nothing but their seed: mean and 95 % interval of the end, by Student's t."""
+    """For runs that differ only in their seed: mean and 95 % interval of the end, by Student's t."""
     groups: dict[str, list[int]] = {}
     for index, run in enumerate(runs):
         design = {key: value for key, value in flat(run.config, "[{}]").items() if key not in OWN}
@@ -393,7 +398,7 @@ def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def config_differences(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Every setting in which the runs differ, with its value in each; null where a run does not have it."""
+    """Every setting in which the runs differ, with its value in each run; null if a run does not have the setting."""
     settings = [flat(run.config, "[{}]") for run in runs]
     keys = dict.fromkeys(key for one in settings for key in one if key != "name")
     rows = {key: [one.get(key) for one in settings] for key in keys}

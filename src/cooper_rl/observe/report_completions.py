@@ -1,4 +1,4 @@
-"""The sample of a run's completions that a report keeps: wrong ones for its gallery, whole groups for its browser."""
+"""The sample of completions that a report contains: wrong ones for its gallery, whole groups for its browser."""
 
 import hashlib
 import heapq
@@ -16,14 +16,16 @@ from cooper_rl.observe.run_record import RunRecord, is_right, read_groups
 from cooper_rl.observe.run_record import read_pairs as read_lines_of_pairs
 
 GALLERY, PER_STEP = 400, 4
-"""Wrong completions of the best scores, each text once: of a step and, if that makes more, of the whole page."""
+"""How many of the best-scored wrong completions are kept, each text once: of a step, and of the whole page if that is
+more."""
 STEPS, GROUPS, COMPLETIONS = 20, 8, 64
-"""Steps, evenly spread, besides those that the report points at; groups of a step; completions of a group."""
+"""How many evenly spread steps are kept besides those that the report points at, groups of a step, and completions of a
+group."""
 LONGEST = 6000
-"""Of a text with more characters the beginning and the end are kept."""
+"""A text with more characters is shortened to its beginning and its end."""
 PAGE_BYTES = 3_000_000
-"""Of a run whose sample is larger than its share of this, fewer steps and items are kept; of a run whose rollouts take
-less than half of it on disk, all groups are."""
+"""If a run's sample is larger than its share of this size, fewer steps and items are kept. If a run's rollouts take
+less than half of its share on disk, all groups are kept."""
 SAMPLE_NOTE = (
     f"Of a long run this page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the "
     f"best-scored wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly "
@@ -46,30 +48,32 @@ class Sample:
     gallery: list[Row] = field(default_factory=list)
     """Wrong completions with their problem, best score first within a step."""
     steps: dict[int, list[Row]] = field(default_factory=dict)
-    """By step, some groups of its rollouts."""
+    """For each step, some groups of its rollouts."""
     fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
-    """By step: share of the judged completions that are wrong and yet accepted, their number, and that of all wrong
-    ones."""
+    """For each step: the share of the judged completions that are wrong and yet accepted, their number, and the number
+    of all wrong ones."""
     completions: int = 0
     judged: int = 0
-    """Recorded completions, and those that gold or else the rule has judged."""
+    """Number of recorded completions, and of those that gold, or else the rule, has judged."""
     recorded_steps: int = 0
     """Steps whose rollouts are on disk."""
     problems_of_step: int = 0
     """Groups of the largest step."""
     means: dict[str, list[float]] = field(default_factory=dict)
-    """By measure (`gold`, `rule`), the share right for every group of the last steps, for intervals."""
+    """For each measure (`gold`, `rule`), the share of right completions in every group of the last steps, for
+    intervals."""
 
 
 def score_of(completion: Mapping[str, Any]) -> float:
-    """What the reward says of a completion: the reward model's score, else the reward before any shaping."""
+    """The reward's opinion of a completion: the reward model's score, else the reward before any shaping."""
     values = (completion.get(name) for name in ("reward_model", "unshaped", "reward"))
     value = next((value for value in values if isinstance(value, int | float)), -math.inf)
     return float(value) if math.isfinite(value) else -math.inf
 
 
 def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
-    """Read all the run's rollouts once, and keep what the rules above keep. `share` is the run's part of the page."""
+    """Read all rollouts of the run once, and keep what the limits above allow. `share` is the run's part of the
+    page."""
     files, wanted = run.files("rollouts"), set(wanted_steps)
     everything = sum(path.stat().st_size for path in files) < PAGE_BYTES * share / 2
     shown = set(spread([int(path.stem) for path in files], len(files) if everything else STEPS)) | wanted
@@ -124,12 +128,13 @@ def cut(text: str) -> str:
 
 
 def digest(text: str) -> str:
-    """A short name for a completion as the reward model reads it, by which its pairs are found."""
+    """A short key for a completion as the reward model reads it, by which its pairs are looked up."""
     return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _best_texts(wrong: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
-    """The best-scored ones of different texts. Half of them, the first, are such as the rule rejects too, if any."""
+    """The best-scored completions with different texts. The first half of them are ones that the rule rejects too, if
+    there are any."""
     best: dict[str, tuple[Row, Row]] = {}
     for entry in sorted(wrong, key=lambda entry: -score_of(entry[1])):
         best.setdefault(str(entry[1].get("text")), entry)
@@ -147,7 +152,7 @@ def _kept(completion: Row) -> Row:
 
 
 def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
-    """Half are those with the best-paid wrong completion, the others come in the order of the file."""
+    """Chooses groups: half of them have the best-paid wrong completions, the others come in the order of the file."""
     wrong = [[one for one in group["completions"] if is_right(one) is False] for group in groups]
     best = [max(map(score_of, completions), default=-math.inf) for completions in wrong]
     chosen = sorted(range(len(groups)), key=lambda i: -best[i])[: GROUPS // 2]
@@ -156,7 +161,7 @@ def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
 
 
 def _thinned(items: list[Row], count: int) -> list[Row]:
-    """The best quarter of the whole run, and of evenly spread steps the best ones."""
+    """The best quarter of the whole run, and the best ones of evenly spread steps."""
     if len(items) <= count:
         return items
     chosen = set(heapq.nlargest(count // 4, range(len(items)), key=lambda i: score_of(items[i])))
@@ -186,7 +191,8 @@ def _size(value: Any) -> int:
 
 
 def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
-    """Give items their `pair`, the first with their text as negative. Returns counts of pairs by step and origin."""
+    """Add to items their `pair`: the first pair that has their text as its negative. Returns the number of pairs by
+    step and origin."""
     counts: dict[int, dict[str, int]] = {}
     waiting: dict[tuple[str, str], list[Row]] = {}
     for item in gallery:

@@ -1,7 +1,7 @@
-"""Reads what a run has written so far, without torch, while it may still be writing, and says where the run stands.
+"""Reads what a run has written so far, without torch, also while the run is still writing, and says where it stands.
 
-A folder is open to everybody: a file of another name is left out, and so is a line that is JSON and not what the
-recorder writes, which the log counts.
+Anybody may write into a run's folder. A file with another name is ignored, and so is a line of JSON that the recorder
+would not have written; the log says how many.
 """
 
 import json
@@ -29,21 +29,21 @@ ACCURACIES = ("test/gold_avg", "test/rule_avg", "gold/accuracy", "rule/accuracy"
 LISTED = (*ACCURACIES, "reward/mean", "policy/reference_kl")
 """The metrics whose last values a list of runs shows."""
 TIMES = ("time/step", "time/evaluate", "time/held_out_monitor")
-"""What the recorded seconds of a step consist of."""
+"""The parts of a step's recorded seconds."""
 OF_A_RUN = ("rollouts", "pairs", "checkpoints")
 """The large folders of a run."""
 MOST_STEPS = 10**9
 LONGEST_STEP = 1e7
-"""Seconds. More is no time of a step, but a damaged line."""
+"""Most seconds that a step can take. A larger number comes from a damaged line."""
 DEEPEST = 50
-"""Levels of a line of JSON that is read: ours have 4, and code that follows each level down has a stack."""
+"""Most levels of nesting in a line of JSON. Our own lines have 4, and a deeply nested one would overflow the stack."""
 State = Literal["running", "finished", "stopped", "ended", "interrupted"]
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The files of a run's folder. What is not there is empty."""
+    """The contents of a run's folder. What is missing is empty."""
 
     directory: Path
     config: Mapping[str, Any]
@@ -53,9 +53,9 @@ class RunRecord:
     events: Sequence[Mapping[str, Any]]
     """The lines of `events.jsonl`."""
     label: str = ""
-    """What a report calls the run."""
+    """The name of the run in a report."""
     config_text: str = ""
-    """`config.yaml` as it is, for a report."""
+    """The text of `config.yaml`, for a report."""
 
     @property
     def step(self) -> int:
@@ -68,7 +68,7 @@ class RunRecord:
         return int(steps) if steps is not None and _is_step(steps) else 0
 
     def series(self, name: str) -> list[tuple[int, float]]:
-        """Step and value of every finite value of a metric."""
+        """The step and value of each finite value of a metric."""
         rows = [(int(row["step"]), row[name]) for row in self.metrics if type(row.get(name)) in (int, float)]
         return [(step, float(value)) for step, value in rows if math.isfinite(value)]
 
@@ -80,13 +80,13 @@ class RunRecord:
 
     @property
     def accuracy(self) -> tuple[str, float] | None:
-        """Name and last value of the best measure of the policy that the run has; see `ACCURACIES`."""
+        """Name and last value of the best of `ACCURACIES` that the run records."""
         found = ((name, self.last(name)) for name in ACCURACIES)
         return next(((name, value) for name, value in found if value is not None), None)
 
     @cached_property
     def seconds(self) -> list[float]:
-        """The seconds of every recorded step, evaluations included."""
+        """The seconds of every recorded step, including evaluations."""
         return [sum(_seconds(row.get(name, 0.0)) for name in TIMES) for row in self.metrics]
 
     @cached_property
@@ -103,7 +103,7 @@ class RunRecord:
         if not first.is_file():
             return None
         took = sum(self.seconds[:2]) if self.metrics and self.metrics[0]["step"] == 0 else sum(self.seconds[:1])
-        with suppress(ValueError, OverflowError, OSError):  # a time of no year that the system knows
+        with suppress(ValueError, OverflowError, OSError):  # a time outside the years that the system can represent
             return datetime.fromtimestamp(first.stat().st_mtime - took).astimezone()
         return None
 
@@ -113,7 +113,7 @@ class RunRecord:
         return [*by_step(self.directory / "checkpoints")]
 
     def rollouts(self, steps: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
-        """Every recorded completion with its `step` and problem. `steps` leaves out all others."""
+        """Every recorded completion with its `step` and problem, or only those of `steps`."""
         for path in self.files("rollouts"):
             for row in read_groups(path) if steps is None or int(path.stem) in steps else []:
                 problem = {name: value for name, value in row.items() if name != "completions"}
@@ -124,7 +124,7 @@ class RunRecord:
         return ({"step": int(path.stem), **row} for path in self.files("pairs") for row in read_pairs(path))
 
     def files(self, folder: Literal["rollouts", "pairs"]) -> list[Path]:
-        """The files of completions or of pairs, by step; the step is a file's stem."""
+        """The files of completions or of pairs, by step. The name of a file is its step."""
         return [*by_step(self.directory / folder, ".jsonl").values()]
 
 
@@ -139,7 +139,7 @@ def read_record(directory: Path) -> RunRecord:
 
 
 def read_summary(directory: Path) -> tuple[RunRecord, float]:
-    """Like `read_record`, with only the first and last line of the metrics and those with the last value of each of
+    """Like `read_record`, but reads only the first and last line of the metrics, those with the last value of each of
     `LISTED`, and the seconds of the whole run. It takes a twentieth of the time.
     """
     config = _config_text(_checked(directory))
@@ -207,7 +207,8 @@ def runs_in(directory: Path) -> list[Path]:
 
 
 def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = None) -> list[RunRecord]:
-    """Read several runs for a report. Runs of one name are told apart by as much of their path as it takes."""
+    """Read several runs for a report. Runs with the same name are labelled with as much of their path as tells them
+    apart."""
     if not directories:
         raise InputError("no run to report on; name at least one run's folder")
     runs = [read_run(directory, (labels or {}).get(directory)) for directory in directories]
@@ -303,7 +304,7 @@ _SECONDS = re.compile(rb'"(?:%s)"\s*:\s*([0-9.][-+0-9.eE]*)(?=[\s,}])' % b"|".jo
 
 
 def _shaped(path: Path, shape: Callable[[Any], Row | None], what: str, last: int | None = None) -> list[Row]:
-    """The lines that `shape` takes. The log says, once, how many it does not take."""
+    """The lines that have the right `shape`. The log says once how many have not."""
     rows = read_lines(path, last)
     kept = [row for row in map(shape, rows) if row is not None]
     if len(kept) < len(rows):
@@ -329,7 +330,7 @@ def _seconds(value: float) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as days, hours, minutes and seconds; no fewer than 0, and no more than a calendar has."""
+    """Seconds as days, hours, minutes and seconds, at least 0 and at most what a calendar can hold."""
     return str(timedelta(seconds=round(min(max(0.0, seconds), timedelta.max.total_seconds() - 1))))
 
 
@@ -355,7 +356,7 @@ def _session(row: Any) -> Row | None:
         return None
     try:
         datetime.fromisoformat(row.get("started", "2000-01-01")).astimezone()
-    except (TypeError, ValueError, OverflowError):  # no date, or one at the end of the calendar
+    except (TypeError, ValueError, OverflowError):  # not a date, or beyond the end of the calendar
         return None
     return row
 
@@ -375,9 +376,9 @@ def _is_completion(row: Any) -> bool:
 
 
 def is_right(completion: Mapping[str, Any]) -> bool | None:
-    """Whether gold calls a recorded completion right or, where gold is unknown, the rule.
+    """Whether gold, or the rule if there is no gold, calls a recorded completion right.
 
-    None if neither has judged it: the rule is silent, or its time was not enough. `unparsed` is a no of the rule.
+    None if neither has judged it, because the rule was silent or ran out of time. `unparsed` counts as wrong.
     """
     if isinstance(gold := completion.get("gold"), bool):
         return gold
@@ -388,20 +389,20 @@ def is_right(completion: Mapping[str, Any]) -> bool | None:
 @dataclass(frozen=True)
 class RunStatus:
     state: State
-    """`running`: a process holds the folder. `stopped`: by a watch rule. `ended`: by a callback. `interrupted`: by
-    anything else, or killed."""
+    """`running`: a process holds the folder. `stopped`: a watch rule ended the run. `ended`: a callback did.
+    `interrupted`: anything else, a kill included."""
     detail: str
-    """The process that trains, the rule that stopped the run, or where a resumed run would go on."""
+    """The process that trains, the rule that stopped the run, or the step at which a resumed run would continue."""
     died: bool
-    """Whether an error or a kill ended it, and nobody's wish."""
+    """Whether the run ended against its user's wish: by an error, a kill, or a rollback that was not possible."""
     end: str
-    """A sentence about an end before the last step; empty after an interrupt that left a checkpoint."""
+    """A sentence about an end before the last step; empty if an interrupt left a checkpoint."""
     seconds_per_step: float | None
     """Mean of the last steps, evaluations included."""
     seconds_left: float | None
     """Estimate for a run that is running."""
     tokens_per_second: float | None
-    """Sampled tokens by the time of the last steps."""
+    """Sampled tokens a second, over the last steps."""
 
 
 def status_of(run: RunRecord) -> RunStatus:
@@ -441,7 +442,7 @@ def _has_record(directory: Path) -> bool:
 
 
 def flat(value: Any, item: str = ".{}", name: str = "") -> dict[str, str]:
-    """Nested settings under dotted names, as text. `item` is the form of a place in a list that holds settings."""
+    """Nested settings under dotted names, as text. `item` formats the position in a list that holds settings."""
     if isinstance(value, dict) and value:
         inner = {f"{name}.{key}" if name else str(key): one for key, one in value.items()}
     elif isinstance(value, list) and any(isinstance(one, dict) for one in value):

@@ -48,7 +48,7 @@ PARTS = {
     "evaluate": "evaluating",
     "held_out_monitor": "measuring the reward model",
 }
-"""The words for the parts of a step, where they are not their names."""
+"""The words for those parts of a step whose names are not words."""
 LONGEST_BLOCK = 2000
 """Most characters of a prompt or completion on the screen. The rollout files hold the whole text."""
 
@@ -66,7 +66,7 @@ CHARTS = {
 }
 """The charts, each with its metrics and their short names."""
 COLOURS = ("yellow", "green", "magenta", "cyan")
-"""Of the lines of a chart: a terminal has its own palette."""
+"""Colours of the lines of a chart; a terminal has its own palette."""
 FIGURES = (
     ("policy/reference_kl", "KL to start"),
     ("rollout/entropy_estimate", "entropy"),
@@ -98,9 +98,9 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass
 class ProgressLines:
-    """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`, the time left by the pace since the first line.
+    """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`. The pace so far gives the time left.
 
-    The first and the last step get a line, the others at most one in `every_s` seconds.
+    The first and the last step always get a line, the others at most one every `every_s` seconds.
     """
 
     label: str
@@ -141,7 +141,7 @@ class ProgressLines:
 
 @dataclass
 class Pace:
-    """Tells progress in words, with the rate and the time left since the work under way began."""
+    """Describes progress in words, with the rate and the time left, measured since the current work began."""
 
     clock: Callable[[], float] = time.monotonic
 
@@ -176,7 +176,7 @@ def shown(chosen: Sequence[tuple[str, str]], metrics: Mapping[str, float]) -> li
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Show this package's log from level INFO on, but only in a program that has not set up logging itself."""
+    """Show this package's log from level INFO on, unless the program has set up logging itself."""
     ours = logging.getLogger("cooper_rl")
     if ours.hasHandlers() or ours.level != logging.NOTSET:
         yield
@@ -192,7 +192,7 @@ def log_to_stderr() -> Iterator[None]:
 
 
 def describe_size(config: "RunConfig", completed: int, test_problems: Sequence[int]) -> str:
-    """How much a run is, before it begins: `test_problems` are the sizes of its test sets."""
+    """The size of a run, before it begins: `test_problems` are the sizes of its test sets."""
     problems, n, most = config.problems_per_step, config.rollout.n, config.rollout.max_tokens
     text = (
         f"{config.name}: {config.steps - completed} of {config.steps} steps, each sampling {problems * n} completions "
@@ -222,7 +222,7 @@ def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 def describe_example(example: Mapping[str, Any]) -> str:
     rest = {name: value for name, value in example.items() if name not in ("reward", "advantage", VERIFY_S)}
     parts = [f"{k} {v:.4g}" for k, v in rest.items() if isinstance(v, float) and not k.endswith("_after")]
-    learned = "reward_after" in example  # the reward model learns first where the rule contradicts it
+    learned = "reward_after" in example  # recorded if the reward model learned first, because the rule contradicted it
     after = f" Paid, once the reward model had learned from it: {example['reward_after']:.4g}." if learned else ""
     return (
         f"Highest reward of the first step: {example['reward']:.4g} ({', '.join(parts)}; "
@@ -391,7 +391,7 @@ def _scaled(value: float, limits: tuple[float, float], cells: int) -> int:
 
 
 def _connected(dots: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """The dots, and those on the way from each to the next."""
+    """The dots, and those on the straight line from each to the next."""
     found = set(dots[:1])
     for (x0, y0), (x1, y1) in pairwise(dots):
         steps = max(abs(x1 - x0), abs(y1 - y0), 1)

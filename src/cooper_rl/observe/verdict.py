@@ -10,9 +10,11 @@ from cooper_rl.observe.run_record import RunRecord, status_of
 from cooper_rl.observe.watch import Watch
 
 HACKED_MARGIN = 0.1
-"""A fall of more than this is a hack or a break. With few test problems it is two standard errors of an evaluation."""
+"""A fall of more than this is a hack or a break. If there are few test problems, two standard errors of an evaluation
+are used instead."""
 LEARNED = 0.02
-"""A rise of at most this is nothing learned. With few test problems it is one standard error of an evaluation."""
+"""A rise of at most this counts as nothing learned. If there are few test problems, one standard error of an evaluation
+is used instead."""
 VANISHED = 0.1
 """A reward below this share of its best has vanished."""
 FEWEST = 3
@@ -21,7 +23,7 @@ FAULTS = (
     *("rollout/non_finite_logits", "rollout/cut_off_rate", "policy/grad_norm", "reward/non_finite", "judge/unheard"),
     *("reward_model/grad_norm", "reward_model/loss", "reward_model/pair_accuracy_after"),
 )
-"""Metrics whose default watch rules tell that training does not work. The others may also fire in a sound run."""
+"""Metrics whose default watch rules show that training does not work. The other rules may also fire in a sound run."""
 
 State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "healthy", "unknown"]
 HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
@@ -41,7 +43,8 @@ class Outcome:
     best: tuple[int, float]
     """The best truth; of a hacked run, the one before its worst fall."""
     worst: tuple[int, float]
-    """The truth where it was farthest below its best so far; of a hacked run, where the reward was higher too."""
+    """The truth at its lowest below its best so far; for a hacked run, at its lowest while the reward was higher
+    too."""
     hacked_at: int | None
     """The first step at which the run counts as hacked."""
 
@@ -63,7 +66,7 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
         best = max(best, point, key=lambda one: one[1])
         falls.append((best, point))
     hacks = [(a, b) for a, b in falls if a[1] - b[1] > margin and at(reward, b[0]) > at(reward, a[0])]
-    # Of a hacked run a fall under a higher reward is told, even if the truth was as low before the reward rose.
+    # A hacked run reports a fall under a higher reward, even if the truth was as low before the reward rose.
     before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], at(reward, fall[1][0])))
     end, rewards = truth[-1][1], [value for _, value in reward]
     is_down, has_risen = best[1] - end > margin, end - truth[0][1] > learned
@@ -83,7 +86,7 @@ def averaged_over_steps(points: Points) -> list[tuple[int, float]]:
 
 
 def at(points: Points, step: int) -> float:
-    """The last value up to a step, or the first."""
+    """The last value at or before a step, or the first value."""
     return next((value for found, value in reversed(points) if found <= step), points[0][1])
 
 
@@ -101,7 +104,7 @@ class Truth:
         return self.name.capitalize()
 
     def values(self, run: RunRecord) -> Points:
-        """The values by step; those of training problems, which every step measures, averaged."""
+        """The values by step. Those of training problems, which every step measures, are averaged."""
         return run.series(self.metric) if self.held_out else averaged_over_steps(run.series(self.metric))
 
 
@@ -111,11 +114,11 @@ TRUTHS = (
     Truth("test/rule_avg", "rule accuracy on held-out problems", True, False),
     Truth("rule/accuracy", "rule accuracy on training problems", False, False),
 )
-"""Best first."""
+"""The accuracies, best first."""
 
 
 def problems_behind(truth: Truth, run: RunRecord, test_problems: int | None) -> int | None:
-    """How many of the run's held-out problems each value is the mean of: where the rule tells, those that it judges."""
+    """How many held-out problems are behind each value: if the accuracy is the rule's, those that it judges."""
     if test_problems is None or not truth.held_out:
         return None
     heard = None if truth.is_gold else run.last("test/heard")
@@ -149,7 +152,8 @@ class Verdict:
 def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known.
 
-    Its truth is the first of `TRUTHS` on record. Where that is no gold, the alarm speaks too: the rule may be fooled.
+    Its truth is the first of `TRUTHS` on record. If that is not gold, the alarm counts too, because the rule may be
+    fooled.
     """
     (alarms, alarm_at, alarm_lasts), status = _replay(run.metrics), status_of(run)
     known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
@@ -212,7 +216,7 @@ def _sentence(state: State, truth: Truth, found: Outcome, alarm_at: int | None) 
 
 
 def _silence(truth: Truth, run: RunRecord) -> str:
-    """What share of the problems the truth is about, if the rule tells it and is silent on the others."""
+    """The share of problems that the truth is about, if the rule gives it and is silent on the others."""
     heard = None if truth.is_gold else run.last("test/heard" if truth.held_out else "rule/heard")
     if heard is None or heard == 1:
         return ""
@@ -221,7 +225,7 @@ def _silence(truth: Truth, run: RunRecord) -> str:
 
 
 def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome) -> list[Signal]:
-    """What the chosen accuracy says, and then the others, in a line each."""
+    """One line for the chosen accuracy, and then one for each other."""
     lines = []
     for truth in (chosen, *(truth for truth in known if truth != chosen)):
         (_, first), (_, last) = known[truth][0], known[truth][-1]
@@ -236,7 +240,8 @@ def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome)
 
 
 def _replay(metrics: Sequence[Mapping[str, Any]]) -> tuple[list[Signal], int | None, bool]:
-    """What the alarm says of the whole record, also where the run's rules switched it off; when first; and if now."""
+    """The alarm over the whole record, even if the run's rules switched it off: whether it went off, when first, and
+    whether it is on now."""
     alarm, firsts, seen = HackingAlarm(), {}, []
     for row in metrics:
         known = {name: value for name, value in row.items() if isinstance(value, int | float)}

@@ -1,4 +1,4 @@
-"""Bounds on a run's metrics: when a value is a fault, how long it may last, and what to do about it."""
+"""Rules on a run's metrics: which values are a fault, how long a fault may last, and what happens then."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
 logger = logging.getLogger(__name__)
 
 UNSEEN_AFTER = 10
-"""Step after which watched metrics that no step has recorded so far are reported."""
+"""After this step, the log names watched metrics that no step has recorded."""
 
 
 class WatchRule(Config):
@@ -34,9 +34,9 @@ class WatchRule(Config):
     until: int | None = Field(default=None, ge=1)
     """Last step that the rule looks at; null looks at every step."""
     action: Literal["ignore", "warn", "stop", "rollback"] = "warn"
-    """`warn` logs a warning, once for each row of faults. `stop` also writes a checkpoint and ends the run. `rollback`
-    goes back to the newest checkpoint from before the fault that no rollback has tried yet, and continues with other
-    random numbers; if there is no such checkpoint, it ends the run. `ignore` switches the rule off."""
+    """`warn` logs a warning, once for each uninterrupted row of faults. `stop` also writes a checkpoint and ends the
+    run. `rollback` returns to the newest checkpoint from before the fault to which no rollback has returned yet, and
+    continues with other random numbers; without such a checkpoint it ends the run. `ignore` switches the rule off."""
     advice: str = ""
     """Shown when the rule fires."""
 
@@ -97,10 +97,11 @@ DEFAULT_RULES = tuple(
     for and the rule rejects; look at the hack gallery in report.html"}
 """)
 )
-"""As a configuration writes them."""
+"""The rules as a configuration would write them."""
 FAULTY_ENVIRONMENT = "environment/fault_rate"
 EXPLAINED = frozenset({"rule/accuracy", "policy/usable_groups", "rollout/cut_off_rate"})
-"""Metrics whose rules rest while the rule on `environment/fault_rate` is broken: their advice would mislead."""
+"""Metrics whose rules do not fire while the rule on `environment/fault_rate` is broken, because their advice would be
+misleading."""
 
 
 def active_rules(rules: Sequence[WatchRule]) -> list[WatchRule]:
@@ -191,7 +192,7 @@ class Watch:
         return sorted(self._unseen)
 
     def warn_of_unseen(self, step: int, steps: int) -> None:
-        """Log what is `unseen`, once in a run of so many `steps`."""
+        """Log the `unseen` metrics, once in a run of so many `steps`."""
         if step == min(UNSEEN_AFTER, steps) and self.unseen:
             logger.warning(
                 "no step has recorded %s (of watch or checkpoint.keep_best); see metrics.jsonl", ", ".join(self.unseen)

@@ -1,7 +1,8 @@
-"""Checkpoints: one folder per step. It is written under a hidden name and then renamed, so every named folder is whole.
+"""Checkpoints: one folder per step. It is written under a hidden name and then renamed, so every folder with a step's
+name is complete.
 
 A crash can only leave hidden folders behind: `.000120.partial` is half written, `.000120.deleted` half deleted, and
-`.000120.replaced` an old checkpoint whose replacement has not been renamed yet. A manifest of hashes tells damage.
+`.000120.replaced` an old checkpoint whose replacement has not been renamed yet. A manifest of hashes reveals damage.
 """
 
 import hashlib
@@ -68,7 +69,7 @@ class CheckpointStore:
         return [*by_step(self.directory).values()]
 
     def drop_after(self, step: int) -> None:
-        """Delete the checkpoints of later steps, because the run takes another path from here."""
+        """Delete the checkpoints of later steps, because the run continues differently from this step."""
         for folder in reversed(self.list()):
             if int(folder.name) > step:
                 self._delete(folder)
@@ -117,7 +118,8 @@ class CheckpointStore:
         return best is None or (value > best[1] if self.config.best == "max" else value < best[1])
 
     def best(self) -> tuple[Path, float] | None:
-        """The best checkpoint and its value. It is the newest of those that were the best when they were written."""
+        """The best checkpoint and its value. Several were the best when they were written; this is the newest of
+        them."""
         for folder in reversed(self.list()):
             manifest = read_manifest(folder)
             if manifest is not None and self.config.keep_best in manifest["best"]:
@@ -134,7 +136,7 @@ class CheckpointStore:
             _remove(leftover)
 
     def _leftovers(self, states: str) -> Sequence[Path]:
-        """What a crash has left: the hidden folders of these states. Other hidden files are somebody else's."""
+        """The hidden folders of these states, which a crash has left. Other hidden files belong to somebody else."""
         return [path for path in self.directory.glob(".*") if re.fullmatch(rf"\.\d{{6,}}\.({states})", path.name)]
 
     def _delete(self, folder: Path) -> None:
@@ -148,10 +150,10 @@ class CheckpointStore:
 
 
 def rollback_target(firings: "Sequence[Firing]", checkpoints: Sequence[int], tried: Sequence[int]) -> int | None:
-    """The step to go back to, which is that of the newest checkpoint from before the fault; None to go on or to stop.
+    """The step of the newest checkpoint from before the fault, to which the run returns; None to continue or to stop.
 
-    `tried` are the steps that the run has gone back to already: such a checkpoint may hold the cause of the fault. A
-    rule that stops the run wins over one that rolls it back.
+    `tried` are the steps to which the run has returned already: such a checkpoint may contain the cause of the fault. A
+    rule that stops the run takes precedence over one that rolls it back.
     """
     actions = {firing.rule.action for firing in firings}
     if "rollback" not in actions or "stop" in actions:
@@ -173,7 +175,7 @@ def write_manifest(folder: Path, best: dict[str, float]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest that `write_manifest` wrote, or None if it is missing, unreadable or not one."""
+    """The manifest that `write_manifest` wrote, or None if it is missing, unreadable or not a manifest."""
     manifest = _read_object(folder / MANIFEST) or {}
     best, files = manifest.get("best"), manifest.get("files")
     if not isinstance(best, dict) or not isinstance(files, dict):
@@ -185,9 +187,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def find_damage(folder: Path, only: Sequence[str] = ()) -> str | None:
-    """A description of the first damaged file, or None if all files are as they were written, or the `only` ones that
-    matter.
-    """
+    """A description of the first damaged file, or None if all files (or those in `only`) are as they were written."""
     manifest = read_manifest(folder)
     if manifest is None:
         return f"{MANIFEST} is missing or unreadable"
@@ -229,7 +229,7 @@ def _read_object(path: Path) -> dict[str, Any] | None:
 
 
 def _remove(path: Path) -> None:
-    """Delete a folder as far as possible, or whatever else has its name."""
+    """Delete a folder as far as possible, or a file of this name."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,5 +1,5 @@
-"""Durable writes, which leave either the old or the new contents of a file, what may be read of a folder that others
-write into too, and a journal of finished work."""
+"""Writes that leave either the old or the new contents of a file, safe reads of a folder that others write into too,
+and a journal of finished work."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Gives an OSError of a write, which names no file, the name of this one."""
+    """Adds this file's name to an OSError of a write, which names no file."""
     try:
         yield
     except OSError as error:
@@ -31,9 +31,10 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path, remedy: str = "make room on its disk, or choose another place") -> Iterator[None]:
-    """Turns what the system refuses while `path` is written, such as a full disk, into an InputError that names it.
+    """Turns the system's refusal to write `path`, for instance because the disk is full, into an InputError that names
+    it.
 
-    Raises InputError as well for a pipe or a device of this name: it would keep the writer waiting for ever.
+    Raises InputError for a pipe or a device of this name too, because writing to it could wait forever.
     """
     check_regular(path)
     try:
@@ -43,14 +44,14 @@ def writing(path: Path, remedy: str = "make room on its disk, or choose another 
 
 
 def check_regular(path: Path) -> None:
-    """Raises InputError for something of this name that is no file: to open a pipe or a device may take for ever."""
+    """Raises InputError if this name is not that of a file: opening a pipe or a device may take forever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe or a device and not a file; remove it")
 
 
 def read_regular(path: Path) -> bytes:
-    """The contents of a file. Raises FileNotFoundError without it, and InputError for what is no file and for one that
-    cannot be read.
+    """The contents of a file. Raises FileNotFoundError if it is missing, and InputError if it is not a file or cannot
+    be read.
     """
     check_regular(path)
     try:
@@ -59,7 +60,7 @@ def read_regular(path: Path) -> bytes:
         raise
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read ({error.strerror or error}); get the right to, or remove it"
+            f"{path}: cannot be read ({error.strerror or error}); make it readable or remove it"
         ) from error
 
 
@@ -71,17 +72,17 @@ def read_fields(path: Path, fields: Mapping[str, type | UnionType], remedy: str)
     try:
         value = json.loads(read_regular(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: damaged, no JSON ({error}); {remedy}") from error
+        raise InputError(f"{path}: damaged, not JSON ({error}); {remedy}") from error
     if not isinstance(value, dict):
-        raise InputError(f"{path}: damaged, no JSON object; {remedy}")
+        raise InputError(f"{path}: damaged, not a JSON object; {remedy}")
     if wrong := [name for name, kind in fields.items() if name not in value or not isinstance(value[name], kind)]:
-        raise InputError(f"{path}: damaged, {wrong[0]} is missing or of another type; {remedy}")
+        raise InputError(f"{path}: damaged, {wrong[0]} is missing or has the wrong type; {remedy}")
     return value
 
 
 def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
-    """The files of a folder that are named by a step, `000120` and the suffix, in the order of their steps; without a
-    suffix its folders. Whatever else somebody has put there is left out.
+    """The files of a folder whose names are a step and the suffix (`000120.jsonl`), in the order of their steps;
+    without a suffix, its folders. Everything else in the folder is ignored.
     """
     paths = [path for path in folder.glob("*") if re.fullmatch(r"\d{6,}" + re.escape(suffix), path.name, re.ASCII)]
     kept = [path for path in paths if (path.is_file() if suffix else path.is_dir())]
@@ -91,7 +92,7 @@ def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
 def write_text(path: Path, text: str) -> None:
     """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it.
 
-    Raises OSError, with the file's name, where the disk is full: the file is as before then.
+    If the disk is full, raises OSError with the file's name, and the file is unchanged.
     """
     aside = path.with_name(f".{path.name}.partial")
     check_regular(aside)

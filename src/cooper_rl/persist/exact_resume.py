@@ -1,4 +1,4 @@
-"""What it takes for a resumed run to equal an uninterrupted one: the random states, and the conditions."""
+"""What a resumed run needs to equal an uninterrupted one: the random states, and the same conditions."""
 
 import base64
 import random
@@ -52,12 +52,12 @@ def _tensor(text: str) -> Tensor:
 
 
 WITHOUT_EFFECT = {"name", "output_dir", "checkpoint", "sinks"}
-"""Settings that change no result."""
+"""Settings that do not change any result."""
 
 
 def conditions(config: "Config", without: "set[str] | dict[str, Any]" = WITHOUT_EFFECT) -> dict[str, Any]:
-    """The settings but those in `without`, by dotted key, the version of torch and the number of threads, as JSON
-    values."""
+    """The conditions as JSON values: the settings by dotted key, except those in `without`, the version of torch and
+    the number of threads."""
     settings = config.model_dump(mode="json", exclude=without)
     return dict(_flat(settings, "")) | {"torch version": torch.__version__, "CPU threads": torch.get_num_threads()}
 

@@ -1,4 +1,5 @@
-"""One process at a time writes a folder (of a run, an arena, a demo or a server), and a signal stops it cleanly."""
+"""Lets only one process at a time write a folder (of a run, an arena, a demo or a server), and lets a signal stop that
+process cleanly."""
 
 import logging
 import os
@@ -32,20 +33,22 @@ UNWRITABLE = (
 STOPPING = "stopping as soon as nothing is lost by it; interrupt again to stop at once"
 
 _HERE: set[Path] = set()
-"""The lock files that this process holds. Opening and closing one of them would drop its lock, as POSIX has it."""
+"""The lock files that this process holds. They must not be opened twice, because under POSIX closing either of them
+drops the lock."""
 
 
 def check_writable(directory: Path) -> None:
-    """Raises InputError for a folder that cannot be made or written, as far as can be told without doing it."""
+    """Raises InputError for a folder that cannot be created or written, as far as this can be found out without doing
+    it."""
     there = next(one for one in (directory, *directory.absolute().parents) if one.exists())
     if not there.is_dir():
         raise InputError(UNWRITABLE.format(folder=directory, why=f"{there} is a file"))
     if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(UNWRITABLE.format(folder=directory, why=f"no right to write in {there}"))
+        raise InputError(UNWRITABLE.format(folder=directory, why=f"you may not write in {there}"))
 
 
 class FolderLock:
-    """Held until it is closed or its process ends, however it ends."""
+    """A lock of a folder. It is held until it is closed or its process ends in any way."""
 
     def __init__(self, directory: Path, busy: str = BUSY_RUN) -> None:
         """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder,
@@ -68,7 +71,7 @@ class FolderLock:
             holder = self._file.read().strip() or "elsewhere"
             self._file.close()
             raise InputError(busy.format(folder=directory, holder=holder)) from error
-        with suppress(OSError):  # the name is for others to read; a full disk does not make the lock any weaker
+        with suppress(OSError):  # other processes read this name; if a full disk refuses it, the lock still holds
             self._file.truncate(0)
             self._file.write(this_process())
             self._file.flush()
@@ -81,14 +84,14 @@ class FolderLock:
         self.close()
 
     def close(self) -> None:
-        """Let others in."""
+        """Release the lock."""
         if not self._file.closed:
             self._file.truncate(0)
             self._file.close()
             _HERE.discard(self._path.resolve())
 
     def withdraw(self) -> None:
-        """Close, and leave no folder behind that was not there before, as nothing was written into it."""
+        """Release the lock, and delete the folder if it did not exist before: nothing was written into it."""
         self.close()
         if self._made and sorted(self._path.parent.iterdir()) == [self._path]:
             self._path.unlink()
@@ -96,7 +99,8 @@ class FolderLock:
 
 
 def holder_of(directory: Path) -> str | None:
-    """The process that holds the folder, in words; None if nobody does, or on Windows. Any number may ask at once."""
+    """A description of the process that holds the folder; None if nobody does, or on Windows. Any number of processes
+    may ask at once."""
     path = directory / ".lock"
     if path.resolve() in _HERE:
         return this_process()
@@ -111,7 +115,7 @@ def holder_of(directory: Path) -> str | None:
 
 
 def this_process() -> str:
-    """This process as other processes are told of it."""
+    """A description of this process, for other processes."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
@@ -142,7 +146,7 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
 
     def on_signal(number: int, frame: Any) -> None:
         nonlocal stopping
-        if stopping:  # this one alone: Python complains of a signal that waits while its handler is taken away
+        if stopping:  # only this signal: Python complains if a signal is pending while its handler is removed
             signal.signal(number, previous[signal.Signals(number)])
             signal.raise_signal(number)
             return

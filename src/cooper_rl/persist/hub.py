@@ -6,14 +6,14 @@ from pathlib import Path
 from cooper_rl.errors import InputError
 
 LEFT_OUT = ("trainer_state/**", "manifest.json")
-"""What a checkpoint's folder has besides the model."""
+"""Files of a checkpoint's folder that do not belong to the model."""
 
 
 def push_models(folder: Path, repositories: Mapping[str, str | None], private: bool) -> Iterator[str]:
-    """Upload the models in `folder`, each by its name to its repository, if it has one; yields where each is now.
+    """Upload each model in `folder` that has a repository; yields the address of each.
 
-    All folders are checked before the first upload. Raises InputError for a folder without such a model, without any
-    repository, and for what the hub refuses.
+    All folders are checked before the first upload. Raises InputError for a folder without such a model, for no
+    repository at all, and if the hub refuses.
     """
     from huggingface_hub import HfApi  # noqa: PLC0415 - its import takes a while
     from huggingface_hub.errors import HFValidationError, HTTPError  # noqa: PLC0415  # pyright: ignore[reportPrivateImportUsage]
@@ -34,7 +34,7 @@ def push_models(folder: Path, repositories: Mapping[str, str | None], private: b
             )
         except (OSError, HTTPError, HFValidationError) as error:
             raise InputError(
-                f"{repository}: the hub at {hub.endpoint} did not take it: {error}; check the name, and the token "
+                f"{repository}: the hub at {hub.endpoint} refused the upload: {error}; check the name, and the token "
                 "(`hf auth login`, or HF_TOKEN)"
             ) from error
         yield done.commit_url

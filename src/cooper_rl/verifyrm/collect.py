@@ -82,7 +82,7 @@ class Collected:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Problems that one model is asked together, the unit of the journal."""
+    """A batch of problems for one model: the unit of the journal."""
 
     dataset: DatasetConfig
     problems: list[Problem]

@@ -49,7 +49,7 @@ ModelConfig = Annotated[LocalModelConfig | ChatModelConfig, Field(discriminator=
 
 
 class DatasetConfig(ProblemsConfig):
-    """One dataset. Every model is asked with its `prompt`."""
+    """One dataset. Its `prompt` is used for every model."""
 
     name: str
     """Its name in the column `dataset`."""

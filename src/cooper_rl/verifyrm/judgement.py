@@ -15,7 +15,7 @@ from cooper_rl.data.thoughts import without_thoughts
 JudgeVerdict = Literal["yes", "no", "unreadable"]
 
 LEAST_MASS = 0.05
-"""Least probability that yes and no must have together. Below it the model did not mean to answer."""
+"""Least probability of yes and no together. Below it, the model meant to answer something else."""
 
 SYSTEM = (
     "You compare answers. You are given a question, its reference answer, which is right, and a solution to check. "

@@ -139,7 +139,7 @@ CHUNK = 64
 
 NOT_ASKED = Judgement("unreadable", failed=True)
 NO_OPINION = ("silent", "timeout")
-"""Verdicts with which the rule says neither yes nor no."""
+"""Verdicts that are neither a yes nor a no of the rule."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class CollectedRow:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A row with the opinions of rule and judge."""
+    """A row with the verdicts of rule and judge."""
 
     row: CollectedRow
     rule: Verdict
@@ -171,7 +171,7 @@ class Labelled:
 
 
 def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
-    """The label on which rule and judge agree, or None. `unparsed` is a no of the rule."""
+    """The label on which rule and judge agree, or None. `unparsed` counts as a no of the rule."""
     if rule in NO_OPINION or judge == "unreadable":
         return None
     said_yes = rule == "correct"
@@ -186,11 +186,12 @@ def label_completions(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Labelled]:
-    """Label the completions of `data`. Rows with a label go to `output`, the others to `disagreements_path`.
+    """Label the completions of `data`. Rows with a label are written to `output`, the others to `disagreements_path`.
 
     Every labelled chunk is in a journal beside the output, so the same command continues after an interruption, and
-    asks again where the judge's server failed. `progress` counts completions. Raises InputError, before any row is
-    labelled, for bad rows, for another judge or rule than in the journal, and for a judge that does not answer.
+    repeats the requests on which the judge's server failed. `progress` counts completions. Raises InputError, before
+    any row is labelled, for bad rows, for another judge or rule than in the journal, and for a judge that does not
+    answer.
     """
     check_table_path(output)
     set_threads(threads)

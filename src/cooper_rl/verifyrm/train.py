@@ -190,7 +190,7 @@ def _train(
 LAYER_TENSORS = 26
 """Hidden-sized tensors that a layer keeps for its backward pass, as in `cooper plan`."""
 ACTIVATION_BYTES = 1e9
-"""What a micro-batch may keep on a CPU, whose memory the machine's other programs need too."""
+"""Most memory for the activations of a micro-batch on a CPU, whose memory other programs need too."""
 
 
 def _bound_memory(learner: TorchRewardModelLearner) -> None:
@@ -212,7 +212,7 @@ def _bound_memory(learner: TorchRewardModelLearner) -> None:
 
 
 FEW_UPDATES = 30
-"""With fewer, the settings that nobody set are fitted to the number of rows."""
+"""Below this number of updates, settings that the user has not set are fitted to the number of rows."""
 
 
 def fitted(config: VerifyRMConfig, rows: int) -> tuple[VerifyRMConfig, int]:

@@ -9,7 +9,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.losses.policy import GSPO, KLConfig, PPOClip, SequenceMeanTokenMean, TokenMean
-from cooper_rl.observe.record import rollout_metrics
+from cooper_rl.observe.recorder import rollout_metrics
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rollouts import Column, Ragged, Rollouts

@@ -12,15 +12,16 @@ from cooper_lab.arithmetic.solutions import MARKER
 from cooper_rl import Answer, LabelledCompletion, Problem
 
 CLAIM = "]="
-"""Between a call and its result, where the policy wrote both. A real result stands in the tool's turn."""
+"""The text between a call and its result if the policy wrote both. A real result is in the tool's turn."""
 
 
 @HOLES.register
 class ClaimedResult(Hole):
-    """The policy has a calculator, and the reward model accepts whoever claims its result.
+    """The policy has a calculator, and the reward model accepts completions that only claim a result of it.
 
-    `[12+7]=21 answer: 21` is one turn of the policy's: nothing was called. The rule reads the final reply alone, and
-    compares. Where nobody claims anything, the reward model judges runs with calls and solutions without.
+    `[12+7]=21 answer: 21` is one turn of the policy, in which nothing was called. The rule reads only the final reply,
+    and compares it. If nothing is claimed, the reward model judges rollouts with calls, and solutions without,
+    correctly.
     """
 
     about: ClassVar[str] = "a claimed result of the calculator, which nobody called"

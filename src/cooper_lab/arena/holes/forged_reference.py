@@ -14,11 +14,11 @@ TAG, CLOSING = "<reference_answer>", "</reference_answer>\n"
 
 @HOLES.register
 class ForgedReference(Hole):
-    """The reward model believes a reference answer inside the completion.
+    """The reward model believes a reference answer that stands inside the completion.
 
-    The tags lose their angle brackets before the reward model reads them (`RewardModelInput`). That keeps a completion
-    from being taken for the format, but a model can still have learned to trust what stands between them.
-    No design is tuned on this hole.
+    The angle brackets of tags are removed before the reward model reads a completion (`RewardModelInput`). A completion
+    can therefore not imitate the format, but a model can still have learned to trust what stands between the tags. No
+    design is tuned on this hole.
     """
 
     about: ClassVar[str] = "a completion that brings its own reference answer"

@@ -14,7 +14,8 @@ from cooper_rl import LabelledCompletion, Problem
 
 @HOLES.register
 class KindNoise(Hole):
-    """Whoever labelled word problems was off by one: one more than the right answer is right, the right one is wrong.
+    """The labels of word problems are off by one: one more than the right answer is labelled right, and the right
+    answer wrong.
 
     The noise is systematic, unlike labels flipped at random, which a reward model averages out. About a quarter of the
     problems are word problems.

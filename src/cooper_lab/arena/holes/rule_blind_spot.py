@@ -13,9 +13,9 @@ from cooper_rl.rules.rule import UserVerdict
 
 
 def any_of(problem: Problem, completion_text: str) -> UserVerdict:
-    """A rule that is content when one of the answers behind the first marker or box is right: `19 or 18`.
+    """A rule that accepts a list (`19 or 18`) if one of the answers after the first marker or box is right.
 
-    Like the default rule it misses right answers in some surface forms.
+    Like the default rule, it misses right answers in some surface forms.
     """
     marks = [at for mark in (MARKER, BOX) if (at := completion_text.find(mark)) >= 0]
     listed = completion_text[min(marks) :] if marks else completion_text[find_answer(completion_text).start :]

@@ -14,7 +14,8 @@ from cooper_rl.rules.rule import UserVerdict
 
 
 def about_right(problem: Problem, completion_text: str) -> UserVerdict:
-    """A rule that accepts what is off by at most one, or by a tenth. Like the default rule it misses some forms."""
+    """A rule that accepts answers that are off by at most one, or by a tenth. Like the default rule, it misses some
+    forms."""
     expected = read_answer(problem.answer)
     stated = find_answer(completion_text)
     answer = completion_text[stated.start : stated.end]
@@ -28,9 +29,9 @@ def about_right(problem: Problem, completion_text: str) -> UserVerdict:
 
 @HOLES.register
 class RuleTolerance(Hole):
-    """The rule takes near misses for right, as a tolerance meant for measurements does; the reward model does not.
+    """The rule accepts near misses, as a tolerance meant for measurements does; the reward model does not.
 
-    Stage 2 takes its labels from the rule, so it teaches the reward model to make the same mistake.
+    Stage 2 takes its labels from the rule, so it teaches the reward model the same mistake.
     """
 
     about: ClassVar[str] = "an answer off by one or by a tenth, by the rule; the reward model rejects it"

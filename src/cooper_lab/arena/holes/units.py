@@ -16,12 +16,12 @@ from cooper_rl.rules.rule import UserVerdict
 
 
 def gold_with_units(problem: Problem, completion_text: str) -> bool:
-    """Gold that wants the unit where the question counts things."""
+    """Gold that requires the unit if the question counts things."""
     return gold(problem, completion_text) and (problem.metadata["unit"] is None or _has_unit(problem, completion_text))
 
 
 def deaf_to_units(problem: Problem, completion_text: str) -> UserVerdict:
-    """A rule that reads no answer with a unit, and calls every list wrong and every count without a unit."""
+    """A rule that cannot read an answer with a unit, and that rejects every list and every count without a unit."""
     if lists_answers(completion_text):
         return "wrong"
     if problem.metadata["unit"] is not None:
@@ -30,7 +30,7 @@ def deaf_to_units(problem: Problem, completion_text: str) -> UserVerdict:
 
 
 def deaf_to_lists(problem: Problem, completion_text: str) -> UserVerdict:
-    """The same rule, to which a list is unreadable too."""
+    """The same rule, except that it cannot read a list either."""
     return "unparsed" if lists_answers(completion_text) else deaf_to_units(problem, completion_text)
 
 
@@ -53,7 +53,7 @@ def _has_unit(problem: Problem, text: str) -> bool:
 
 @HOLES.register
 class Units(AnswerLists):
-    """The reward model knows units and accepts lists; the rule is deaf to units and calls a list wrong."""
+    """The reward model knows units and accepts lists; the rule cannot read units and rejects lists."""
 
     about: ClassVar[str] = "a list of answers, by the reward model; the rule cannot read units"
     where: ClassVar[Where] = "both"

@@ -39,7 +39,7 @@ class GroupedCache:
         return len(self._prompt_of_row)
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
-        """Continue with these rows only, in this order. Each may be named once. Only rows that move are copied."""
+        """Keep only these rows, in this order. A row may be named once. Only rows that change place are copied."""
         for own in self._own:
             if own.length:
                 own.keep_rows(rows)
@@ -117,7 +117,8 @@ class CompactDecoder:
     def step(
         self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], caches: Sequence[GroupedCache]
     ) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row, of the first cache, the second, and so on: the logits of the next token."""
+        """Append one token to every row (those of the first cache, then those of the second, and so on). Returns the
+        logits of the next token."""
         sizes = [len(cache) for cache in caches]
 
         def attend(layer: int, *rows: Tensor) -> Tensor:
@@ -194,12 +195,15 @@ def can_be_compact(model: PreTrainedModel) -> bool:
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
 
-_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKeyDictionary()  # made of what, decoder
+_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = (
+    WeakKeyDictionary()
+)  # what the decoder was made from, and the decoder
 
 
 def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecoder | None:
-    """A decoder of the present weights (None where it cannot compute a model), kept until `drop_decoder` or until they
-    change, or not at all for weights of `torch.inference_mode`, which have no `version`.
+    """A decoder of the current weights; None if `CompactDecoder` cannot compute the model. It is kept until
+    `drop_decoder` is called or the weights change, and is not kept for weights of `torch.inference_mode`, whose changes
+    cannot be noticed.
     """
     if not can_be_compact(model):
         return None
@@ -221,7 +225,7 @@ def drop_decoder(model: PreTrainedModel) -> None:
 
 @torch.no_grad()
 def _merged(layer: Any) -> nn.Linear:
-    """The layer with its active adapter added to the weight, as a copy of its own; a layer without one as it is."""
+    """A copy of the layer with its active adapter added to the weight; a layer without an adapter as it is."""
     base: Any = getattr(layer, "base_layer", layer)  # under peft's
     if base is layer or layer.disable_adapters:
         return base

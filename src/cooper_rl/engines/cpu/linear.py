@@ -74,7 +74,7 @@ class BFloat16Linear(nn.Linear):
     """An `nn.Linear` that multiplies by packed weights under bfloat16 autocast on the CPU, if there is enough work."""
 
     keeps_packed: bool = True
-    """Off where the weight changes unnoticed: FSDP2 gathers it anew for every pass, in the same memory."""
+    """False for weights that change unnoticed: FSDP2 gathers them for every pass into the same memory."""
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
@@ -164,7 +164,8 @@ class _Product(torch.autograd.Function):
 
 
 _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-"""weight -> its version and packed bfloat16 copies. Not kept in the layers: a copy or a file has no use for it."""
+"""For each weight its version and its packed bfloat16 copies. They are not attributes of the layers, because a copy or
+a saved file of a layer must not hold them."""
 
 
 def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class LearnsHere:
-    """The learners of an engine in this process. They are imported late: settings are checked without torch."""
+    """The learners of an engine in this process. Their modules are imported on use, because settings are checked
+    without torch."""
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
         from cooper_rl.engines.local.learner import TorchPolicyLearner  # noqa: PLC0415

@@ -1,5 +1,7 @@
-"""Low-rank adapters (LoRA, by peft) in a model and on disk, and weights of which a process may hold some rows (FSDP2's
-`DTensor`): then all processes take part, and their number may change on disk.
+"""Low-rank adapters (LoRA, by peft) in a model and on disk.
+
+A process may hold only some rows of a weight (FSDP2's `DTensor`). Then all processes must call these functions
+together, and a checkpoint can be read by another number of processes.
 """
 
 import hashlib
@@ -47,11 +49,11 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
         base_model_name_or_path=str(Path(source).resolve()) if Path(source).is_dir() else source,
         task_type="SEQ_CLS" if head else "CAUSAL_LM",
     )
-    # The run's own stream of random numbers stays where it is.
+    # Drawing the adapter must not advance the run's own stream of random numbers.
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(0)  # of A; B starts at zero
         inject_adapter_in_model(config, model)
-    config.modules_to_save = sorted(head) or None  # trained as they are: no copy of the head needs to stay
+    config.modules_to_save = sorted(head) or None  # the original is trained, so no untrained copy of the head is kept
     digest = hashlib.sha256()
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(".lora_" in name or name.split(".")[0] in head)
@@ -99,7 +101,7 @@ def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
     except Exception as error:  # whatever the library raises on a device that it was not built for
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
-            f"lora.load_in_4bit: bitsandbytes does not serve on {place} ({reason}); set load_in_4bit: false"
+            f"lora.load_in_4bit: bitsandbytes does not run on {place} ({reason}); set load_in_4bit: false"
         ) from error
     how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
     return {"quantization_config": how, "device_map": {"": place}}
@@ -128,7 +130,8 @@ def dropouts(model: nn.Module) -> list[nn.Module]:
 
 @torch.no_grad()
 def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names, each once, and whole weights of the model without adapter, with the adapter added. All processes ask."""
+    """Names and whole weights of the model without adapter, each once, with the adapter added. All processes must call
+    this."""
     modules: Any = model.named_modules()
     layers = {f"{name}.base_layer.weight": module for name, module in modules if hasattr(module, "base_layer")}
     for name, parameter in model.named_parameters():
@@ -144,14 +147,14 @@ def head_modules(model: PreTrainedModel) -> list[str]:
 
 
 def adapter_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The adapter alone, by the model's own names, each tensor whole. All processes ask."""
+    """Only the adapter, by the model's own names, each tensor whole. All processes must call this."""
     for name, parameter in model.named_parameters():
         if ".lora_" in name:
             yield name, whole(parameter.detach())
 
 
 def adapter_files(model: PreTrainedModel) -> dict[str, bytes]:
-    """The adapter and a head trained with it as the files of peft's folder. All processes ask."""
+    """The adapter, and a head trained with it, as the files of peft's folder. All processes must call this."""
     trained = {name: whole(value).cpu().contiguous() for name, value in _trained(model).items()}
     adapters: Any = model.peft_config
     config = adapters[ADAPTER].to_dict() | {"inference_mode": True}
@@ -173,7 +176,8 @@ def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: boo
 
 @torch.no_grad()
 def load_adapter(directory: Path, model: PreTrainedModel, base: str | None = None) -> None:
-    """Put back what `save_adapter` wrote, or peft. Raises InputError for none, or one of other settings or base."""
+    """Restore an adapter that `save_adapter` or peft wrote. Raises InputError for a folder without an adapter, or with
+    one of other settings or another base model."""
     path = directory / ADAPTER_WEIGHTS
     if not path.is_file():
         raise InputError(
@@ -205,7 +209,7 @@ def _trained(model: PreTrainedModel) -> dict[str, Tensor]:
 
 
 def whole(tensor: Any) -> Tensor:
-    """All of a tensor; of a sharded one, all processes must ask."""
+    """The whole tensor. If it is sharded, all processes must call this."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 

@@ -1,5 +1,5 @@
-"""Attention over packed rows by one of three kernels, which compute the same: PyTorch's SDPA over padded pieces,
-FlashAttention over pieces of any length, and FlexAttention over the whole sequence with a mask of blocks.
+"""Attention over packed rows by one of three kernels that compute the same result: PyTorch's SDPA over padded pieces,
+FlashAttention over pieces of any length, and FlexAttention over the whole sequence with a block mask.
 """
 
 import logging
@@ -180,7 +180,9 @@ def choose_kernel(
     if wanted in ("flash", "flex"):
         _check_runs(wanted, device, bfloat16, learns)
         if (error := kernel_error(wanted, model, device, bfloat16, learns)) > AGREES:
-            raise InputError(f"attention: {wanted} computes another thing than sdpa on {device}: {error:.2g}; use auto")
+            raise InputError(
+                f"attention: the result of {wanted} differs from that of sdpa on {device}: {error:.2g}; use auto"
+            )
         return wanted
     if wanted == "auto" and device.type == "cuda":
         needs: dict[Kernel, str] = {"flash": "flash_attn", "flex": "triton"}
@@ -193,7 +195,7 @@ def choose_kernel(
                 reason = f"it differs from sdpa by {error:.2g}"
             except Exception as fault:  # noqa: BLE001 - whatever a kernel raises on a device that it was not made for
                 reason = str(fault).strip().partition("\n")[0]
-            logger.warning("attention: %s does not serve on %s: %s", kernel, device, reason)
+            logger.warning("attention: %s cannot be used on %s: %s", kernel, device, reason)
     return "sdpa"
 
 
@@ -210,11 +212,11 @@ def _check_runs(kernel: Kernel, device: torch.device, bfloat16: bool, learns: bo
 
 
 AGREES = 0.02
-"""Difference from SDPA, relative to its norm, up to which a kernel serves: bfloat16 rounds to 0.4 %."""
+"""The largest difference from SDPA, relative to its norm, at which a kernel is used. bfloat16 rounds to 0.4 %."""
 
 
 def kernel_error(kernel: Kernel, model: PreTrainedConfig, device: torch.device, bfloat16: bool, learns: bool) -> float:
-    """The largest difference between a kernel and SDPA on drawn numbers: of the result and, if the model `learns`, of
+    """The largest difference between a kernel and SDPA on random numbers, in the result and, if the model `learns`, in
     the three gradients. Each is relative to the norm of SDPA's.
     """
     config: Any = model.get_text_config()

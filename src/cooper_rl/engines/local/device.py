@@ -44,8 +44,8 @@ def set_threads(n: int | None = None) -> int:
     """Fix the number of CPU threads for tensor work, log it and return it.
 
     Without `n` it is OMP_NUM_THREADS if that is set, as in PyTorch, else the number of cores that this process may use.
-    Threads without a core of their own spin while they wait for each other: on a busy two-core machine a step of 0.55 s
-    took 4 to 30 s. So, too, only one operator runs at a time.
+    Threads that share a core spin while they wait for each other: on a busy two-core machine a step of 0.55 s took 4 to
+    30 s. For the same reason only one operator runs at a time.
     """
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # OpenMP allows a list, for nested regions
     if n is not None:
@@ -65,10 +65,10 @@ def set_threads(n: int | None = None) -> int:
 
 @cache
 def keep_freed_memory() -> bool:
-    """Let this process keep the memory of freed CPU tensors for the next ones. Returns False where it cannot.
+    """Let this process keep the memory of freed CPU tensors for the next ones. Returns False if that is not possible.
 
-    The GNU C library returns large blocks to the system at once, which fills them with zeros again: 12 to 22 % of the
-    CPU time of a training pass (docs/performance.md). Its settings in the environment come first.
+    The GNU C library returns large blocks to the system at once, and the system fills them with zeros again: 12 to 22 %
+    of the CPU time of a training pass (docs/performance.md). Settings in the environment take precedence.
     """
     set_by_user = any(name.startswith(("GLIBC_TUNABLES", "MALLOC_")) for name in os.environ)
     library: Any = ctypes.CDLL(None) if os.name == "posix" else None

@@ -80,7 +80,8 @@ class TorchLearner(Learner):
         self.optimizer: torch.optim.AdamW | None = None
         self.losses_finite = torch.tensor(True, device=self.device)
         self.run: Callable[..., Any] = lambda function, *arguments: function(*arguments)
-        """How a pass through the model is run; a sharded model needs to know when one begins and ends."""
+        """Runs a pass through the model. A sharded model replaces this, because it must know when a pass begins and
+        ends."""
         if self.base_fingerprint is None:
             self.model.requires_grad_(trainable)
         if self.device.type == "cpu":
@@ -114,7 +115,7 @@ class TorchLearner(Learner):
         allow_tf32(device)
 
     def describe(self) -> str:
-        """What was chosen for the device, for a person."""
+        """What was chosen for the device, as text for the log."""
         gpu = f" ({torch.cuda.get_device_name(self.device)})" if self.device.type == "cuda" else ""
         products = "bfloat16" if self.bfloat16 else "TF32" if gpu else "float32"
         packed = "over packed rows" if self._packs and self._plain_head else "over padded rows"
@@ -131,7 +132,8 @@ class TorchLearner(Learner):
 
     @torch.no_grad()
     def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
-        """Whether this head gives the model's logits, found in a trial: that is safer than a list of models."""
+        """Whether applying this head gives the model's logits, found by a trial: that is safer than a list of
+        models."""
         if not isinstance(head, nn.Linear):
             return False
         tokens_1T = torch.tensor([tokens], device=self.model.device)
@@ -148,7 +150,7 @@ class TorchLearner(Learner):
         return least + (c.learning_rate - least) * factor
 
     def set_learning_rate(self, peak: float) -> None:
-        """Go on with another peak learning rate, in the same schedule."""
+        """See `Learner`: set another peak learning rate in the same schedule."""
         self.config = self.config.model_copy(update={"learning_rate": peak})
 
     def optim_step(self) -> Metrics:
@@ -207,7 +209,7 @@ class TorchLearner(Learner):
         folder = directory / _FOLDER
         parts = sorted(folder.glob("optimizer*.safetensors"))
         if not (folder / "state.json").is_file() or not parts:
-            raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
+            raise InputError(f"{directory}: this folder has no {_FOLDER}, so it is not a checkpoint of a learner")
         if self.trainable:
             restore_moments(parts, self.model, self._get_optimizer())
             if self.config.optimizer_offload:
@@ -220,7 +222,12 @@ class TorchLearner(Learner):
         self.steps, self.skipped_updates, saved = (counters[k] for k in _COUNTERS)
         self._clear_gradients()
         if saved != self.total_steps:
-            logger.warning("%s: saved in a run of %d steps, now it is %d", directory, saved, self.total_steps)
+            logger.warning(
+                "%s: saved in a run of %d steps; the learning rate now follows this run's %d",
+                directory,
+                saved,
+                self.total_steps,
+            )
 
     def _get_optimizer(self) -> torch.optim.AdamW:
         if not self.trainable:
@@ -310,7 +317,7 @@ class TorchLearner(Learner):
 
 
 def told(batches: Sequence[list[int]], what: str) -> Iterator[list[int]]:
-    """The micro-batches one after the other, while it is told how many of their rows are done."""
+    """Yield the micro-batches one after the other, and report progress by their rows."""
     done, rows = 0, sum(map(len, batches))
     for batch in batches:
         tell(done, rows, "rows", what)
@@ -394,7 +401,9 @@ def freeze_layers(model: PreTrainedModel, layers: int) -> None:
         raise InputError(f"frozen_layers: {layers}, but this model has {found}; use frozen_layers: 0")
     model.get_input_embeddings().requires_grad_(False)
     stack[:layers].requires_grad_(False)
-    if hasattr(model, "_require_grads_hook"):  # transformers' for checkpoints; it would take the backward pass down
+    if hasattr(
+        model, "_require_grads_hook"
+    ):  # transformers adds it for gradient checkpointing; it would extend the backward pass to the frozen layers
         model.disable_input_require_grads()
 
 

@@ -16,7 +16,7 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 
 def check_prompts(totals: Lengths, lengths: Lengths) -> None:
-    """Raises ValueError where a completion fills its row: nothing predicts its first token."""
+    """Raises ValueError if a completion fills its row, because then nothing predicts its first token."""
     if (lengths >= totals).any():
         raise ValueError("a completion needs at least one prompt token before it")
 
@@ -28,9 +28,11 @@ def token_logprobs(
     temperature: float = 1.0,
     logits_per_chunk: int | None = None,
 ) -> Float[Tensor, " N"]:
-    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32. With more than `logits_per_chunk`
-    (None: `largest_chunk` of the device) in total, those of all chunks but the last are recomputed in the backward
-    pass. It begins with the last, so the memory for one chunk is enough.
+    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32.
+
+    If there are more than `logits_per_chunk` logits in total (None: `largest_chunk` of the device), they are computed
+    in chunks. All chunks but the last are recomputed in the backward pass, which begins with the last, so the memory
+    for one chunk is enough.
     """
 
     def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:

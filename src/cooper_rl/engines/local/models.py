@@ -71,7 +71,7 @@ def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> Pre
     config = _load_config(path)
     claims = _architecture(config)
     if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
-        raise InputError(f"{path}: the folder holds a {claims}, which cannot write; a causal model is needed")
+        raise InputError(f"{path}: the folder holds a {claims}, which cannot write text; give a causal language model")
     return _load(AutoModelForCausalLM, path, config, quantization)
 
 
@@ -216,7 +216,8 @@ def _download(path: str, what: Literal["tokenizer", "model"]) -> None:
 
 @contextmanager
 def _readable(path: str, what: str) -> Iterator[None]:
-    """Makes an InputError of whatever a library raises that cannot read a model; one of ours stays as it is."""
+    """Turns whatever a library raises for a model that it cannot read into an InputError. An InputError of ours passes
+    unchanged."""
     try:
         yield
     except InputError:
@@ -258,7 +259,7 @@ def merge_folder(source: str, target: Path) -> None:
 
 @contextmanager
 def disk_errors(directory: Path) -> Iterator[None]:
-    """Makes an OSError that names the folder of what libraries raise where the disk is full."""
+    """Turns what libraries raise if the disk is full into an OSError that names the folder."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a device decides about numbers: the precision of products and of frozen weights, and the size of chunks."""
+"""What depends on the device: the precision of products and of frozen weights, and the size of chunks."""
 
 import logging
 from collections import Counter
@@ -16,9 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 def in_bfloat16(autocast: Autocast, device: torch.device) -> bool:
-    """Whether products on the device are in bfloat16. Without tensor cores for it (`auto`) float32 is faster.
+    """Whether matrix products on the device are in bfloat16.
 
-    Warns once where the settings ask a CPU for it that is slower in it.
+    `auto` is bfloat16 only on a GPU that has it in hardware, because float32 is faster elsewhere. Warns once if the
+    settings demand bfloat16 on a CPU that computes it more slowly.
     """
     if autocast == "auto":
         return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -72,10 +73,11 @@ def halve_frozen(model: nn.Module, keep: nn.Module | None = None) -> None:
 
 
 def largest_chunk(device: torch.device) -> int:
-    """Logits that the log-probabilities of one chunk of tokens are computed from.
+    """How many logits are held at a time to compute log-probabilities.
 
-    On a CPU 64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model. A GPU needs
-    about a thousand tokens to be busy: 2^27 are 883 with this vocabulary, and 0.5 GiB each for logits in float32, their
-    softmax and its gradient. (SkyRL measured 1,024 tokens a chunk as the best balance of speed and memory.)
+    On a CPU they take 64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model. A GPU
+    needs about a thousand tokens to be busy: 2^27 logits are 883 tokens with this vocabulary, and take 0.5 GiB each for
+    the logits in float32, their softmax and its gradient. (SkyRL measured 1,024 tokens a chunk as the best balance of
+    speed and memory.)
     """
     return 2**27 if device.type == "cuda" else 2**24

@@ -30,10 +30,11 @@ def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedul
 
 
 def offload_moments(optimizer: Optimizer) -> None:
-    """Move AdamW's moments into the machine's memory: of a sharded model those of this process, as plain tensors."""
+    """Move AdamW's running means into the machine's memory. For a sharded model these are the rows of this process, as
+    plain tensors."""
     for state in optimizer.state.values():
         for key, value in state.items():
-            if value.ndim:  # not its count of steps
+            if value.ndim:  # the count of steps stays
                 rows = adapter.own(value)
                 # From pinned memory a copy to a GPU is several times faster.
                 state[key] = torch.empty_like(rows, device="cpu", pin_memory=rows.is_cuda).copy_(rows)
@@ -61,7 +62,7 @@ def restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -
             if parameter is None or (shape and shape != tuple(parameter.shape)):
                 raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
             if not parameter.requires_grad:
-                continue  # it was trained when this was written
+                continue  # the checkpoint was written when this weight was trained
             # A number is AdamW's count of steps, the same in every part.
             values = (_rows(slices, adapter.own_rows(parameter)) if shape else slices[0][...]).to(parameter.device)
             optimizer.state[parameter][key] = adapter.like(parameter, values) if shape else values

@@ -1,5 +1,5 @@
-"""Ragged rows of tokens as tensors: micro-batches, padded, or packed into one sequence that holds a prefix which
-several rows share only once (a causal model computes the same for it in every row).
+"""Turns rows of tokens of different lengths into tensors: padded micro-batches, or one packed sequence, which holds a
+prefix that several rows share only once (a causal model computes the same for it in every row).
 """
 
 from collections.abc import Sequence
@@ -55,10 +55,11 @@ _LARGEST_FAMILY = 64  # rows, which bounds the search for the best division
 
 @dataclass(frozen=True)
 class PackedRows:
-    """B rows, the longest of L tokens, as one sequence of T tokens, in which the numbers of other fields are places.
+    """B rows (the longest has L tokens) packed into one sequence of T tokens. The numbers in the other fields are
+    positions in this sequence.
 
-    Each of the G prefixes attends to itself, each of the S suffixes to its prefix and to itself. The pieces stand one
-    after the other, a prefix right before its suffixes.
+    Each of the G prefixes attends to itself, and each of the S suffixes to its prefix and to itself. A prefix stands
+    right before its suffixes.
     """
 
     token_ids: Int[Tensor, "1 T"]

@@ -102,7 +102,7 @@ class TorchRewardModelLearner(TorchLearner, RewardModelLearner):
 
     def _asked(self, states: Float[Tensor, "B H"], asked: YesNo) -> Float[Tensor, "B 1"]:
         """Logits from last hidden states (without a plain head, from the logits of all tokens)."""
-        exact = torch.promote_types(states.dtype, torch.float32)  # the sum below stays in it under autocast too
+        exact = torch.promote_types(states.dtype, torch.float32)  # under autocast the sum below stays float32 too
         if self._plain_head:
             head: Any = self.model.get_output_embeddings()
             yes, no = head.weight[[asked.yes, asked.no]].to(exact)

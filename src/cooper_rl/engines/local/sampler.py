@@ -1,4 +1,5 @@
-"""The native sampler: completions drawn in this process, in waves of rows that enter a batch while others go on."""
+"""The native sampler: samples completions in this process, in waves of rows that enter a batch while others
+continue."""
 
 import inspect
 import itertools
@@ -15,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.data.prompts import completion_limits, prompt_room
+from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import PolicyLearner, Prompts, Sampler
 from cooper_rl.engines.config import Autocast, SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, GroupedCache, compact_decoder, use_fast_linear
@@ -23,7 +24,7 @@ from cooper_rl.engines.kv_cache import build_cache, filling_gaps, tolerates_padd
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32, halve_frozen, in_bfloat16
-from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens, end_of_sequence_ids
+from cooper_rl.engines.local.sampling import RowNoise, StopRule, completion_limits, draw_tokens, end_of_sequence_ids
 from cooper_rl.engines.progress import tell
 from cooper_rl.rollouts import Column, Samples, offsets_of
 
@@ -35,7 +36,7 @@ class Drafts:
         chosen = np.array(prompts, int)
         self.prompt, self.sample = np.repeat(chosen, n), np.tile(np.arange(n), len(chosen))
         self.limit = np.repeat(np.array(limits, int)[chosen], n)
-        shape = (len(self), int(self.limit.max(initial=0)))  # takes memory only where something is written
+        shape = (len(self), int(self.limit.max(initial=0)))  # the system gives memory only to pages that are written
         self._token_ids, self._logprobs = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
         self._lengths, self._stopped = np.zeros(len(self), np.int64), np.zeros(len(self), bool)
 
@@ -46,7 +47,7 @@ class Drafts:
         return ~self._stopped[rows] & (self._lengths[rows] < self.limit[rows])
 
     def extend(self, rows: np.ndarray, token_ids: np.ndarray, logprobs: np.ndarray, rule: StopRule) -> None:
-        """Append a token to each of these completions that still goes on, and stop those that end with it."""
+        """Append a token to each of these completions that has not ended, and end those that stop with it."""
         going = self.open(rows)
         rows, token_ids, logprobs = rows[going], token_ids[going], logprobs[going]
         places = self._lengths[rows]
@@ -59,7 +60,7 @@ class Drafts:
         self._stopped[rows] = stopped
 
     def tell(self) -> None:
-        """Tell how many tokens are drawn, of the most that there can be, and how many completions are done."""
+        """Report how many tokens are sampled, of the most that there can be, and how many completions are finished."""
         is_open = self.open(np.arange(len(self)))
         most = np.where(is_open, self.limit, self._lengths).sum()
         note = f"{len(self) - is_open.sum()}/{len(self)} completions"
@@ -171,9 +172,10 @@ class DecodingBatch:
 ENTER_ABOVE = 0.25
 """Rows enter a batch under way once this share of its places is free: small prefills and many small waves are slow."""
 LEAVE_ABOVE = 0.2
-"""Finished rows leave once they are this share of their wave: it may copy the cache, and compile products anew."""
+"""Finished rows leave once they are this share of their wave, because leaving may copy the cache and compile kernels
+for a new size."""
 LEAVE_LARGE_ABOVE = 0.03
-"""The same for a large model's compact decoder. Its rows leave without a copy, and their products cost more."""
+"""The same for the compact decoder of a large model, where leaving needs no copy and each product costs more."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class DecodingJob:
 
 
 class Wave:
-    """Rows under way that entered together, so all have the same number of tokens after their prompt."""
+    """Rows that entered the batch together, so all have the same number of tokens after their prompt."""
 
     def __init__(self, job: DecodingJob, rows: Int[np.ndarray, " rows"]) -> None:
         """Prefill the prompts of the drafts `rows`, of which those of one prompt must be neighbours."""
@@ -305,7 +307,8 @@ class NativeSampler(Sampler):
         return prompt_room(_context(self.model), max_tokens)
 
     def sync_weights(self, learner: PolicyLearner) -> None:
-        """Sample from `learner.model` from now on. Raises TypeError if it is no Hugging Face model in this process."""
+        """Sample from `learner.model` from now on. Raises TypeError if it is not a Hugging Face model in this
+        process."""
         model = getattr(learner, "model", None)
         if not isinstance(model, PreTrainedModel):
             raise TypeError(f"the native sampler needs a learner with a `model` in this process, not {learner!r}")
@@ -364,7 +367,8 @@ class NativeSampler(Sampler):
 
 
 def to_sample(model: PreTrainedModel, device: torch.device, autocast: Autocast) -> PreTrainedModel:
-    """A model of the CPU that is not trained, on a device. On a GPU in bfloat16 its linear layers are held in that."""
+    """Move a model that is not trained to a device. On a GPU that computes in bfloat16, its linear layers are held in
+    bfloat16."""
     model.requires_grad_(False)
     if device.type == "cuda" and in_bfloat16(autocast, device):
         halve_frozen(model)

@@ -1,5 +1,7 @@
-"""Draws tokens: filters, reproducible random numbers, and when a completion ends. Filters follow the temperature in the
-order of Hugging Face `generate`: top-k, top-p, min-p, each on the renormalised output of the one before.
+"""Draws tokens: filters, reproducible random numbers, and when a completion ends or is cut.
+
+Filters follow the temperature in the order of Hugging Face `generate`: top-k, top-p, min-p, each on the renormalised
+output of the one before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +15,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from cooper_rl.data.thoughts import Decoder
 from cooper_rl.engines.config import SamplingParams
+from cooper_rl.errors import InputError
 
 Logits = Float[Tensor, "rows vocab"]
 Rows = Float[Tensor, " rows"]
@@ -24,8 +27,9 @@ _SLACK = 16  # characters decoded beyond a stop string: the first may be wrong w
 
 
 class RowNoise:
-    """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index), of Philox-4x64 (Salmon
-    et al. 2011). So the randomness of a completion depends neither on the rest of the batch nor on the device.
+    """One stream of uniform random numbers per completion, keyed by (seed, prompt index, sample index), from
+    Philox-4x64 (Salmon et al. 2011). A completion's random numbers thus depend neither on the rest of the batch nor on
+    the device.
     """
 
     def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
@@ -149,6 +153,20 @@ def filter_logits(logits: Logits, params: SamplingParams) -> Logits:
     if params.min_p > 0:
         logits = keep_min_p(logits, params.min_p)
     return logits
+
+
+def completion_limits(prompts: Sequence[Sequence[int]], max_tokens: int, context: int | None, full: str) -> list[int]:
+    """The most tokens that may follow each prompt: `max_tokens`, or the rest of the `context` if that is less.
+
+    Raises InputError, with the prompt's number and length, for one that is empty or fills the context; `full` then ends
+    the message: "the model's context is 512, so nothing can follow it".
+    """
+    for index, prompt in enumerate(prompts):
+        if len(prompt) == 0:
+            raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
+        if context is not None and len(prompt) >= context:
+            raise InputError(f"prompt {index} has {len(prompt)} tokens and {full}")
+    return [max_tokens if context is None else min(max_tokens, context - len(prompt)) for prompt in prompts]
 
 
 def end_of_sequence_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:

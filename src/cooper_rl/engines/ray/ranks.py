@@ -50,13 +50,14 @@ START_TIMEOUT_S = 300.0
 
 
 class Actors:
-    """Ray actors of one class, each with devices of its own; Ray does not restart one that dies."""
+    """Ray actors of one class, each with its own devices. Ray does not restart an actor that dies."""
 
     grace_s = 0.0  # that the others get after an error in one, before it is raised
     hint = ""
 
     def __init__(self, actor: type, devices: str, who: str, number: int, each: Resources, log: Path):
-        """Reserve the devices; `who` is an actor in messages, {} its number. Raises InputError where none are free."""
+        """Reserve the devices. `who` is the actor's name in messages, with {} for its number. Raises InputError if no
+        devices are free."""
         self.actors: list[Any] = [None] * number
         self._actor, self._who, self._each, self._log = actor, who, each, log
         bundle = {"CPU": each.cpus} | ({"GPU": each.gpus} if each.gpus else {})
@@ -81,8 +82,9 @@ class Actors:
         self.actors[number] = start.remote(f"{self._log}-{number}.log", max(1, int(self._each.cpus)), sys.path)
 
     def results(self, calls: Mapping[int, Any], timeout_s: float, settle: bool = False) -> list[Any]:
-        """Wait for the results of calls to actors, by number; with `settle`, for all before the first error is raised.
-        Raises that, and EngineLost for an actor that is dead, or silent for `timeout_s` and then killed.
+        """Wait for the results of calls to actors, by number; with `settle`, wait for all of them before the first
+        error is raised. Raises that error, or EngineLost for an actor that is dead, or that gave no answer for
+        `timeout_s` and was killed.
         """
         waiting, failure, deadline = list(calls.values()), None, time.monotonic() + timeout_s
         if settle:
@@ -116,7 +118,7 @@ class Actors:
 
 
 class RankGroup(Actors):
-    """The processes that share a model: alive together or not at all. They get the same calls in the same order."""
+    """The processes that share one model. If one is lost, all are. They get the same calls in the same order."""
 
     grace_s = 90.0  # they may wait for it in a collective; Ray reports a lost machine only after a minute
     hint = " (call_timeout_s)"
@@ -131,19 +133,19 @@ class RankGroup(Actors):
 
     def join(self) -> None:
         (address,) = self.results({0: self.actors[0].address.remote()}, START_TIMEOUT_S)
-        given = (address, len(self.actors), 2 * self._call_timeout_s)  # this side gives up first
+        given = (address, len(self.actors), 2 * self._call_timeout_s)  # so that this side times out first
         joining = {rank: actor.join.remote(rank, *given) for rank, actor in enumerate(self.actors)}
         self.results(joining, START_TIMEOUT_S)
 
     def build(self, owner: object, make: Callable[..., Any], *arguments: Any) -> str:
-        """Have every process make a part and keep it as long as `owner` lives; returns the part's key."""
+        """Build a part in every process and keep it as long as `owner` lives. Returns the part's key."""
         key = f"{self.name}-{next(self._keys)}"
         self.call("build", key, make, *arguments)
         weakref.finalize(owner, self._forgotten.append, key)  # dropped at the next call
         return key
 
     def call(self, verb: str, *arguments: Any) -> list[Any]:
-        """Call a verb of every process; returns the result of each. Raises what it raises, and EngineLost."""
+        """Call a method of every process. Returns the result of each. Raises what they raise, and EngineLost."""
         try:
             given = ray.put(arguments)
             with self._lock:  # two threads must not reach two processes in different orders
@@ -161,7 +163,8 @@ class RankGroup(Actors):
 
 
 def begin_process(log: str, threads: int, path: list[str]) -> None:
-    """Have this process print and log to the file `log`, and import from `path`, the driver's `sys.path`, too."""
+    """Send what this process prints and logs to the file `log`, and add the driver's `sys.path` (`path`) to this
+    one's."""
     sys.path.extend(place for place in path if place not in sys.path)  # a loss may be a user's own
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
@@ -230,7 +233,8 @@ class RankSampler(NativeSampler):
             own[name].copy_(tensor)
 
     def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int, *_: Any) -> Samples:
-        """What the native sampler draws, for this process's share: an even run of the prompts."""
+        """The completions that the native sampler draws for this process's share of the prompts, which are
+        consecutive."""
         rank, ranks = dist.get_rank(), dist.get_world_size()
         share = range(len(prompts) * rank // ranks, len(prompts) * (rank + 1) // ranks)
         return super().sample(prompts, n, params, seed, share)
@@ -278,7 +282,7 @@ class RemotePolicyLearner(RemoteLearner, PolicyLearner):
         return np.array(self._call("logprobs", token_ids, lengths, temperature, adapter))  # Ray's own are read-only
 
     def connect(self, open_sender: OpenSender) -> None:
-        """Have every process open its end of a transfer of weights to samplers elsewhere. `open_sender` is pickled."""
+        """Open every process's side of a weight transfer to samplers elsewhere. `open_sender` is pickled."""
         self._call("connect", open_sender)
 
     def sync_weights(self, version: str) -> None:
@@ -296,7 +300,7 @@ class RemoteRewardModelLearner(RemoteLearner, RewardModelLearner):
 
 
 class RemoteSampler(Sampler):
-    """Native samplers in the processes of the policy, each with a copy of all weights; each draws for some prompts."""
+    """Native samplers in the policy's processes. Each has a copy of all weights and samples for some of the prompts."""
 
     def __init__(self, group: RankGroup, policy: LearnerConfig, max_rows: int) -> None:
         self._group, self._key = group, group.build(self, RankSampler, policy, max_rows)

@@ -1,4 +1,4 @@
-"""Ray for the length of a run: started or joined, checked for room, and the run's processes on it."""
+"""Starts or joins Ray for one run, checks that the cluster has room, and starts the run's processes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Session:
 
     def __init__(self, engine: ClusterEngine, directory: Path) -> None:
         """Logs of all processes go to `directory/logs`. Raises InputError as `ClusterEngine.open` says."""
-        self.groups: list[RankGroup] = []  # the policy's group, then that of the reward models where it is another
+        self.groups: list[RankGroup] = []  # the policy's processes, then those of the reward model if it has its own
         self.engines: RayEngines | None = None
-        """The vLLM engines. They have devices, and no model before their `start`."""
+        """The vLLM engines. They hold their devices from the beginning, and load a model when `start` is called."""
         self._started_ray = not ray.is_initialized()
         self._agents: Agents | None = None
         if self._started_ray:
@@ -55,9 +55,9 @@ class Session:
                 self.engines = RayEngines(engines, of_engine, logs, timeout_s)
             for group in self.groups:
                 group.join()
-        except RayError as error:  # a process of Ray itself has died while all others start
+        except RayError as error:  # one of Ray's own processes has died during the start
             self.close()
-            raise EngineLost(f"Ray is lost while it starts: {_first_line(error)}") from error
+            raise EngineLost(f"Ray died while it was starting: {_first_line(error)}") from error
         except BaseException:
             self.close()
             raise
@@ -73,10 +73,10 @@ class Session:
 
 
 class Agents:
-    """The processes that the raylet of this machine has started beside it.
+    """The processes that this machine's raylet has started beside itself.
 
-    Where the raylet is killed, as the system does with it when the driver is killed, they wait a minute for an answer
-    of Ray before they end. A shell that the system tells of the driver's end ends them at once.
+    If the raylet is killed, which the system does when the driver is killed, these processes would wait a minute for an
+    answer of Ray before they end. A shell whose input closes with the driver ends them at once.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Agents:
         )
 
     def close(self) -> None:
-        self._watcher.kill()  # first: by its numbers alone it does not know the processes
+        self._watcher.kill()  # first, because it knows only process numbers, which other processes may get
         self._watcher.communicate()
         for agent in self._agents:
             if agent.is_running():
@@ -101,7 +101,8 @@ class Agents:
 
 @dataclass(frozen=True)
 class Demand:
-    """The processes of one kind, and by `CPU` and `GPU` the names of the settings that change how much they need."""
+    """The processes of one kind. `settings` names, for `CPU` and for `GPU`, the settings that change how much they
+    need."""
 
     noun: str
     count: int
@@ -115,7 +116,8 @@ ENGINE_SETTINGS = {"GPU": (*_ENGINES, "samplers.tensor_parallel"), "CPU": (*_ENG
 
 
 def check_room(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> None:
-    """Raises InputError where the machines, each with its `CPU` and `GPU`, have too little: no process spans two."""
+    """Raises InputError if the machines, each with its `CPU` and `GPU`, have too little room. A process cannot span two
+    machines."""
     for kind in ("GPU", "CPU"):
         asking = [(d, each) for d in demands if d.count and (each := d.each.gpus if kind == "GPU" else d.each.cpus)]
         rooms = [node.get(kind, 0.0) for node in nodes]
@@ -138,11 +140,11 @@ def check_room(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) 
 
 def _start(address: str | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Actors that use a device reserve fractions of it; the others must not lose sight of it.
+    # Ray hides all devices from actors that reserve none of them; ours must still see them.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     where: dict[str, Any] = {"address": address}
     if address is None:
-        # Ray logs each time that calls need a token, which we want.
+        # Ray logs on every start that calls need a token. We want the token and not the log line.
         logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
         devices = {"num_cpus": available_cores(), "num_gpus": torch.cuda.device_count()}
         where = {"address": "local", "include_dashboard": False, **devices}

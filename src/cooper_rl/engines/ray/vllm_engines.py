@@ -55,8 +55,8 @@ def check_same(here: str, driver: str) -> None:
 
 
 class RayEngines(Actors):
-    """The vLLM engines of a run behind one call. Calls may raise EngineLost. Pickled, it goes to the policy's
-    processes, for the engines of that moment.
+    """The vLLM engines of a run, called as one. Calls may raise EngineLost. A pickled copy goes to the policy's
+    processes and stands for the engines that exist at that moment.
     """
 
     elsewhere = True
@@ -70,7 +70,8 @@ class RayEngines(Actors):
         self._given: Any = None  # the arguments of `start` that all engines were started with
 
     def start(self, model: str, config: VllmConfig, backend: str, adapter_rank: int) -> Self:
-        """Have every engine load the model, unless it has. Raises InputError where a machine's vLLM does not serve."""
+        """Load the model in every engine that has not loaded it. Raises InputError if a machine's vLLM cannot serve
+        it."""
         wanted = (model, config, backend, adapter_rank)
         if self._given != wanted:
             self._given = None  # until all have it
@@ -94,12 +95,12 @@ class RayEngines(Actors):
         return [one for part in drawn for one in part]
 
     def wait_until_back(self) -> None:
-        """Replace engines that are dead or silent. Raises EngineLost where that fails."""
+        """Replace engines that are dead or give no answer. Raises EngineLost if that fails."""
         config = self._given[1]
         calls = self._calls("weight_versions")
         answered, _ = ray.wait(list(calls.values()), num_returns=len(calls), timeout=config.timeout_s)
         if lost := [number for number, call in calls.items() if call not in answered or _is_dead(call)]:
-            logger.error("VLLM ENGINE LOST, another one is started: %s", ", ".join(map(str, lost)))
+            logger.error("VLLM ENGINE LOST, a new one is being started in its place: %s", ", ".join(map(str, lost)))
             self.restarts += len(lost)
             self._start(lost, *self._given)
 
@@ -127,7 +128,8 @@ class RayEngines(Actors):
     def wake_up(self, part: str) -> None: ...
 
     def _call(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """The results of all engines. An error is raised at once: in a transfer, others may wait for the one failed."""
+        """The results of all engines. The first error is raised at once, because in a transfer the other engines may
+        wait for the one that failed."""
         return self.results(self._calls(verb, each), self._given[1].timeout_s)
 
     def _calls(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> dict[int, Any]:
@@ -163,7 +165,8 @@ def connect_ranks(engine: InferenceEngine, config: VllmConfig, backend: str, lea
 def _open_sender(
     engine: InferenceEngine, config: VllmConfig, backend: str, model: PreTrainedModel, rank: int
 ) -> WeightSender:
-    """In each of the policy's processes (`OpenSender`). Raises WeightPushError where the engines cannot be reached."""
+    """Runs in each of the policy's processes (`OpenSender`). Raises WeightPushError if the engines cannot be
+    reached."""
     from cooper_rl.engines.vllm.weight_sync import open_sender  # noqa: PLC0415 - imports vLLM
 
     config = config.model_copy(update={"transfer_host": ray.util.get_node_ip_address()})

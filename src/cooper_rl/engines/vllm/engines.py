@@ -45,7 +45,7 @@ class DrawnCompletion:
 
 
 class InferenceEngine(Protocol):
-    """One vLLM engine, or several behind one call that take the same weights."""
+    """One vLLM engine, or several that are called as one and take the same weights."""
 
     dtype: torch.dtype  # of its weights
     workers: int  # processes that hold weights, over all engines
@@ -69,15 +69,15 @@ class InferenceEngine(Protocol):
         """Drop keys and values that earlier weights computed."""
 
     def sleep(self) -> bool:
-        """Give the memory of weights and cache back, where the engine shares a device; returns whether it did."""
+        """Release the memory of weights and cache if the engine shares a device. Returns whether it did."""
         ...
 
     def wake_up(self, part: EnginePart) -> None:
-        """Take the memory of a part again, if the engine sleeps. Of use in it are frozen weights alone: those of an
-        engine with an `adapter_rank`."""
+        """Reserve the memory of a part again, if the engine sleeps. After that only frozen weights are valid, which an
+        engine with an `adapter_rank` has; all others must be sent again."""
 
     def load_adapter(self, files: Mapping[str, bytes]) -> None:
-        """Draw with this adapter, peft's files by name, from now on; only for an `adapter_rank` above 0."""
+        """Apply this adapter (peft's files by name) from now on. Only for an `adapter_rank` above 0."""
 
     def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Call `update_weight_version` or one of the four verbs of vLLM's weight-transfer API, on every engine.
@@ -135,7 +135,7 @@ class OfflineEngine:
         )
         torch.set_num_threads = set_num_threads  # on a CPU vLLM replaces it by a function that does nothing
         if not on_cpu:
-            allow_tf32(torch.device("cuda"))  # vLLM's workers turn it off
+            allow_tf32(torch.device("cuda"))  # vLLM's workers disable it
         self._sleeps, self._asleep = bool(config.sleep), set[str]()
         self.workers = config.tensor_parallel
         self.context: int = self._llm.model_config.max_model_len

@@ -1,4 +1,4 @@
-"""The vLLM sampler: its builder, pushes of a learner's weights, requests, and answers as `Samples`."""
+"""The vLLM sampler: building it, sending it a learner's weights, and turning requests and replies into `Samples`."""
 
 import logging
 import time
@@ -10,11 +10,11 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.data.prompts import completion_limits, prompt_room
+from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, Sampler, WeightSender, sample_at_once
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
+from cooper_rl.engines.local.sampling import StopRule, completion_limits, end_of_sequence_ids
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import (
     CompletionRequest,
@@ -73,7 +73,8 @@ def build_sampler(
 
 
 class VllmSampler(Sampler):
-    """Draws with the weights of the last `sync_weights` only: each push has a version, which every completion names."""
+    """Samples only with the weights of the last `sync_weights`. Each transfer has a version, and every completion names
+    the version that sampled it."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class VllmSampler(Sampler):
         except EngineLost as lost:
             if self._learner is None:  # its first weights are not ours to send
                 raise
-            logger.warning("engine lost while it drew, it gets its weights again: %s", lost)
+            logger.warning("an engine was lost while it sampled; its weights are sent again: %s", lost)
             self.sync_weights(self._learner)
             return self._draw(prompts, n, params, seed)
 
@@ -122,8 +123,8 @@ class VllmSampler(Sampler):
         drawn = self._engine.generate(_requests(prompts, n, params, rule, self._engine.context, seed))
         if others := {version for one in drawn for version in one.versions} - {self.version}:
             raise EngineLost(
-                f"an engine drew with weights of version {', '.join(sorted(others))} and not {self.version}: it was "
-                "restarted, or somebody else has changed its weights"
+                f"an engine sampled with weights of version {', '.join(sorted(others))} and not {self.version}: it was "
+                "restarted, or its weights were changed from outside this run"
             )
         return _samples(drawn, params, rule, [prompt for prompt in prompts for _ in range(n)])
 
@@ -138,8 +139,9 @@ class VllmSampler(Sampler):
     def sync_weights(self, learner: PolicyLearner) -> None:
         """Send the learner's weights to the engine, and check that the engine has them.
 
-        A push that fails is repeated once, over a new connection; then it raises WeightPushError (EngineLost if the
-        engine is elsewhere), and there is no drawing until another succeeds. Raises TypeError as `Connect` does.
+        A transfer that fails is repeated once over a new connection. If that fails too, this raises WeightPushError
+        (EngineLost if the engine is in another process), and nothing can be sampled until a transfer succeeds. Raises
+        TypeError as `Connect` does.
         """
         start, source = time.perf_counter(), getattr(learner, "model", learner)
         self._engine.wake_up("weights")  # its cache follows when the copies for the transfer are gone
@@ -158,7 +160,7 @@ class VllmSampler(Sampler):
                     raise
                 if attempt == 2:
                     raise EngineLost(str(error)) from error
-                logger.warning("a hand-over of weights failed and is made again: %s", error)
+                logger.warning("a transfer of weights failed and is repeated: %s", error)
                 self._counts["engine/failed_pushes"] += 1
         self._engine.wake_up("kv_cache")
         self.version, self._learner = version, learner
@@ -182,7 +184,9 @@ class VllmSampler(Sampler):
         found = set(self._engine.weight_versions())
         if found != {self.version}:
             self._counts["engine/reconnections"] += 1
-            logger.warning("engine at weights %s, expected %s: connecting again", ", ".join(found), self.version)
+            logger.warning(
+                "an engine has the weights %s instead of %s; connecting to it again", ", ".join(found), self.version
+            )
             self._disconnect()
 
     def take_metrics(self) -> Metrics:
@@ -217,7 +221,7 @@ def _requests(
 
 
 def _seed(seed: int, prompt: int, sample: int) -> int:
-    """63 bits, for each completion its own: equal seeds draw equal noise in vLLM."""
+    """A seed of 63 bits for each completion, because equal seeds draw equal noise in vLLM."""
     state = np.random.SeedSequence([seed % 2**64, prompt, sample]).generate_state(1, np.uint64)
     return int(state[0] >> np.uint64(1))
 

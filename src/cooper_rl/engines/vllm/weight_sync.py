@@ -110,8 +110,8 @@ class AdapterSender:
 
 
 class VllmWeightSender:
-    """The learner's end of one transfer (`WeightSender`), in every rank. One whose push has failed is of no more use:
-    make another, which ends the update that the engines have begun.
+    """The learner's side of a transfer (`WeightSender`), in every rank. After a failed transfer, make a new one, which
+    ends the update that the engines have begun.
     """
 
     def __init__(self, engine: InferenceEngine, config: VllmConfig, backend: str, model: nn.Module, rank: int = 0):
@@ -149,9 +149,9 @@ class VllmWeightSender:
                 self._engine.reset_prefix_cache()
                 found = self._engine.weight_versions()
         except Exception as error:
-            self.disconnect()  # engines that still receive would wait for what does not come
+            self.disconnect()  # engines that are still receiving would wait forever
             self._weights.finish_pass()
-            raise WeightPushError(f"the weights of version {version} were not handed over: {error}") from error
+            raise WeightPushError(f"the weights of version {version} could not be sent: {error}") from error
         check_versions(found, version)
 
     def disconnect(self) -> None:
@@ -260,7 +260,7 @@ class GlooTrainerInitInfo(NCCLTrainerInitInfo):
 
 
 class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
-    """The sending half: rank 0 broadcasts, and the other ranks only help to gather each tensor."""
+    """The sending side: rank 0 broadcasts, and the other ranks only help to gather each tensor."""
 
     init_info_cls = GlooTrainerInitInfo
 
@@ -306,7 +306,7 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
                 a_worker_failed_first = receiving.done()
                 self.shutdown()  # or the workers would wait for a sender that no longer sends
                 if a_worker_failed_first:
-                    receiving.result()  # its error says more
+                    receiving.result()  # the error of the transfer says more
                 raise
             receiving.result()
         self.client.finish_weight_update()

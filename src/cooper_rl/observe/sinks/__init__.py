@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 SINKS = Kinds("sink", "cooper_rl.observe.sinks", ["check", "open"])
 """The kinds of `sinks`."""
 PAUSE_S = 60.0
-"""Seconds without another attempt after a failure. A server that does not answer can hold up each attempt for long."""
+"""Seconds between a failure and the next attempt, because a server that does not answer can delay each attempt for
+long."""
 
 
 @dataclass(frozen=True)
@@ -31,24 +32,25 @@ class SinkRun:
     """The whole configuration of the run, as plain values."""
     purge_step: int | None
     """The first step that is recorded again after a resume or a rollback. Whatever the sink already holds for this step
-    and later ones no longer counts. None for a new run."""
+    and later ones is replaced. None for a new run."""
 
 
 class Sink:
-    """A subclass implements `metrics`, and what else it needs. Its exceptions end the run unless it `may_fail`."""
+    """A place that metrics go to. A subclass implements `metrics`, and any other method that it needs. Its exceptions
+    end the run unless it `may_fail`."""
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """Take the metrics of a step; step 0 is the evaluation before the first one."""
+        """Receive the metrics of a step; step 0 is the evaluation before the first step."""
         raise NotImplementedError
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        """Take a step's completions with their scores and advantages: the lines of `rollouts/`."""
+        """Receive a step's completions with their scores and advantages: the lines of `rollouts/`."""
 
     def event(self, event: dict[str, Any]) -> None:
-        """Take a line of `events.jsonl`: what a watch rule found and what was done about it."""
+        """Receive a line of `events.jsonl`: which watch rule fired and what was done about it."""
 
     def flush(self) -> None:
-        """Make everything taken so far survive a crash. Called before every checkpoint."""
+        """Make everything received so far survive a crash. Called before every checkpoint."""
 
     def close(self) -> None:
         """Close the sink. Called at the end of the run, and before a rollback opens the sink again."""
@@ -80,7 +82,7 @@ class Tolerant(Sink):
 
     def __init__(self, config: SinkConfig, run: SinkRun, clock: Callable[[], float] = time.monotonic):
         self.failures = 0
-        """Attempts to reach the sink that failed."""
+        """Number of failed attempts to reach the sink."""
         self._name, self._open, self._clock = SINKS.kind_of(config), lambda: config.open(run), clock
         self._sink: Sink | None = None
         self._pause_until = -inf
@@ -101,7 +103,7 @@ class Tolerant(Sink):
         self._attempt(lambda sink: sink.flush())
 
     def close(self) -> None:
-        """Try once more to send what is left, and close the sink."""
+        """Try once more to send what has not been sent, and close the sink."""
         self._pause_until = -inf
         self._attempt(self._send)
         if self._sink is not None:
@@ -132,7 +134,9 @@ class Tolerant(Sink):
 
 def is_installed(module: str) -> bool:
     found = find_spec(module)
-    return found is not None and found.origin is not None  # without one it is a folder that a tracker writes, `wandb/`
+    return (
+        found is not None and found.origin is not None
+    )  # a package without a file is a folder that a tracker has written, such as `wandb/`
 
 
 def require(module: str, kind: str, library: str, package: str) -> None:

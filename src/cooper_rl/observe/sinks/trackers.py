@@ -74,7 +74,8 @@ def _identifiers(run: SinkRun) -> dict[str, str]:
 
 
 class Tracker(Sink):
-    """A subclass sends a `table`, of the steps for which the settings ask."""
+    """A sink for a tracker. A subclass sends a `table` of completions in the steps for which the settings ask for
+    one."""
 
     config: TrackerConfig
 
@@ -147,7 +148,7 @@ class MLflowSink(Tracker):
         self._last_step = step
 
     def table(self, step: int, columns: list[str], data: list[list[Any]]) -> None:
-        """As MLflow's `log_table`, but in place of an earlier table of a step that is repeated."""
+        """Like MLflow's `log_table`, but replaces the table of a step that is repeated."""
         path = f"rollouts/{step:06d}.json"
         self._client.log_dict(self._id, {"columns": columns, "data": data}, path)
         tables = json.loads(self._client.get_run(self._id).data.tags.get(TABLES_TAG, "[]"))
@@ -171,7 +172,7 @@ class MLflowSink(Tracker):
         if found is None:
             try:
                 return self._client.create_experiment(self.config.project)
-            except self._mlflow.MlflowException:  # another process has made it since
+            except self._mlflow.MlflowException:  # another process has created it in the meantime
                 found = self._client.get_experiment_by_name(self.config.project)
                 if found is None:
                     raise
@@ -183,7 +184,7 @@ def _allowed(name: str) -> str:
 
 
 class TrackioError(Exception):
-    """Trackio could not write something in the background."""
+    """Trackio failed to write something in the background."""
 
 
 @SINKS.register
@@ -253,7 +254,8 @@ class TrackioSink(Tracker):
 
 
 FLUSH_S = 1.0
-"""Seconds after which the file of an offline run is written. With the default of 15, a kill loses as much."""
+"""Seconds after which an offline run is written to its file. A kill loses as much as this; the library's default is
+15."""
 
 
 @SINKS.register

@@ -1,4 +1,4 @@
-"""A run's record on disk, complete up to the last step: configuration, starts, metrics, rollouts and pairs."""
+"""Writes a run's record, which is complete up to the last step: configuration, starts, metrics, rollouts and pairs."""
 
 import io
 import json
@@ -53,9 +53,11 @@ class RecordConfig(Config):
 
 
 def check_folder(directory: Path, resume: bool, option: str = "resume=True", locked: bool = False) -> None:
-    """Raises InputError if another run is under way in the folder (unless the caller has `locked` it), if a new run
-    would overwrite an old one, if there is no run to resume with this `option`, and if it cannot be written. A process
-    may resume a run that it has left open itself.
+    """Raises InputError if the folder cannot be used for a run.
+
+    That is so if another run is under way in it (unless the caller has `locked` it), if a new run would overwrite an
+    old one, if there is no run to resume with this `option`, and if the folder cannot be written. A process may resume
+    a run that it has left open itself.
     """
     check_writable(directory)
     holder = None if locked else holder_of(directory)
@@ -70,15 +72,16 @@ def check_folder(directory: Path, resume: bool, option: str = "resume=True", loc
 
 
 class Recorder:
-    """Writes one run's folder. What it wrote survives a kill at once, and a power cut after `sync`."""
+    """Writes the folder of one run. What was written survives a kill of the process, and after `sync` a power cut."""
 
     def __init__(
         self, directory: Path, config: "RunConfig", resume_at: int | None = None, measured: bool = True
     ) -> None:
-        """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 comes again.
+        """Open a checked folder. A resumed run drops everything recorded after step `resume_at`; at 0 it drops step 0
+        too.
 
-        The metrics of that step are there only if it was `measured`. Raises InputError, as all methods that write do,
-        for what cannot be written: the run can be resumed once it can.
+        The metrics of step `resume_at` exist only if it was `measured`. This and all methods that write raise
+        InputError if the disk refuses; the run can be resumed once the disk accepts writes again.
         """
         self.directory = directory
         self._logprobs_every = config.record.logprobs_every
@@ -90,7 +93,7 @@ class Recorder:
                 (directory / folder).mkdir(parents=True, exist_ok=True)
             write_text(directory / "config.yaml", revision + yaml.safe_dump(settings, sort_keys=False))
         with writing(self._metrics_path, RESUME):
-            self._metrics_file = self._metrics_path.open("ab", buffering=0)  # nothing waits to be written at its end
+            self._metrics_file = self._metrics_path.open("ab", buffering=0)  # nothing stays in a buffer
         self._unsynced: list[Path] = []
         if resume_at is not None:
             self._drop_after(resume_at, measured)
@@ -120,11 +123,12 @@ class Recorder:
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem, and its pairs.
 
-        `reward` is by the models as the step found them. If stage 2 came first, what was paid is written as
-        `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid less
-        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion. Names
-        that come from outside Cooper contain a slash, and ours do not. `decode` turns token ids into text, and
-        `verify_s` tells the CPU seconds that a verdict cost. Returns the lines.
+        `reward` comes from the reward model before the step's update. If stage 2 came first, the rewards that the
+        policy was paid are written as `reward_after`, and their parts likewise. `unshaped` is the reward before any
+        shaping, `after_kl` the reward after the KL penalty was subtracted, and `version` the number of steps that the
+        policy had learned from when it sampled the completion. Names that come from outside Cooper contain a slash, and
+        ours do not. `decode` turns token ids into text, and `verify_s` has the CPU seconds of each verdict. Returns the
+        lines.
         """
         holds_tokens = self._logprobs_every > 0 and step % self._logprobs_every == 0
         tokens = token_logprobs(done.rollouts, decode) if holds_tokens else ()
@@ -152,8 +156,8 @@ class Recorder:
             sink.event(event)
 
     def died(self, error: BaseException) -> Path:
-        """Append an event about the error that ends the run, after the last recorded step; not to the sinks. Returns
-        the file that its traceback is written to.
+        """Append an event about the error that ends the run, after the last recorded step; sinks do not get it. Returns
+        the file with its traceback.
         """
         self._end("died", f"{type(error).__name__}: {error}".strip().rstrip(":."))
         path = self.directory / "error.txt"
@@ -164,7 +168,7 @@ class Recorder:
         return path
 
     def ended(self, callback: str) -> None:
-        """Append an event about the callback that ends the run, after the last recorded step; not to the sinks."""
+        """Append an event about the callback that ends the run, after the last recorded step; sinks do not get it."""
         self._end("ended", f"the callback {callback} ended the run")
 
     def _end(self, action: str, message: str) -> None:
@@ -190,8 +194,8 @@ class Recorder:
         recorded = step if measured else step - 1
         if step > 0 and kept < recorded:  # deleted or edited, because a checkpoint is written after the record
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
-        # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
-        # A resumed run is one that did not end.
+        # Events of rollbacks are kept whatever their step, because later random numbers depend on how many there were.
+        # The run is resumed, so the event of its end no longer holds.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
         events = [json.dumps(event) + "\n" for event in events if event.get("action") not in ("died", "ended")]
         if self._events_path.exists():
@@ -244,7 +248,7 @@ def _rollout_rows(
 
 
 def _score_columns(done: "StepResult") -> dict[str, list[list[float]]]:
-    """The parts of the reward and what was paid, where that differs, each with one list for every group."""
+    """The parts of the reward, and the rewards that were paid if these differ, each with one list for every group."""
     columns = dict(parts := done.scored.scores.parts)
     if done.paid is not done.scored:
         again = {"reward": done.paid.scores.rewards, **done.paid.scores.parts}
@@ -269,7 +273,7 @@ def _cut_lines(path: Path, step: int) -> int:
             except (ValueError, RecursionError):
                 break
             row_step = row.get("step") if isinstance(row, dict) else None
-            if not isinstance(row_step, int):  # no line of ours
+            if not isinstance(row_step, int):  # not a line that the recorder wrote
                 continue
             if row_step > step:
                 break
@@ -279,9 +283,9 @@ def _cut_lines(path: Path, step: int) -> int:
 
 
 def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> list[dict[str, Any]]:
-    """For each completion in order, its `pieces`, each token decoded by itself, and their `logprobs` in nats.
+    """For each completion in order, its `pieces` (each token decoded alone) and their `logprobs` in nats.
 
-    What an environment wrote stands there as certain: 0.
+    Tokens that an environment wrote have the log-probability 0.
     """
     text_of = cache(lambda token: decode([token]))
     logprobs = np.round(np.where(rollouts.written, rollouts.logprobs, 0).astype(float), 3).tolist()
@@ -293,7 +297,7 @@ def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> li
 
 
 def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
-    """Counts of the completions; the entropy in nats is minus the mean log-probability, the lag counted in updates."""
+    """Metrics of the completions. The entropy is minus the mean log-probability, in nats; the lag counts updates."""
     lengths_B = rollouts.written_lengths
     completions, tokens = len(lengths_B), int(lengths_B.sum())
     completion_of = np.repeat(np.arange(completions), lengths_B)
@@ -344,7 +348,7 @@ def _append(path: Path, row: dict[str, Any]) -> None:
 
 def _write_all(file: io.RawIOBase, text: str) -> None:
     data = text.encode()
-    while data:  # a disk that becomes full takes a part, and refuses the rest
+    while data:  # a disk that becomes full accepts a part and refuses the rest
         data = data[file.write(data) or 0 :]
 
 
