@@ -55,7 +55,7 @@ RUNS: dict[str, dict[str, Any]] = {
                 for kind in ("assistant", "on_policy", "swapped_reference", "two_right", "irrelevant_question")
             ],
             "skip_gradient_share": 0.1,
-            "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
+            "replay": {"pairs_per_step": 2, "labelled": LABELLED},
         },
     },
     "shaped": {
