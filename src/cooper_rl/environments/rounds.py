@@ -22,7 +22,7 @@ from cooper_rl.engines.config import SamplingParams
 from cooper_rl.environments.environment import COUNTED, Environments
 from cooper_rl.environments.syntax import load_syntax, without_markup
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer, Column, Run, Samples
+from cooper_rl.rollouts import Answer, Column, Samples
 
 logger = logging.getLogger(__name__)
 
@@ -197,18 +197,17 @@ class Rounds:
     def _samples(
         self, asked: Sequence[Problem], rollouts: Sequence[Rollout], rewards: Sequence[float | None]
     ) -> Samples:
-        answers = [Answer.of(one.messages) for one in rollouts]
-        runs = []
-        for problem, answer, reward in zip(asked, answers, rewards, strict=True):
+        answers = []
+        for problem, rollout, reward in zip(asked, rollouts, rewards, strict=True):
             verdict = "silent" if reward is None else "correct" if reward >= SOLVED else "wrong"
-            runs.append(Run(answer.messages, verdict if self._needs_verdict(problem) else None))
+            answers.append(Answer.of(rollout.messages, verdict=verdict if self._needs_verdict(problem) else None))
         return Samples(
             token_ids=Column.of([one.token_ids for one in rollouts]),
             logprobs=Column.of([one.logprobs for one in rollouts], np.float32).values,
             stopped=np.array([one.stopped for one in rollouts]),
             texts=[answer.text for answer in answers],
             trained=Column.of([one.written for one in rollouts], np.bool_).values,
-            runs=runs,
+            runs=answers,
         )
 
     def _metrics(self, rollouts: Sequence[Rollout], rewards: Sequence[float | None]) -> Metrics:
