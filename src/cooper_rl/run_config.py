@@ -248,7 +248,8 @@ class RunConfig(CooperRewardConfig):
         functions = [
             record.function.rpartition(":")[2] for record in records if isinstance(record, FunctionRewardConfig)
         ]
-        names = [*metric_names(functions, self.more_test_problems)]
+        of_parts = [name for record in records for name in record.metric_names]
+        names = [*metric_names(functions, self.more_test_problems), *of_parts]
         others = bool(self.callbacks) or any(map(is_outside, records))
         best = self.checkpoint.keep_best
         given = {f"watch.{place}.metric": rule.metric for place, rule in enumerate(self.watch)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -50,6 +50,7 @@ class WithoutOutliers(OutcomeAdvantages):
     `grpo`, a group's: 3 needs at least 11. A value that cannot act is refused.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("policy/advantage_outliers",)
     kind: Literal["without_outliers"] = "without_outliers"
     max_z: float = Field(gt=0)
     """The largest difference that counts, in standard deviations of the step's advantages."""
