@@ -18,7 +18,7 @@ from cooper_rl.policy.advantages import (
     RLOO,
     DrGRPO,
     ReinforcePPBaseline,
-    advantages,
+    estimate,
     usable_groups,
 )
 from cooper_rl.policy.config import AlgorithmConfig
@@ -35,7 +35,7 @@ def ragged(rewards):
 
 def of_rows(rewards, config, usable=None):
     """From [P, N] to [P, N]."""
-    return advantages(ragged(rewards), config, usable).padded(0.0)
+    return estimate(ragged(rewards), config, usable).advantages.padded(0.0)
 
 
 def plain(config, rewards, centred_of_step):
@@ -165,7 +165,7 @@ GROUPS = [[1.0, 0.0, 0.25, 0.5], [0.0, 1.0], [0.5, 0.75, -0.5], [0.3, 0.3, 0.3]]
 def test_groups_may_differ_in_size(config):
     centred_of_step = [r - sum(group) / len(group) for group in GROUPS[:3] for r in group]
     expected = [plain(config, group, centred_of_step) for group in GROUPS[:3]]
-    found = advantages(Ragged.of(GROUPS, torch.float64), config)
+    found = estimate(Ragged.of(GROUPS, torch.float64), config).advantages
     assert found.sizes == (4, 2, 3, 3)
     assert found.rows()[:3] == [pytest.approx(row, abs=1e-12) for row in expected]
     assert found.rows()[3] == [0.0, 0.0, 0.0]
@@ -175,7 +175,7 @@ def test_groups_may_differ_in_size(config):
 def test_groups_of_one_answer_or_none_have_no_advantage(config):
     rewards = Ragged.of([[0.7], [], [1.0, 0.0]], torch.float64)
     assert usable_groups(rewards, 0.0).tolist() == [False, False, True]
-    found = advantages(rewards, config)
+    found = estimate(rewards, config).advantages
     assert found.rows()[:2] == [[0.0], []]
     assert found.rows()[2] == of_rows(torch.tensor([[1.0, 0.0]], dtype=torch.float64), config)[0].tolist()
 

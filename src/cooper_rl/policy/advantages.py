@@ -114,16 +114,6 @@ def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
     return rewards.amax() - rewards.amin() > min_spread
 
 
-def advantages(
-    rewards: Ragged,
-    config: AdvantageConfig,
-    usable: Bool[Tensor, " P"] | None = None,
-    completions: Completions | None = None,
-) -> Ragged:
-    """See `estimate`, without metrics."""
-    return estimate(rewards, config, usable, completions).advantages
-
-
 def estimate(
     rewards: Ragged,
     config: AdvantageConfig,
