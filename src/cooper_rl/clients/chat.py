@@ -53,8 +53,8 @@ class ChatConfig(Config):
     timeout_s: float = Field(default=60.0, gt=0)
     """Seconds that one request may take from start to end."""
     max_retries: int = Field(default=3, ge=0)
-    """Retries after a timeout, a lost connection, a malformed body, or HTTP 408, 409, 429 or 5xx. The first is sent
-    after half a second, and each later wait is about twice as long, up to 20 s. A `Retry-After` from the server is
+    """Retries after a timeout, a lost connection, a malformed body, or HTTP 408, 409, 429 or 5xx. The first wait is
+    0.5 to 1 s, and each later one about twice as long, up to 20 s. A `Retry-After` from the server is
     respected up to 20 s; if the server asks for more, the request fails at once."""
     concurrency: int = Field(default=16, ge=1)
     """Most requests that are open at once."""
@@ -76,7 +76,7 @@ LARGEST_BODY = 8 * 2**20
 """Most bytes of a response. A long reply with the log-probabilities of every token takes a third of this."""
 LARGEST_ERROR = 2**16
 FIRST_WAIT_S = 0.5
-"""Longest wait before the first retry, doubled with each further one."""
+"""Wait before the first retry, and as much again at most, at random. It doubles with each further retry."""
 LONGEST_WAIT_S = 20.0
 """Longest wait before a retry. If a server asks for more (`Retry-After`), the request is not retried."""
 RETRIED_STATUS = (408, 409, 429)
