@@ -27,7 +27,7 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "cooper_light + labelled replay": ("cooper_light", LABELLED),
     "cooper_light - reference solutions": ("cooper_light", {"positives": ["rollout"]}),
     "cooper_light - anchor": ("cooper_light", {"loss": {"anchor": 0.0}}),
-    "cooper_light - replay": ("cooper_light", {"replay": {"capacity": 0, "pairs_per_step": 0}}),
+    "cooper_light - replay": ("cooper_light", {"replay": {"pairs_per_step": 0}}),
     "cooper_light - assistant": ("cooper_light", {"pairs": [{"kind": "on_policy"}]}),
     "cooper_light - on-policy negatives": ("cooper_light", {"pairs": [{"kind": "assistant"}]}),
 }

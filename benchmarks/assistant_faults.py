@@ -15,7 +15,7 @@ from cooper_rl.observe.run_record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 
 GONE = "server gone"
-CHAT = {"kind": "chat", "model": "assistant", "timeout_s": 2.0, "max_retries": 1, "retry_wait_s": 0.5, "tries": 2}
+CHAT = {"kind": "chat", "model": "assistant", "timeout_s": 2.0, "max_retries": 1, "tries": 2}
 
 
 def run_with(fault: str) -> dict[int, Metrics]:

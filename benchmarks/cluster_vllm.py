@@ -18,7 +18,7 @@ from cooper_lab.arithmetic.arms import ARMS, arm_settings
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.observe.run_record import read_metrics
 
-SAMPLERS = {"kind": "vllm", "engines": 1, "cpus_per_engine": 1, "enforce_eager": True, "kv_cache_gib": 0.25}
+SAMPLERS = {"kind": "vllm", "engines": 1, "kv_cache_gib": 0.25}
 RANKS = {"policy_ranks": 2, "reward_model_ranks": 2, "cpus_per_rank": 0.2}
 CLUSTER = {"kind": "cluster", **RANKS, "samplers": SAMPLERS}
 SHOWN = (0, 10, 20, 30, 40)

@@ -13,11 +13,12 @@ from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.vllm import VllmConfig
+from cooper_rl.engines.vllm.engines import OfflineEngine
 from cooper_rl.engines.vllm.sampler import VllmSampler, build_sampler
 from cooper_rl.rollouts import Column, Samples
 
 PUSHES = 20
-ON_A_CPU = {"enforce_eager": True, "kv_cache_gib": 0.2}
+ON_A_CPU = {"kv_cache_gib": 0.2}
 
 
 def check_vllm(options: argparse.Namespace, policy: Path) -> dict[str, Any]:
@@ -31,8 +32,12 @@ def check_vllm(options: argparse.Namespace, policy: Path) -> dict[str, Any]:
     for name, lora in (("whole weights", None), ("adapter alone", LoraConfig(rank=16))):
         config = LearnerConfig(model=str(policy), device=options.device, lora=lora)
         learner = TorchPolicyLearner.from_config(config, 100)
-        engine = VllmConfig.model_validate({**(how if gpu else ON_A_CPU), "adapter_alone": True})
-        sampler = build_sampler(config, engine, "ipc" if gpu else "gloo")
+        engine = VllmConfig.model_validate(how if gpu else ON_A_CPU)
+
+        def start(model: str, engine: VllmConfig, backend: str, rank: int, policy=config) -> OfflineEngine:
+            return OfflineEngine(model, engine, backend, engine.adapter_rank(policy))  # on a CPU too
+
+        sampler = build_sampler(config, engine, "ipc" if gpu else "gloo", start)
         found[name] = _pushes(sampler, learner, prompts, params)
         if gpu:
             found[name] |= _sleep(sampler, learner, prompts, params)

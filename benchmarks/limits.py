@@ -9,7 +9,7 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.cpu.linear import has_bfloat16, has_onednn, packed, product
+from cooper_rl.engines.cpu.linear import FastLinear, has_bfloat16, has_onednn, packed, product, use_fast_linear
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
@@ -54,8 +54,8 @@ def gemm(options) -> None:
 def training(options) -> None:
     """Forward and backward of `--rows` tokens in rows of 128. FLOP = 6 x parameters x tokens, without attention."""
     folder = model_folder(options.model)
-    config = LearnerConfig(model=folder, device="cpu", cpu_kernels=options.kernels)
-    learner = TorchPolicyLearner.from_config(config, 10)
+    learner = TorchPolicyLearner.from_config(LearnerConfig(model=folder, device="cpu"), 10)
+    use_fast_linear(learner.model, {"torch": torch.nn.Linear, "onednn": FastLinear}.get(options.kernels))
     vocabulary = learner.model.config.vocab_size
     generator = torch.Generator().manual_seed(0)
     rows = Column.of(torch.randint(4, vocabulary, (options.rows // 128, 128), generator=generator).tolist())

@@ -26,7 +26,7 @@ KILLS_A_RUN = 5
 SETTINGS = {
     "threads": 1,
     "reward_model": {"model": str(ASSETS / "reward_model"), "learning_rate": 3e-4, "max_input_tokens": 160},
-    "cooptimization": {"assistant": CORRUPTER, "replay": {"pairs_per_step": 3, "capacity": 6}},
+    "cooptimization": {"assistant": CORRUPTER, "replay": {"pairs_per_step": 3}},
     "serve": {"checkpoint_every": 3},
 }
 

@@ -29,7 +29,7 @@ class Calculator:
         return shown(computed(expression))
 
     def get_reward(self) -> float:
-        """A metric; with `rule: {kind: outside}` it is the verdict (`rollout.solved_at`)."""
+        """A metric; with `rule: {kind: outside}` 1 or more is the verdict `correct`."""
         return float(self.answered > 0)
 
 

@@ -14,8 +14,10 @@ from hypothesis import settings as hypothesis_settings
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
+from cooper_rl.clients import chat
 
 torch.set_num_threads(1)
+chat.FIRST_WAIT_S = 0.01  # no test waits for a server that fails on purpose
 hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fail because the machine is busy
 hypothesis_settings.load_profile("untimed")
 

@@ -38,8 +38,8 @@ def settings(folder: Path, steps: int, assistant_url: str) -> dict[str, Any]:
     """The embedded world with every part on and the smallest step: 2 problems, 2 completions of 4 tokens."""
     gold = "cooper_lab.arithmetic.problems:gold"
     problems = {"source": "arithmetic", "limit": 200, "gold": gold, "prompt": {"template": "{question}\n"}}
-    assistant = {"kind": "chat", "base_url": assistant_url, "model": "tiny", "retry_wait_s": 0}
-    replay = {"capacity": 64, "pairs_per_step": 2, "labelled": str(ASSETS / "labelled.jsonl"), "labelled_per_step": 2}
+    assistant = {"kind": "chat", "base_url": assistant_url, "model": "tiny"}
+    replay = {"pairs_per_step": 2, "labelled": str(ASSETS / "labelled.jsonl")}
     return {
         "output_dir": str(folder),
         "threads": 1,

@@ -32,7 +32,7 @@ def two_ranks_and_vllm() -> ClusterEngine:
     """Two processes of a policy and two vLLM engines; skips the test where vLLM is absent."""
     pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
     folder = tempfile.TemporaryDirectory()
-    samplers = {"kind": "vllm", "engines": 2, "cpus_per_engine": 0.1, "timeout_s": 30, **SMALL_VLLM}
+    samplers = {"kind": "vllm", "engines": 2, "timeout_s": 30, **SMALL_VLLM}
     settings = {"policy_ranks": 2, "cpus_per_rank": 0.1, "call_timeout_s": 600, "samplers": samplers}
     engine = ClusterEngine.model_validate(settings)
     engine.open(Path(folder.name))
@@ -41,7 +41,7 @@ def two_ranks_and_vllm() -> ClusterEngine:
     return engine
 
 
-SMALL_VLLM = {"adapter_alone": True, "enforce_eager": True, "kv_cache_gib": 0.1, "max_num_seqs": 256}
+SMALL_VLLM = {"kv_cache_gib": 0.1, "max_num_seqs": 256}
 
 
 def on_ranks(function: Callable[..., Any], *arguments: Any, engine: ClusterEngine | None = None) -> list[Any]:

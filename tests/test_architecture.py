@@ -2,16 +2,21 @@
 thought, few protocols that are asked for at run time. A new feature pays for what it adds."""
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from cooper_rl import Config, RunConfig
 
-SOURCE = Path(__file__).parents[1] / "src"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""
-SETTINGS = 244
+SETTINGS = 212
 """Settings of a run whose code is in the framework, each once, without `kind`."""
+UNSET_SHARE = 0.15
+"""The largest share of these that no configuration, example, page, benchmark or design sets."""
 PUBLIC_NAMES = 60
 PROTOCOLS_ASKED_FOR = 3
 """Classes with `runtime_checkable`. A base class with defaults needs no such question."""
@@ -61,9 +66,11 @@ def _records(record: type[Config]) -> Iterator[type[Config]]:
         yield from _records(derived)
 
 
-def test_a_run_has_few_settings():
+@cache
+def _settings() -> set[str]:
+    """The settings of a run, as module, record and name."""
     in_schema = {"RunConfig", *RunConfig.model_json_schema()["$defs"]}
-    settings = {
+    return {
         f"{base.__module__}.{base.__name__}.{name}"
         for record in _records(Config)
         if record.__name__ in in_schema
@@ -72,7 +79,31 @@ def test_a_run_has_few_settings():
         for name in vars(base).get("__annotations__", {})
         if name in record.model_fields and name != "kind"
     }
-    assert len(settings) <= SETTINGS, "remove a setting that nobody sets, or make it a constant"
+
+
+def test_a_run_has_few_settings():
+    assert len(_settings()) <= SETTINGS, "remove a setting that nobody sets, or make it a constant"
+
+
+KEYS = {
+    ".py": re.compile(r"""["'](\w+)["']\s*:|(\w+)=(?![=\s])"""),
+    ".yaml": re.compile(r"(\w+):(?=[\s\[{]|$)", re.MULTILINE),
+    ".md": re.compile(r"(\w+):(?=[\s\[{]|$)|(\w+)=(?![=\s])", re.MULTILINE),
+}
+"""What is written as the key of a value, by the kind of file."""
+
+
+def test_most_settings_are_set_in_a_configuration_an_example_or_a_page():
+    folders = ("configs", "examples", "benchmarks", "docs", "src/cooper_lab")
+    paths = [path for name in folders for path in (ROOT / name).rglob("*") if path.suffix in KEYS]
+    keys = {
+        key
+        for path in [ROOT / "README.md", *paths]
+        for match in KEYS[path.suffix].findall(path.read_text(encoding="utf-8"))
+        for key in ([match] if isinstance(match, str) else match)
+    }
+    unset = sorted(setting for setting in _settings() if setting.rpartition(".")[2] not in keys)
+    assert len(unset) <= UNSET_SHARE * len(_settings()), unset
 
 
 def test_few_names_are_public():

@@ -15,7 +15,7 @@ from cooper_rl.observe.run_record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 from in_process import model_of
 
-CHAT = {"kind": "chat", "model": "assistant", "max_retries": 1, "retry_wait_s": 0.01, "tries": 2}
+CHAT = {"kind": "chat", "model": "assistant", "max_retries": 1, "tries": 2}
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_one_run_mixes_maths_choice_and_a_function_of_the_users(settings, tmp_pa
         "rule_field": "by",
         "prompt": {"template": "{question}\n"},
     }
-    pairs = {"pairs": [{"kind": "on_policy", "trust_unparsed": True}], "pairs_per_problem": 1}
+    pairs = {"pairs": [{"kind": "on_policy", "unread": ["unparsed"]}], "pairs_per_problem": 1}
     run = {
         **settings,
         "kind": kind,

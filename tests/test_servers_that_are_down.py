@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from cooper_rl.clients import chat
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.errors import InputError
 from cooper_rl.service.client import AsyncRewardClient, RewardClient, UnavailableError
@@ -44,10 +45,11 @@ def test_a_reward_service_that_is_down_is_reported_at_once_and_waited_for(closed
     assert "trying again for up to 2 s; is `cooper serve` running there?" in said[0]
 
 
-def test_a_judge_or_assistant_that_is_down_is_reported_before_its_retries(closed_port, caplog):
+def test_a_judge_or_assistant_that_is_down_is_reported_before_its_retries(closed_port, caplog, monkeypatch):
     url = f"http://127.0.0.1:{closed_port}/v1"
     start = time.monotonic()
-    config = ChatConfig(base_url=url, model="m", retry_wait_s=1, max_retries=1)
+    monkeypatch.setattr(chat, "FIRST_WAIT_S", 1.0)
+    config = ChatConfig(base_url=url, model="m", max_retries=1)
     with ChatClient(config) as client, pytest.raises(InputError, match=r"check base_url, .* and that the server is up"):
         client.check()
     assert time.monotonic() - start > 1

@@ -114,8 +114,7 @@ class _Prompts:
         encoder = PromptEncoder(self._tokenizer, prompt, self._room, others)
         if environments is None:
             return encoder, None
-        limits = turns.max_turns, turns.tool_syntax, turns.solved_at
-        return encoder, Rounds(environments, encoder, *limits, self._judged)
+        return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, self._judged)
 
 
 def _warn_of_hidden_tools(encoder: PromptEncoder, inputs: Inputs) -> None:

@@ -11,13 +11,7 @@ _NAMES = {
     "reward": "mean std group_spread non_finite shaped_mean shaped_std shaped_group_spread shaped_non_finite "
     "after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
     "function": "<name>",
-    "ensemble": "disagreement",
-    "hybrid": "weight sigma_mean",
     "earned": "weight",
-    "rule_then_model": "silent",
-    "shaping": "reference_logit above_reference gate_open",
-    "constraints": "<number>_mean <number>_weight",
-    "judge": "mean unheard requests unreadable failures_<kind>",
     "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,
@@ -26,12 +20,12 @@ _NAMES = {
     "margin loss unpaired_loss unpaired_accuracy labelled_loss labelled_accuracy tie_loss tie_gap skipped tie_skipped "
     "unpaired_skipped labelled_skipped learning_rate grad_norm skipped_updates probe_drift probe_shift consistency",
     "monitor": "accuracy precision recall specificity roc_auc ece loss attack_rate attack_<pattern> bare_right_rate",
-    "pairs": "count <origin>_valid_rate ties_<origin> problems_with_positive reference_solution_positives "
-    "unpaired_negatives steps_without remembered replayed repaired peer_dropped peer_margin",
-    "assistant": "attempts accepted failures_<kind> rejected_<reason> repair_<outcome>",
-    "policy": "usable_groups unverified_advantage trained_completions advantage_outliers loss ratio clip_fraction "
+    "pairs": "count <origin>_valid_rate problems_with_positive reference_solution_positives unpaired_negatives "
+    "steps_without remembered replayed",
+    "assistant": "attempts accepted failures_<kind> rejected_<reason>",
+    "policy": "usable_groups unverified_advantage trained_completions loss ratio clip_fraction "
     "dual_clip_fraction kl_to_old mismatch_kl truncated_fraction reference_kl learning_rate grad_norm skipped_updates",
-    "process": "steps step_reward lowest_step usable_groups",
+    "process": "usable_groups",
     "rollout": "tokens mean_length cut_off_rate entropy_estimate lag resampled resample_draws flat_groups "
     "unfilled_groups non_finite_logits agreement_heard agreement_silent",
     "environment": "turns reward calls failed_calls timeouts cut_results lost unanswered fault_rate",
@@ -43,7 +37,8 @@ _NAMES = {
     "checkpoint": "failed_writes",
     "engine": "recoveries",
 }
-"""By area. `<…>` stands for any name, but for those of functions and test sets, which a run knows."""
+"""By area. `<…>` stands for any name, but for those of functions and test sets, which a run knows. What a part from
+outside the framework records, its settings say (`Config.metric_names`)."""
 AREAS = frozenset(_NAMES)
 """What comes before the slash in our names."""
 OPEN = frozenset({"policy", "reward_model", "process", "engine", "time", "memory", "gpu_memory", "assistant"})
@@ -56,7 +51,7 @@ def area_of(name: str) -> str:
 
 
 def metric_names(functions: Collection[str], test_sets: Collection[str]) -> Iterator[str]:
-    """The names that a run with these functions and further test sets can record."""
+    """The names that a run with these functions and further test sets can record, besides those of its other parts."""
     for area, names in _NAMES.items():
         for name in names.split():
             if area == "function":

@@ -50,7 +50,7 @@ RECIPES: dict[str, dict[str, Any]] = {
             "pairs_per_problem": 1,
             "loss": {"kind": "pairwise", "anchor": 0.0},
             "before_policy": None,
-            "replay": {"capacity": 0, "pairs_per_step": 0},
+            "replay": {"pairs_per_step": 0},
         },
     },
     # The rule pays; no reward model.

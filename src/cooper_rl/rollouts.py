@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
@@ -210,14 +210,6 @@ def offsets_of(lengths: Sequence[int] | Int[np.ndarray, " rows"]) -> Int[np.ndar
 
 
 @dataclass(frozen=True)
-class Run:
-    """The turns of a completion and its verdict from outside, as in `Answer`."""
-
-    messages: list[ChatTurn] | None = None
-    verdict: UserVerdict | None = None
-
-
-@dataclass(frozen=True)
 class Samples:
     """B completions, in the order of the prompts. Completions of the same prompt are adjacent.
 
@@ -235,8 +227,8 @@ class Samples:
     texts: Sequence[str]
     trained: Bool[np.ndarray, " tokens"] | None = None
     """False at tokens that an environment wrote: they have no weight, and NaN as log-probability. None: all true."""
-    runs: Sequence[Run] | None = None
-    """For completions of several turns: the turns and verdict of each. `texts` then holds the final replies."""
+    runs: Sequence[Answer] | None = None
+    """Completions of several turns as answers, with turns and verdicts. `texts` then holds the final replies."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -253,9 +245,9 @@ class Samples:
 
     def answers(self) -> Iterator[Answer]:
         """Each completion as text."""
-        runs = self.runs or [Run()] * len(self)
-        for text, stopped, tokens, run in zip(self.texts, self.stopped, self.written_lengths, runs, strict=True):
-            yield Answer(text, bool(stopped), tokens=int(tokens), messages=run.messages, verdict=run.verdict)
+        answers = map(Answer, self.texts) if self.runs is None else self.runs
+        for answer, stopped, tokens in zip(answers, self.stopped, self.written_lengths, strict=True):
+            yield replace(answer, stopped=bool(stopped), tokens=int(tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,7 +349,7 @@ class Rollouts(Samples):
         if self.trained is not None:
             arrays["trained"] = self.trained
         if self.runs is not None:
-            runs = json.dumps([vars(run) for run in self.runs], ensure_ascii=False).encode()
+            runs = json.dumps([run.record() for run in self.runs], ensure_ascii=False).encode()
             arrays["runs"] = np.frombuffer(runs, np.uint8)
         return packed(arrays)
 
@@ -376,7 +368,7 @@ class Rollouts(Samples):
             texts=[row.tobytes().decode() for row in texts],
             versions=arrays["versions"],
             trained=arrays.get("trained"),
-            runs=[Run(**run) for run in json.loads(arrays["runs"].tobytes())] if "runs" in arrays else None,
+            runs=[Answer(**run) for run in json.loads(arrays["runs"].tobytes())] if "runs" in arrays else None,
         )
 
 

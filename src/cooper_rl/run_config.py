@@ -12,7 +12,6 @@ from cooper_rl.data.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.metric_names import area_of, fault_of_metric, metric_names
-from cooper_rl.observe.recorder import RecordConfig
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
@@ -24,10 +23,6 @@ from cooper_rl.stage2.reward_config import CooperRewardConfig
 class RolloutConfig(SamplingParams):
     """How the groups of a training step are sampled."""
 
-    temperature: float = Field(default=1.0, ge=0)
-    """Divides the logits, both in the sampler and wherever the learner and the reference policy compute
-    log-probabilities. The ratios, gradient, KL term and entropy are then those of the distribution that is sampled.
-    Above 0."""
     n: int = Field(default=8, ge=1)
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
@@ -43,7 +38,9 @@ class RolloutConfig(SamplingParams):
     corrects for the difference."""
     environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
     """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
-    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
+    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn. On
+    problems of the rule `outside`, a `get_reward()` of 1 or more is the verdict `correct`, less is `wrong`; on all
+    others the rule judges the final reply, and `get_reward()` is only a metric."""
     max_turns: int = Field(default=8, ge=1)
     """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
     tool_timeout_s: float = Field(default=30.0, gt=0)
@@ -52,9 +49,6 @@ class RolloutConfig(SamplingParams):
     tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
     """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
     chat template does; without one, Hermes tags."""
-    solved_at: float = 1.0
-    """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
-    rule `outside`. On all others the rule judges the final reply, and `get_reward()` is only a metric."""
 
 
 class EvaluationConfig(Config):
@@ -130,8 +124,9 @@ class RunConfig(CooperRewardConfig):
     """Held-out accuracy and attack rate of the reward model during the run."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
-    record: RecordConfig = RecordConfig()
-    """What the rollouts on disk hold."""
+    logprobs_every: int = Field(default=0, ge=0)
+    """Steps between those whose rollouts on disk hold every token with its log-probability, besides texts, scores and
+    verdicts; the report shades them. It takes about twice the space of the text. 0 writes none."""
     callbacks: tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...] = ()
     """Your own subclasses of `cooper_rl.Callback`, as `package.module:Class`: called before and after a step, on
     saving and on evaluation."""
@@ -253,7 +248,8 @@ class RunConfig(CooperRewardConfig):
         functions = [
             record.function.rpartition(":")[2] for record in records if isinstance(record, FunctionRewardConfig)
         ]
-        names = [*metric_names(functions, self.more_test_problems)]
+        of_parts = [name for record in records for name in record.metric_names]
+        names = [*metric_names(functions, self.more_test_problems), *of_parts]
         others = bool(self.callbacks) or any(map(is_outside, records))
         best = self.checkpoint.keep_best
         given = {f"watch.{place}.metric": rule.metric for place, rule in enumerate(self.watch)}

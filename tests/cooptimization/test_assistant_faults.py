@@ -52,7 +52,7 @@ def test_any_sequence_of_faults(
 ):
     learner = make_learner()
     server.respond.faults, server.respond.answered = faults, 0
-    chat = ChatConfig(base_url=server.url, model="m", max_retries=max_retries, retry_wait_s=0.0, concurrency=2)
+    chat = ChatConfig(base_url=server.url, model="m", max_retries=max_retries, concurrency=2)
     assistant = ChatAssistant(ChatClient(chat), verifier, tries)
     stage2 = Cooptimizer(CooptimizationConfig.model_validate(PAPER), verifier, assistant)
     barren = 0

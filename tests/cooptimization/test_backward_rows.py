@@ -12,6 +12,7 @@ from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 from cooper_rl.recipes import RECIPES
+from cooper_rl.stage2 import update
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.update import update_reward_model
@@ -132,7 +133,7 @@ def test_a_row_of_weight_0_is_settled(logit, below):
 def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothing_again(make_learner, encoder):
     learner = decided(make_learner(learning_rate=1e-3))
     before = [parameter.clone() for parameter in learner.model.parameters()]
-    config = CooptimizationConfig.model_validate(LIGHT | {"settled_below": 3, "pairs_scored_after": None})
+    config = CooptimizationConfig.model_validate(LIGHT | {"settled_below": 3})
     pairs, metrics = update_reward_model(some_pairs(), learner, encoder, config, some_pairs, lambda: LABELLED)
     assert metrics["reward_model/skipped"] == len(pairs)
     assert metrics["pairs/replayed"] == 0
@@ -157,13 +158,17 @@ def test_past_pairs_are_drawn_where_a_new_one_pulls_or_there_is_none(make_learne
         assert metrics["pairs/replayed"] == len(some_pairs())
 
 
-def updated(make_learner, encoder, share: float, **settings):
+@pytest.fixture(autouse=True)
+def all_pairs_are_scored_after(monkeypatch):
+    monkeypatch.setattr(update, "PAIRS_SCORED_AFTER", 99)
+
+
+def updated(make_learner, encoder, share: float):
     """The weights, the pairs and the metrics after an update on pairs, ties and labelled rows."""
     learner = decided(make_learner(learning_rate=1e-3))
     pairs = some_pairs()
     ties = [replace(pair, label="tie", negative_origin="two_right") for pair in pairs[:4]]
-    settings = {"skip_gradient_share": share, "pairs_scored_after": None} | settings
-    config = CooptimizationConfig.model_validate(LIGHT | settings)
+    config = CooptimizationConfig.model_validate(LIGHT | {"skip_gradient_share": share})
     scored, metrics = update_reward_model(pairs[4:] + ties, learner, encoder, config, tuple, lambda: LABELLED)
     return learner, scored, metrics
 
@@ -189,7 +194,7 @@ def test_the_losses_reported_are_those_of_all_rows(make_learner, encoder):
 
 def test_every_epoch_chooses_by_the_logits_of_its_own_weights(make_learner, encoder):
     """Two epochs are two updates. With the first one's logits, the second would skip other rows."""
-    config = CooptimizationConfig.model_validate({**LIGHT, "skip_gradient_share": 0.3, "pairs_scored_after": None})
+    config = CooptimizationConfig.model_validate({**LIGHT, "skip_gradient_share": 0.3})
     learner = decided(make_learner(learning_rate=1e-3))
     for _ in range(2):
         scored, _ = update_reward_model(some_pairs(), learner, encoder, config)
@@ -200,9 +205,12 @@ def test_every_epoch_chooses_by_the_logits_of_its_own_weights(make_learner, enco
 
 
 @pytest.mark.parametrize(("limit", "scored_after"), [(1, [10]), (5, [0, 6, 12, 19, 22]), (99, list(range(24)))])
-def test_scoring_fewer_pairs_after_the_update_changes_nothing_else(make_learner, encoder, limit, scored_after):
+def test_scoring_fewer_pairs_after_the_update_changes_nothing_else(
+    make_learner, encoder, limit, scored_after, monkeypatch
+):
     whole, pairs, metrics = updated(make_learner, encoder, 0.1)
-    learner, some, fewer = updated(make_learner, encoder, 0.1, pairs_scored_after=limit)
+    monkeypatch.setattr(update, "PAIRS_SCORED_AFTER", limit)
+    learner, some, fewer = updated(make_learner, encoder, 0.1)
     for one, other in zip(whole.model.parameters(), learner.model.parameters(), strict=True):
         assert torch.equal(one, other)
     without = {"positive_logit_after": None, "negative_logit_after": None}
@@ -226,4 +234,4 @@ def test_pairs_scored_after_are_spread_over_every_origin_to_its_last_pair():
     origins = ["assistant"] * 6 + ["on_policy"] * 12 + ["swapped_reference"] * 2
     assert spread_over_origins(origins, 5) == [0, 5, 6, 17, 19]
     assert spread_over_origins(origins, 10) == [0, 2, 5, 6, 8, 10, 12, 14, 17, 19]
-    assert spread_over_origins(origins, None) == spread_over_origins(origins, 99) == list(range(20))
+    assert spread_over_origins(origins, 99) == list(range(20))

@@ -105,7 +105,7 @@ def test_state_across_steps_moves_once_a_step_by_the_scores_that_paid(tmp_path):
         counts = [0.5 * before + new for before, new in zip(counts, now, strict=True)]
         spread = mean(pstdev(one["reward_model_after"] for one in group) for group in groups)
         sigma = spread if sigma is None else 0.9 * sigma + 0.1 * spread
-        assert row["earned/weight_after"] == pytest.approx(earned_weight(counts, 2.0))
+        assert row["earned/weight_after"] == pytest.approx(earned_weight(counts))
         assert row["hybrid/sigma_mean_after"] == pytest.approx(sigma, abs=1e-5)
         assert (
             row["constraints/1_weight_after"] == row["constraints/1_weight"] == pytest.approx(1 / (1 + exp(-lagrange)))

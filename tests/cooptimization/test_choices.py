@@ -61,7 +61,7 @@ def test_a_finished_completion_comes_before_a_cut_one():
 def test_an_unparsed_completion_may_be_right_and_is_not_trusted_to_be_wrong():
     group = make_group(["seven", "x"])
     assert negatives(group, ["unparsed", "timeout"], [0.0, 0.0]) == []
-    assert negatives(group, ["unparsed", "timeout"], [0.0, 0.0], trust_unparsed=True) == ["seven"]
+    assert negatives(group, ["unparsed", "timeout"], [0.0, 0.0], unread=("unparsed",)) == ["seven"]
 
 
 def test_a_completion_without_any_content_is_wrong_even_if_unparsed():

@@ -15,7 +15,7 @@ from cooper_rl.stage2.scored import Scored
 from in_process import model_of
 
 CORRUPTER = {"kind": "corrupter", "function": "test_cooper_reward:flip"}
-REPLAY = {"pairs_per_step": 3, "capacity": 6}
+REPLAY = {"pairs_per_step": 3}
 
 
 def flip(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:

@@ -26,8 +26,8 @@ def test_cooper_differs_from_the_defaults_of_stage_2_in_what_its_updates_skip():
     assert cooper.pairs == (AssistantPairs(), OnPolicyPairs())
     assert cooper.positives == ("rollout", "reference_solution")
     assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 1, 0.1)
-    assert (cooper.replay.capacity, cooper.replay.pairs_per_step, cooper.loss) == (4096, 32, PairwiseLoss(anchor=0.5))
-    assert (OnPolicyPairs().order, OnPolicyPairs().trust_unparsed) == ("hardest", False)
+    assert (cooper.replay.pairs_per_step, cooper.loss) == (32, PairwiseLoss(anchor=0.5))
+    assert (OnPolicyPairs().order, OnPolicyPairs().unread) == ("hardest", ("several_answers", "cut_off"))
 
 
 def test_the_paper_has_none_of_our_remedies():
@@ -55,8 +55,6 @@ def test_the_kind_of_an_assistant_decides_its_settings():
         ({"pairs": [{"kind": "overpaid"}]}, "no source of pairs"),
         ({"positives": []}, "at least one"),
         ({"pairs": [{"kind": "assistant"}, {"kind": "assistant"}]}, "twice"),
-        ({"replay": {"capacity": 0}}, "capacity"),
-        ({"replay": {"labelled": "x.jsonl", "labelled_per_step": 0}}, "labelled_per_step"),
     ],
 )
 def test_contradictions_are_refused(settings, message):
@@ -86,8 +84,8 @@ class OnlyTheGap(PairLoss):
 
 
 def test_the_loss_of_the_pairs_is_a_kind_and_its_settings_merge_with_the_recipes():
-    config = build_config({**PAPER_RUN, "cooptimization": {"loss": {"margin": 1.0}}})
-    assert config.cooptimization.loss == PairwiseLoss(anchor=0, margin=1)
+    config = build_config({**PAPER_RUN, "cooptimization": {"loss": {"kind": "pairwise"}}})
+    assert config.cooptimization.loss == PairwiseLoss(anchor=0)
     own = {"kind": f"{__name__}:OnlyTheGap", "scale": 2.0}
     config = build_config({**PAPER_RUN, "cooptimization": {"loss": own}})
     assert config.cooptimization.loss == OnlyTheGap(scale=2)

@@ -118,7 +118,7 @@ def test_the_embedded_worlds_repairer_makes_every_corrupted_solution_right():
 def test_a_run_learns_from_repairs(settings):
     """The policy is random; with a rule that reads whatever it writes, wrong completions are there to be repaired."""
     function = {"kind": "corrupter", "function": f"{__name__}:of_solution"}
-    stage = {"pairs": [{"kind": "repairs", "assistant": function, "trust_unparsed": True}], "positives": ["rollout"]}
+    stage = {"pairs": [{"kind": "repairs", "assistant": function, "unread": ["unparsed"]}], "positives": ["rollout"]}
     changes = {"kind": "cooper", "steps": 1, "evaluation": {"every": 0}, "cooptimization": stage}
     with CooperTrainer.from_config(build_config({**settings, **changes})) as trainer:
         trainer.fit()

@@ -172,7 +172,7 @@ def test_updates_teach_the_reward_model_to_tell_the_pairs_apart(verifier, make_l
 
 def test_past_pairs_and_labelled_data_are_replayed_even_without_new_pairs(verifier, make_learner, encoder):
     labelled = [LabelledCompletion("q", "7", f"so {i}", float(i == 7)) for i in range(10)]
-    replay = {"pairs_per_step": 3, "labelled_per_step": 4}
+    replay = {"pairs_per_step": 3}
     stage2, learner = cooptimizer(verifier, labelled=labelled, replay=replay), make_learner()
     _, first = stage2.update(make_pairs(stage2, verifier, mixed_groups(4)), learner, encoder)
     _, second = stage2.update([], learner, encoder)
@@ -220,7 +220,7 @@ def test_a_resumed_run_makes_and_replays_the_same_pairs(verifier, make_learner, 
         groups = [make_group([answer_text(n, work) for work in "abcd"], str(n)) for n in range(first, first + 4)]
         return stage2.update(make_pairs(stage2, verifier, groups), learner, encoder)
 
-    replay = {"pairs_per_step": 2, "capacity": 3}
+    replay = {"pairs_per_step": 2}
     whole, learner = cooptimizer(verifier, replay=replay), make_learner(learning_rate=0.0)
     step(whole, learner, 10)
     resumed = cooptimizer(verifier, replay=replay)

@@ -27,7 +27,7 @@ SETTINGS = {
     "problems": {"limit": 32},
     "test_problems": {"limit": 2},
     "rollout": {"n": 4, "max_tokens": 12},
-    "cooptimization": {"replay": {"labelled_per_step": 4, "pairs_per_step": 2}},
+    "cooptimization": {"replay": {"pairs_per_step": 2}},
     "evaluation": {"every": 2, "k": 1},
     "checkpoint": {"every": 2, "keep": 2, "keep_best": "test/cut_off_rate", "best": "min"},
 }

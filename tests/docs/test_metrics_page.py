@@ -10,7 +10,11 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.config.base import merge
+from cooper_rl.errors import InputError
 from cooper_rl.metric_names import metric_names
+from cooper_rl.policy.advantages import ADVANTAGES
+from cooper_rl.rewards.base import REWARDS, SHAPINGS
+from cooper_rl.stage2.pairs import PAIRS
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 LABELLED = str(ASSETS / "labelled.jsonl")
@@ -55,7 +59,7 @@ RUNS: dict[str, dict[str, Any]] = {
                 for kind in ("assistant", "on_policy", "swapped_reference", "two_right", "irrelevant_question")
             ],
             "skip_gradient_share": 0.1,
-            "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
+            "replay": {"pairs_per_step": 2, "labelled": LABELLED},
         },
     },
     "shaped": {
@@ -150,7 +154,18 @@ def test_nothing_is_on_the_page_that_no_run_writes(written):
 def test_a_runs_configuration_is_checked_against_the_names_on_the_page():
     composed = {"step", "<area>/<metric>_after", "part/<area>/<metric>"}
     on_the_page = explained().keys() - composed - {"test/<name>/<metric>"}
-    assert set(metric_names(["<name>"], [])) == on_the_page
+    parts = [record for kinds in (ADVANTAGES, PAIRS, REWARDS, SHAPINGS) for record in kinds.records.values()]
+    of_parts = {name for record in parts for name in record.metric_names}
+    assert {*metric_names(["<name>"], [])} | of_parts == on_the_page
+
+
+def test_a_part_of_research_names_its_own_metrics():
+    """A run without an ensemble records no disagreement, and a rule on it would never fire."""
+    watch = [{"metric": "ensemble/disagreement", "above": 1}]
+    run = merge(TINY, {"reward_model": MODEL, "watch": watch, "problems": {"source": "arithmetic"}})
+    build_config(run | {"rewards": [{"kind": "ensemble", "others": [MODEL]}]})
+    with pytest.raises(InputError, match="no run with these settings records a metric 'ensemble/disagreement'"):
+        build_config(run)
 
 
 def test_every_row_gives_meaning_unit_and_origin():

@@ -165,7 +165,7 @@ def rounds_of(
 ) -> Rounds:
     encoder = PromptEncoder(build_tokenizer(), PromptConfig(template="{question}\n"))
     environments = Environments(f"environments.worlds:{world}", timeout_s)
-    return Rounds(environments, encoder, max_turns, syntax, 1.0, lambda problem: outside)
+    return Rounds(environments, encoder, max_turns, syntax, lambda problem: outside)
 
 
 def call(a: Any, b: int = 7) -> str:

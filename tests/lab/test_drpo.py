@@ -6,7 +6,7 @@ import torch
 from cooper_lab.designs.drpo import DRPO
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
-from cooper_rl.policy.advantages import Completions, advantages
+from cooper_rl.policy.advantages import Completions, estimate
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rollouts import Ragged
 
@@ -14,7 +14,7 @@ from cooper_rl.rollouts import Ragged
 def found(rewards, lengths, mean_logprobs, **settings):
     completions = Completions(Ragged.of(lengths), Ragged.of(mean_logprobs, torch.float64))
     config = DRPO(max_tokens=100, **settings)
-    return advantages(Ragged.of(rewards, torch.float64), config, completions=completions)
+    return estimate(Ragged.of(rewards, torch.float64), config, completions=completions).advantages
 
 
 def papers_loss(rewards, lengths, scores, config):

@@ -269,7 +269,7 @@ def test_an_adapter_is_pushed_alone_unless_it_is_merged():
     config = load_config(CONFIGS / "7b-lora.yaml")
     setup = setup_of(config, layout_of(config.engine), 150, None, "Qwen/Qwen2.5-1.5B")
     assert pushed_bytes(setup) == 4 * setup.policy.shape.adapter_params
-    merged = load_config(CONFIGS / "7b-lora.yaml", ["engine.adapter_alone=false"])
+    merged = load_config(CONFIGS / "7b-lora.yaml", ["engine.url=http://localhost:8000"])
     assert pushed_bytes(replace(setup, layout=layout_of(merged.engine))) == 2 * setup.policy.shape.params
     sharded = replace(setup, layout=Layout(policy=2))
     assert pushed_bytes(sharded) == 4 * setup.policy.shape.adapter_params  # the native samplers' copies

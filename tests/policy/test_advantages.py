@@ -13,11 +13,12 @@ from cooper_rl.config.base import Config
 from cooper_rl.losses.policy import GSPO
 from cooper_rl.policy.advantages import (
     ADVANTAGES,
+    EPS,
     GRPO,
     RLOO,
     DrGRPO,
     ReinforcePPBaseline,
-    advantages,
+    estimate,
     usable_groups,
 )
 from cooper_rl.policy.config import AlgorithmConfig
@@ -34,7 +35,7 @@ def ragged(rewards):
 
 def of_rows(rewards, config, usable=None):
     """From [P, N] to [P, N]."""
-    return advantages(ragged(rewards), config, usable).padded(0.0)
+    return estimate(ragged(rewards), config, usable).advantages.padded(0.0)
 
 
 def plain(config, rewards, centred_of_step):
@@ -57,22 +58,23 @@ def plain(config, rewards, centred_of_step):
     ("config", "expected"),
     [
         # mean 1/4; deviations 3/4, -1/4 ...; std with N - 1: sqrt((9/16 + 3/16) / 3) = 1/2
-        (GRPO(eps=0), [1.5, -0.5, -0.5, -0.5]),
+        (GRPO(), [1.5, -0.5, -0.5, -0.5]),
         (DrGRPO(), [0.75, -0.25, -0.25, -0.25]),
         # the others' means: 0 for the success, 1/3 for the failures
         (RLOO(), [1.0, -1 / 3, -1 / 3, -1 / 3]),
         # root mean square of the deviations: sqrt((9/16 + 3/16) / 4) = sqrt(3) / 4
-        (ReinforcePPBaseline(eps=0), [3**0.5, -(3**-0.5), -(3**-0.5), -(3**-0.5)]),
+        (ReinforcePPBaseline(), [3**0.5, -(3**-0.5), -(3**-0.5), -(3**-0.5)]),
         # one success in four: its weight is N / K = 4, minus the control variate 1
         (MaxRL(), [3.0, -1.0, -1.0, -1.0]),
     ],
 )
 def test_hand_computed_group(config, expected):
-    torch.testing.assert_close(of_rows(ONE_OF_FOUR, config), torch.tensor([expected], dtype=torch.float64))
+    close = {"rtol": 3 * EPS, "atol": 0.0}
+    torch.testing.assert_close(of_rows(ONE_OF_FOUR, config), torch.tensor([expected], dtype=torch.float64), **close)
 
 
 def test_grpo_adds_eps_to_the_standard_deviation():
-    torch.testing.assert_close(of_rows(ONE_OF_FOUR, GRPO(eps=0.5))[0, 0].item(), 0.75)
+    torch.testing.assert_close(of_rows(ONE_OF_FOUR, GRPO())[0, 0].item(), 0.75 / (0.5 + EPS))
 
 
 ALL_WRONG = torch.tensor([[0.02, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005]], dtype=torch.float64)
@@ -81,10 +83,10 @@ ALL_WRONG = torch.tensor([[0.02, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005,
 def test_a_floor_under_the_std_keeps_a_group_without_right_answer_from_teaching_in_full():
     assert usable_groups(ragged(ALL_WRONG), min_spread=0.01).all()
     assert of_rows(ALL_WRONG, GRPO())[0, 0].item() == pytest.approx(2.4745, abs=1e-4)
-    with_floor = of_rows(ALL_WRONG, GRPO(eps=0, std_floor=0.1))[0]
+    with_floor = of_rows(ALL_WRONG, GRPO(std_floor=0.1))[0]
     # mean (0.02 + 7 * 0.0005) / 8 = 0.0029375; std 0.0195 / sqrt(8) = 0.0069, so the divisor is 0.1
     expected = torch.tensor([0.170625, *[-0.024375] * 7], dtype=torch.float64)
-    torch.testing.assert_close(with_floor, expected, rtol=0, atol=1e-15)
+    torch.testing.assert_close(with_floor, expected, rtol=20 * EPS, atol=0)
 
 
 def test_a_floor_below_the_std_changes_nothing():
@@ -100,7 +102,7 @@ def test_reinforce_pp_uses_one_standard_deviation_for_all_usable_groups():
     # deviations 1, 1 and 2, 2; the constant group must not dilute them: sqrt((1 + 1 + 4 + 4) / 4)
     std = 2.5**0.5
     expected = torch.tensor([[1, -1], [0, 0], [2, -2]], dtype=torch.float64) / std
-    torch.testing.assert_close(of_rows(rewards, ReinforcePPBaseline(eps=0)), expected)
+    torch.testing.assert_close(of_rows(rewards, ReinforcePPBaseline()), expected, rtol=EPS, atol=0)
 
 
 @pytest.mark.parametrize("rewards", [[0.0, 0.0, -1.0], [-0.2, 0.1, 0.1]])
@@ -163,7 +165,7 @@ GROUPS = [[1.0, 0.0, 0.25, 0.5], [0.0, 1.0], [0.5, 0.75, -0.5], [0.3, 0.3, 0.3]]
 def test_groups_may_differ_in_size(config):
     centred_of_step = [r - sum(group) / len(group) for group in GROUPS[:3] for r in group]
     expected = [plain(config, group, centred_of_step) for group in GROUPS[:3]]
-    found = advantages(Ragged.of(GROUPS, torch.float64), config)
+    found = estimate(Ragged.of(GROUPS, torch.float64), config).advantages
     assert found.sizes == (4, 2, 3, 3)
     assert found.rows()[:3] == [pytest.approx(row, abs=1e-12) for row in expected]
     assert found.rows()[3] == [0.0, 0.0, 0.0]
@@ -173,7 +175,7 @@ def test_groups_may_differ_in_size(config):
 def test_groups_of_one_answer_or_none_have_no_advantage(config):
     rewards = Ragged.of([[0.7], [], [1.0, 0.0]], torch.float64)
     assert usable_groups(rewards, 0.0).tolist() == [False, False, True]
-    found = advantages(rewards, config)
+    found = estimate(rewards, config).advantages
     assert found.rows()[:2] == [[0.0], []]
     assert found.rows()[2] == of_rows(torch.tensor([[1.0, 0.0]], dtype=torch.float64), config)[0].tolist()
 

@@ -34,7 +34,7 @@ def group(*texts, id="p1", solution=None):
 
 
 def config(server, reward, **judge):
-    judge = {"base_url": server.url, "model": "m", "max_retries": 0, "retry_wait_s": 0.0, **judge}
+    judge = {"base_url": server.url, "model": "m", "max_retries": 0, **judge}
     return CooperRewardConfig.model_validate(
         {"kind": "function", "rewards": [{**reward, "judge": judge}], "rule": {"kind": "exact"}}
     )

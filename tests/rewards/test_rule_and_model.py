@@ -45,16 +45,15 @@ def test_the_model_decides_only_what_the_rule_cannot_read():
     assert scores.metrics == {"rule_then_model/silent": 0.5}
 
 
-def test_the_weight_is_youdens_j_to_a_power():
-    assert earned_weight([10, 9, 10, 1], 1) == pytest.approx(0.8)
-    assert earned_weight([10, 9, 10, 1], 2) == pytest.approx(0.64)
-    assert earned_weight([10, 5, 10, 9], 2) == 0  # worse than guessing
-    assert earned_weight([0, 0, 10, 0], 2) == earned_weight([10, 10, 0, 0], 2) == 0  # nothing to measure by
-    assert earned_weight([0.9, 0.9, 10, 0], 2) == 0  # what was right is long gone
+def test_the_weight_is_the_square_of_youdens_j():
+    assert earned_weight([10, 9, 10, 1]) == pytest.approx(0.64)
+    assert earned_weight([10, 5, 10, 9]) == 0  # worse than guessing
+    assert earned_weight([0, 0, 10, 0]) == earned_weight([10, 10, 0, 0]) == 0  # nothing to measure by
+    assert earned_weight([0.9, 0.9, 10, 0]) == 0  # what was right is long gone
 
 
 def test_a_model_that_accepts_what_the_rule_rejects_loses_its_weight_in_the_same_step():
-    reward = EarnedConfig(power=1).build()
+    reward = EarnedConfig().build()
     good = context("correct 2", "correct 2", "wrong -2", "wrong -2")
     scores = reward.score(good)
     assert scores.metrics == {"earned/weight": 1.0}
@@ -62,12 +61,12 @@ def test_a_model_that_accepts_what_the_rule_rejects_loses_its_weight_in_the_same
     reward.commit([good])
     hacked = context("correct 2", "correct 2", "wrong 5", "wrong 5")
     scores = reward.score(hacked)
-    assert scores.metrics["earned/weight"] == pytest.approx(1 - 2 / 3)  # half of 2 rejections, against 2 acceptances
-    assert scores.rewards.rows()[0][2] == pytest.approx((1 - 2 / 3) / (1 + math.exp(-5)))
+    assert scores.metrics["earned/weight"] == pytest.approx((1 - 2 / 3) ** 2)  # 1 of 1 + 2 wrong ones is rejected
+    assert scores.rewards.rows()[0][2] == pytest.approx((1 - 2 / 3) ** 2 / (1 + math.exp(-5)))
 
 
 def test_the_counts_survive_a_checkpoint_and_change_only_in_commit():
-    first, second = EarnedConfig(power=1).build(), EarnedConfig(power=1).build()
+    first, second = EarnedConfig().build(), EarnedConfig().build()
     step = context("correct 2", "wrong 2", "wrong -2")
     assert first.score(step).metrics == first.score(step).metrics
     first.commit([step])
@@ -81,8 +80,8 @@ def test_a_score_that_is_no_number_takes_no_pay_of_the_rule_with_it():
     assert scores.metrics == {"earned/weight": 0.0}
     assert scores.rewards.rows() == [[1, 1, 0, 0, 0, 0]]
     useful = context("correct nan", "correct 2", "wrong -2", "unparsed nan", "silent nan")
-    scores = EarnedConfig(power=1).build().score(useful)
-    assert scores.metrics == {"earned/weight": 0.5}
+    scores = EarnedConfig().build().score(useful)
+    assert scores.metrics == {"earned/weight": 0.25}
     right, _, _, unread, silent = scores.rewards.rows()[0]
     assert (right, unread) == (1, 0)
     assert math.isnan(silent)  # nobody has judged it: its group has no advantages
@@ -98,7 +97,7 @@ def test_a_reward_of_weight_0_is_recorded_and_pays_nothing():
 @pytest.mark.parametrize("said", [["correct 2", "wrong 2"], ["unparsed 2"], ["timeout 2"]])
 def test_a_rule_that_has_spoken_is_not_forgotten(said):
     """The step after holds only answers on which the rule is silent, and no count is remembered."""
-    reward, again = EarnedConfig(decay=0).build(), EarnedConfig(decay=0).build()
+    reward, again = EarnedConfig().build(), EarnedConfig().build()
     assert reward.score(context("silent 2")).metrics == {"earned/weight": 1.0}
     reward.commit([context(*said)])
     again.restore(json.loads(json.dumps(reward.state())))
@@ -121,13 +120,13 @@ def test_a_checkpoint_of_an_earlier_version_has_the_counts_alone(counts, weight)
 
 
 def test_a_later_draw_of_a_step_is_paid_by_what_the_step_has_shown():
-    reward = EarnedConfig(power=1).build()
+    reward = EarnedConfig().build()
     first, more = context("correct 2", "wrong 2"), context("silent 2", "silent 3")
     more.others_of_step = [first]
     assert reward.score(more).metrics == {"earned/weight": 0.0}
     sharp = context("correct 2", "wrong -2")
     sharp.others_of_step = [first]
-    assert reward.score(sharp).metrics == {"earned/weight": 0.5}  # both right ones accepted, and one of the wrong
+    assert reward.score(sharp).metrics == {"earned/weight": 0.25}  # both right ones accepted, and one of the wrong
 
 
 def test_metrics_of_several_calls_are_their_mean_over_answers_and_the_sum_of_counts():

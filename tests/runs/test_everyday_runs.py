@@ -164,7 +164,6 @@ def test_settings_cannot_change_on_save(settings):
         ({"rollout": {"lag": 1, "resample": 1}}, "rollout.resample"),
         ({"more_problems": {"two": {"source": "arithmetic", "weight": 1}}}, "only some sets have a weight"),
         ({"problems": [{"source": "arithmetic"}]}, "further ones in more_problems"),
-        ({"policy": {"model": "x", "learning_rate": 1e-6, "min_learning_rate": 1e-5}}, "exceeds learning_rate"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(settings, settings_of_it, message):

@@ -21,7 +21,7 @@ def reward_settings(tiny_models) -> dict[str, Any]:
         "kind": "cooper_model",
         "threads": 1,
         "reward_model": {"model": str(tiny_models / "reward_model"), "learning_rate": 1e-2, "max_input_tokens": 160},
-        "cooptimization": {"assistant": CORRUPTER, "replay": {"pairs_per_step": 3, "capacity": 6}},
+        "cooptimization": {"assistant": CORRUPTER, "replay": {"pairs_per_step": 3}},
     }
 
 

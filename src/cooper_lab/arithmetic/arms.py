@@ -30,8 +30,8 @@ Progress = Callable[[int], None]
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """The settings of one arm: those of `run_settings`, with the demo's rule and the arm's kind of reward."""
-    record = {"logprobs_every": 1}  # a small world: its report can shade every token
-    shared = {"rule": RULE, "reward_model": REWARD_MODEL, "record": record}
+    # In a small world, the report can shade every token.
+    shared = {"rule": RULE, "reward_model": REWARD_MODEL, "logprobs_every": 1}
     return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], shared)), overrides or {})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import exp, floor
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -59,6 +59,7 @@ class PeerFilterConfig(PairFilterConfig):
     the hardest.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("pairs/peer_dropped", "pairs/peer_margin")
     kind: Literal["peer"] = "peer"
     model: ScorerConfig
     """The other model, which does not learn; best trained from another seed or on other data."""

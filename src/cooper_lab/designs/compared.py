@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cooper_lab.designs.references import CollectedAnswers, References, ReferenceSource, check_solutions
 from cooper_rl import ShapingConfig
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class Comparison(ShapingConfig):
     """The settings that such shapings share. Each has a `compare` of its own."""
 
+    metric_names: ClassVar[tuple[str, ...]] = ("shaping/reference_logit", "shaping/above_reference")
     references: ReferenceSource = "solution"
     """Where the references come from."""
 

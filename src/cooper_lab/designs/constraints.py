@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -51,6 +51,7 @@ class Constraints(ShapingConfig):
     the weight, so it must be another one than the constrained.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("constraints/<number>_mean", "constraints/<number>_weight")
     kind: Literal["constraints"] = "constraints"
     constraints: tuple[Constraint, ...] = Field(min_length=1)
     """The constraints."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
@@ -130,6 +130,7 @@ class Ensemble(RewardConfig):
     member: name the folder of `reward_model` in `others`.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("ensemble/disagreement",)
     kind: Literal["ensemble"] = "ensemble"
     others: tuple[ScorerConfig, ...] = Field(min_length=1)
     """The further members, which do not learn. The run's own reward model is the first member."""

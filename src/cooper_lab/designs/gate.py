@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
 
@@ -28,6 +28,7 @@ class RewardGate(ShapingConfig):
     pays for no other.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("shaping/gate_open",)
     kind: Literal["gate"] = "gate"
     by: InnerReward = RuleReward()
     """The reward that opens the gate, with its settings, or just its kind, such as `rule`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
@@ -28,6 +28,7 @@ class HybridConfig(RewardConfig):
     The default weights are those of the paper's appendix A; its main text has 0.5, 2 and 5.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("hybrid/weight", "hybrid/sigma_mean")
     kind: Literal["hybrid"] = "hybrid"
     """The kind of reward."""
     alpha: float = Field(default=0.05, ge=0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from cooper_rl import AdvantageConfig
-from cooper_rl.policy.advantages import ADVANTAGES, GRPO, AdvantagesWithMetrics, estimate_usable
+from cooper_rl.policy.advantages import ADVANTAGES, EPS, GRPO, AdvantagesWithMetrics, estimate_usable
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -50,6 +50,7 @@ class WithoutOutliers(OutcomeAdvantages):
     `grpo`, a group's: 3 needs at least 11. A value that cannot act is refused.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("policy/advantage_outliers",)
     kind: Literal["without_outliers"] = "without_outliers"
     max_z: float = Field(gt=0)
     """The largest difference that counts, in standard deviations of the step's advantages."""
@@ -89,11 +90,11 @@ def check_outliers(advantages: WithoutOutliers, algorithm: AlgorithmConfig, prob
 
     None of M numbers is further from their mean than sqrt(M - 1) of their standard deviations (M in the denominator).
     In a step M is `problems` times `n` completions. Under `grpo`, however, every group of `n` has mean 0 and the same
-    standard deviation, so its own bound, sqrt(n - 1), is that of the step; a floor of the std, or an `eps` that is not
-    small beside `min_spread`, makes groups differ.
+    standard deviation, so its own bound, sqrt(n - 1), is that of the step. A floor of the std, or a `min_spread` that
+    is not large beside `EPS`, makes groups differ.
     """
     grpo, largest = advantages.outcome, advantages.max_z
-    alike = isinstance(grpo, GRPO) and not grpo.std_floor and grpo.eps <= algorithm.min_spread / 1000
+    alike = isinstance(grpo, GRPO) and not grpo.std_floor and algorithm.min_spread / 1000 >= EPS
     count, what = (n, "group under advantages of kind grpo") if alike else (problems * n, "step")
     if largest >= math.sqrt(count - 1):
         bound = math.sqrt(count - 1)

@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar, get_args
 from zlib import crc32
 
 from pydantic import Field
@@ -58,6 +58,9 @@ class VerdictServer(JudgeServer):
 class JudgeRewardConfig(RewardConfig):
     """A reward that a judge gives. Answers on which the judge is not heard get the mean of their group."""
 
+    metric_names: ClassVar[tuple[str, ...]] = tuple(
+        f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "failures_<kind>")
+    )
     judge: JudgeServer
     """The server that is asked."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -33,6 +33,7 @@ Decode = Callable[[Sequence[int]], str]
 class ProcessCredit(OutcomeAdvantages):
     """Settings that all kinds share. Each kind implements `credit`."""
 
+    metric_names: ClassVar[tuple[str, ...]] = ("process/steps", "process/step_reward", "process/lowest_step")
     model: ScorerConfig | None = None
     """A reward model that does not learn; null takes the run's own. It reads a completion up to the end of each step,
     so it must have been trained to judge unfinished solutions. A VerifyRM has not: it rejects what has no final answer

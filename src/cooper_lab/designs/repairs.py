@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -76,6 +76,7 @@ class RepairPairs(WrongCompletions):
     The completions are chosen as on-policy negatives are.
     """
 
+    metric_names: ClassVar[tuple[str, ...]] = ("pairs/repaired", "assistant/repair_<outcome>")
     kind: Literal["repairs"] = "repairs"
     assistant: Annotated[ChatAssistantConfig | CorrupterConfig, Field(discriminator="kind")]
     """What repairs: a language model (`kind: chat`, as `cooptimization.assistant`), or a function (`kind: corrupter`)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class RuleThenModel(RewardConfig):
     """1 for `correct`, 0 for `wrong`, and the reward model's score for the verdicts that leave the answer `open`."""
 
+    metric_names: ClassVar[tuple[str, ...]] = ("rule_then_model/silent",)
     kind: Literal["rule_then_model"] = "rule_then_model"
     open: tuple[Literal["silent", "unparsed", "timeout"], ...] = ("silent", "unparsed", "timeout")
     """Verdicts that the reward model decides; the others of them pay 0."""

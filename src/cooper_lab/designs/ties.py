@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class TiePairs(PairSourceConfig):
     """The settings that sources of ties share."""
 
+    metric_names: ClassVar[tuple[str, ...]] = ("pairs/ties_<origin>",)
     weight: float = Field(default=1.0, gt=0)
     """Weight of the mean loss of these ties relative to the mean loss of the pairs that are no ties."""
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from cooper_lab.plan.shapes import Shape, shape_of
 from cooper_rl import InputError, LearnerConfig, PairFilterConfig, RunConfig
+from cooper_rl.stage2.config import LABELLED_PER_STEP
 
 SamplerKind = Literal["native", "vllm"]
 REFERENCE_TOKENS = 150
@@ -149,7 +150,7 @@ def engine_of(layout: Layout) -> str | None:
 
 
 def _sends_adapters(vllm: Any) -> bool:
-    return vllm.adapter_alone is not False and vllm.url is None
+    return vllm.url is None
 
 
 def setup_of(
@@ -206,7 +207,7 @@ def _work(config: RunConfig, prompt: int, completion: int, reward_input: int) ->
     stage2 = config.cooptimization
     learns = config.learns
     sources = sum(not isinstance(part, PairFilterConfig) for part in stage2.pairs)
-    labelled = stage2.replay.labelled_per_step if stage2.replay.labelled else 0
+    labelled = LABELLED_PER_STEP if stage2.replay.labelled else 0
     return Work(
         samples=config.problems_per_step * config.rollout.n,
         prompt=prompt,

@@ -33,7 +33,7 @@ T = TypeVar("T")
 Message = dict[str, str]
 """`{"role": "system" | "user" | "assistant", "content": …}`."""
 
-HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "retry_wait_s", "concurrency"})
+HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "concurrency"})
 """Settings of `ChatConfig` that decide how a server is asked. They do not change its replies."""
 
 
@@ -53,16 +53,14 @@ class ChatConfig(Config):
     timeout_s: float = Field(default=60.0, gt=0)
     """Seconds that one request may take from start to end."""
     max_retries: int = Field(default=3, ge=0)
-    """Retries after a timeout, a lost connection, a malformed body, or HTTP 408, 409, 429 or 5xx."""
-    retry_wait_s: float = Field(default=0.5, ge=0)
-    """Seconds before the first retry. Each later wait is about twice as long, up to 20 s. A `Retry-After` from the
-    server is respected up to 20 s; if the server asks for more, the request fails at once."""
+    """Retries after a timeout, a lost connection, a malformed body, or HTTP 408, 409, 429 or 5xx. The first wait is
+    0.5 to 1 s, and each later one about twice as long, up to 20 s. A `Retry-After` from the server is
+    respected up to 20 s; if the server asks for more, the request fails at once."""
     concurrency: int = Field(default=16, ge=1)
     """Most requests that are open at once."""
-    send_seed: bool = True
-    """Send the caller's seed with each request. Switch this off for a server that refuses the field."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
+    """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`. They win
+    over those of Cooper: `{"seed": null}` is for a server that refuses a seed."""
 
 
 _HttpFailure = Literal["timeout", "connection", "http_4xx", "http_429", "http_5xx", "malformed", "oversized"]
@@ -77,6 +75,8 @@ OUTAGE = frozenset({"timeout", "connection", "http_429", "http_5xx", "malformed"
 LARGEST_BODY = 8 * 2**20
 """Most bytes of a response. A long reply with the log-probabilities of every token takes a third of this."""
 LARGEST_ERROR = 2**16
+FIRST_WAIT_S = 0.5
+"""Wait before the first retry, and as much again at most, at random. It doubles with each further retry."""
 LONGEST_WAIT_S = 20.0
 """Longest wait before a retry. If a server asks for more (`Retry-After`), the request is not retried."""
 RETRIED_STATUS = (408, 409, 429)
@@ -209,7 +209,7 @@ class ChatClient:
     ) -> ChatReply:
         retrying = AsyncRetrying(
             stop=stop_after_attempt(max_retries + 1),
-            wait=retry_wait(self.config.retry_wait_s, LONGEST_WAIT_S),
+            wait=retry_wait(FIRST_WAIT_S, LONGEST_WAIT_S),
             retry=retry_if_exception(lambda error: isinstance(error, RequestFailed) and error.transient),
             before_sleep=self._report,
             reraise=True,
@@ -242,7 +242,7 @@ class ChatClient:
             temperature=config.temperature,
             max_tokens=config.max_tokens,
             extra_body=config.extra_body,
-            seed=self._omit if seed is None or not config.send_seed else seed,
+            seed=self._omit if seed is None else seed,
             logprobs=True if self._candidates else self._omit,
             top_logprobs=self._candidates or self._omit,
         )

@@ -4,7 +4,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -21,6 +21,10 @@ class Config(BaseModel):
     """Immutable settings of one component. The docstring under a field is its documentation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+    metric_names: ClassVar[tuple[str, ...]] = ()
+    """The metrics that only a run with this part records, by their full names; `<…>` stands for any name. The setting
+    `watch` is checked against them."""
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:

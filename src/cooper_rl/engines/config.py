@@ -74,9 +74,7 @@ class LearnerConfig(Config):
     """Steps of the run, at its start, over which the learning rate rises linearly to its peak. A step counts once,
     however many updates it has (`algorithm.minibatches`, `cooptimization.epochs`)."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """Learning rate after the warm-up; `linear` and `cosine` fall to `min_learning_rate` at the end of the run."""
-    min_learning_rate: float = Field(default=0.0, ge=0)
-    """Where `linear` and `cosine` end; at most `learning_rate`."""
+    """Learning rate after the warm-up; `linear` and `cosine` fall to 0 at the end of the run."""
     tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
     attention: Attention = "auto"
@@ -94,20 +92,11 @@ class LearnerConfig(Config):
     """Precision of the matrix products: `off` is float32 (TF32 on a GPU); `auto` is `bfloat16` on a GPU that has it,
     elsewhere `off`. A CPU with bfloat16 instructions holds packed copies of the weights of linear layers: 4 bytes a
     weight, 2 for a model that is not trained."""
-    cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"
-    """Library for matrix products on a CPU: PyTorch's default (`torch`) or oneDNN (`onednn`). `auto` uses oneDNN for
-    float32 on AMD processors with AVX-512, and for bfloat16 on processors with instructions for it."""
     optimizer_offload: bool = False
     """Keep AdamW's running means in the machine's memory between updates: 8 bytes a trained weight less on a GPU while
     anything else is computed there, for two copies of them in each update."""
     device: str = "auto"
     """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""
-
-    @model_validator(mode="after")
-    def _rates_agree(self) -> Self:
-        if self.min_learning_rate > self.learning_rate:
-            raise ValueError(f"min_learning_rate: {self.min_learning_rate} exceeds learning_rate {self.learning_rate}")
-        return self
 
     def for_updates(self, per_step: int) -> Self:
         """The settings of a learner with so many updates `per_step`. A learner counts its warm-up in updates."""
@@ -156,7 +145,9 @@ class SamplingParams(Config):
     """How tokens are drawn. The defaults sample from the model's own distribution."""
 
     temperature: float = Field(default=1.0, ge=0)
-    """Divides the logits; 0 always takes the most likely token."""
+    """Divides the logits; 0 always takes the most likely token. Learner and reference policy compute log-probabilities
+    at the `rollout`'s temperature too: ratios, gradient, KL term and entropy are those of the distribution that is
+    sampled."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Keep the smallest set of most likely tokens whose total probability reaches this."""
     top_k: int = Field(default=0, ge=0)

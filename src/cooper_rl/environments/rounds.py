@@ -22,7 +22,7 @@ from cooper_rl.engines.config import SamplingParams
 from cooper_rl.environments.environment import COUNTED, Environments
 from cooper_rl.environments.syntax import load_syntax, without_markup
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer, Column, Run, Samples
+from cooper_rl.rollouts import Answer, Column, Samples
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,10 @@ class Drawn(NamedTuple):
     metrics: Metrics  # `environment/…`
 
 
+SOLVED = 1.0
+"""The `get_reward()` from which on a problem counts as solved. An environment with another scale divides by its own."""
+
+
 class Rounds:
     """Samples rollouts in an environment.
 
@@ -77,14 +81,13 @@ class Rounds:
         encoder: PromptEncoder,
         max_turns: int,
         tool_syntax: str | None,
-        solved_at: float,
         needs_verdict: Callable[[Problem], bool],
     ) -> None:
         """`encoder` shows the tools in its prompts (`tool_schemas`). Answers to problems that `needs_verdict` get the
-        verdict `correct` from a `get_reward()` of `solved_at` or more, `wrong` below, and `silent` without a number.
+        verdict `correct` from a `get_reward()` of `SOLVED` or more, `wrong` below, and `silent` without a number.
         """
         self._environments, self._encoder, self._max_turns = environments, encoder, max_turns
-        self._solved_at, self._needs_verdict = solved_at, needs_verdict
+        self._needs_verdict = needs_verdict
         self._syntax = load_syntax(tool_syntax, encoder, tool_schemas(environments))
         self._plain = without_markup(encoder.tokenizer)
 
@@ -197,18 +200,17 @@ class Rounds:
     def _samples(
         self, asked: Sequence[Problem], rollouts: Sequence[Rollout], rewards: Sequence[float | None]
     ) -> Samples:
-        answers = [Answer.of(one.messages) for one in rollouts]
-        runs = []
-        for problem, answer, reward in zip(asked, answers, rewards, strict=True):
-            verdict = "silent" if reward is None else "correct" if reward >= self._solved_at else "wrong"
-            runs.append(Run(answer.messages, verdict if self._needs_verdict(problem) else None))
+        answers = []
+        for problem, rollout, reward in zip(asked, rollouts, rewards, strict=True):
+            verdict = "silent" if reward is None else "correct" if reward >= SOLVED else "wrong"
+            answers.append(Answer.of(rollout.messages, verdict=verdict if self._needs_verdict(problem) else None))
         return Samples(
             token_ids=Column.of([one.token_ids for one in rollouts]),
             logprobs=Column.of([one.logprobs for one in rollouts], np.float32).values,
             stopped=np.array([one.stopped for one in rollouts]),
             texts=[answer.text for answer in answers],
             trained=Column.of([one.written for one in rollouts], np.bool_).values,
-            runs=runs,
+            runs=answers,
         )
 
     def _metrics(self, rollouts: Sequence[Rollout], rewards: Sequence[float | None]) -> Metrics:

@@ -47,35 +47,18 @@ class PairwiseLoss(PairLoss):
     anchor: float = Field(default=0.5, ge=0)
     """Weight of a binary cross-entropy on both completions, which keeps sigmoid(logit) an absolute reward. Without it,
     the loss does not change when all logits shift together."""
-    margin: float = Field(default=0.0, ge=0)
-    """By how much a positive's logit should exceed its negative's; 0 is plain Bradley-Terry."""
-    centring: float = Field(default=0.0, ge=0)
-    """Weight of the squared sum of a pair's logits. It keeps logits around 0, as the anchor does, but says nothing
-    about either completion."""
-    smoothing: float = Field(default=0.0, ge=0, le=0.5)
-    """Assumed probability that a pair is the wrong way round. Raise it if the rule often misses right answers. At 1/2,
-    a pair is taught as a tie."""
 
     def pair_loss(self, positive_logits: Numbers, negative_logits: Numbers, weights: Numbers) -> RewardLossOutputs:
-        """sum_i w_i [ (1 - s) L(d_i) + s L(-d_i) + anchor (BCE(p_i, 1) + BCE(n_i, 0)) / 2 + centring (p_i + n_i)^2 ].
+        """sum_i w_i [ -log sigmoid(p_i - n_i) + anchor (BCE(p_i, 1) + BCE(n_i, 0)) / 2 ].
 
-        Here d_i = p_i - n_i - margin, L(d) = -log sigmoid(d) and s = smoothing. Without margin and smoothing, this is
-        Bradley-Terry as in Ouyang et al. 2022 (arXiv 2203.02155, eq. 1). Cooper (arXiv 2508.05613) has anchor 0. The
-        margin and pairs weighted by their strength are those of HelpSteer2-Preference (arXiv 2410.01257), the centring
-        that of Eisenstein et al. 2023 (arXiv 2312.09244), the smoothing that of Secrets of RLHF II (arXiv 2401.06080).
-        Metrics: `pair_accuracy` (a tie counts as wrong) and `margin` p_i - n_i.
+        Without the anchor, as in Cooper (arXiv 2508.05613), this is Bradley-Terry (Ouyang et al. 2022, arXiv
+        2203.02155, eq. 1). Metrics: `pair_accuracy` (a tie counts as wrong) and `margin` p_i - n_i.
         """
         from torch.nn.functional import softplus  # noqa: PLC0415 - a configuration is read without torch
 
         margins = positive_logits - negative_logits
         anchors = (softplus(-positive_logits) + softplus(negative_logits)) / 2
-        wanted = margins - self.margin if self.margin else margins
-        ordered = softplus(-wanted)
-        if self.smoothing:  # not computed at 0, where an infinite logit would turn 0 times its loss into NaN
-            ordered = (1 - self.smoothing) * ordered + self.smoothing * softplus(wanted)
-        per_pair = ordered + self.anchor * anchors
-        if self.centring:
-            per_pair = per_pair + self.centring * (positive_logits + negative_logits).square()
+        per_pair = softplus(-margins) + self.anchor * anchors
         sums = {"pair_accuracy": (margins > 0).to(margins.dtype).sum(), "margin": margins.detach().sum()}
         return RewardLossOutputs((weights * per_pair).sum(), sums)
 

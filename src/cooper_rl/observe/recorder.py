@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
-from pydantic import Field
 
 from cooper_rl import __version__
-from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.errors import InputError
@@ -42,14 +40,6 @@ logger = logging.getLogger(__name__)
 
 
 RESUME = "make room on its disk, then continue with resume=True (the option --resume)"
-
-
-class RecordConfig(Config):
-    """What a run writes about its rollouts, besides texts, scores and verdicts."""
-
-    logprobs_every: int = Field(default=0, ge=0)
-    """Steps between those whose rollouts hold every token with its log-probability, which the report shades. It takes
-    about twice the space of the text. 0 writes none."""
 
 
 def check_folder(directory: Path, resume: bool, option: str = "resume=True", locked: bool = False) -> None:
@@ -84,7 +74,7 @@ class Recorder:
         InputError if the disk refuses; the run can be resumed once the disk accepts writes again.
         """
         self.directory = directory
-        self._logprobs_every = config.record.logprobs_every
+        self._logprobs_every = config.logprobs_every
         self._metrics_path, self._events_path = directory / "metrics.jsonl", directory / "events.jsonl"
         settings = config.model_dump(mode="json")
         revision = "".join(f"# {name}: {value}\n" for name, value in revisions().items())

@@ -59,7 +59,7 @@ DEFAULT_RULES = tuple(
 - {metric: rule/accuracy, below: 0.001, until: 1, advice: "the rule accepts no completion of the first step; compare
     the prompt and the completion shown above with the reference: problems.prompt.template must ask for the answer in
     a form that the rule reads, such as \\boxed{}, and rollout.max_tokens must leave room for it; an environment that
-    judges must return rollout.solved_at or more from get_reward()"}
+    judges must return 1 or more from get_reward() where it is solved"}
 - {metric: policy/usable_groups, below: 0.001, until: 1, advice: "no group of the first step has different rewards, so
     nothing was learned from it; look at rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier
     problems, more completions (rollout.n) or another reward"}

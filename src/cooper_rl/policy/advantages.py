@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts import Ragged, Rollouts
     from cooper_rl.run_config import RunConfig
 
+EPS = 1e-6
+"""Added to a std before it divides. It hardly matters, because groups without usable spread are left out first."""
+
 
 @dataclass(frozen=True)
 class Completions:
@@ -111,16 +114,6 @@ def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
     return rewards.amax() - rewards.amin() > min_spread
 
 
-def advantages(
-    rewards: Ragged,
-    config: AdvantageConfig,
-    usable: Bool[Tensor, " P"] | None = None,
-    completions: Completions | None = None,
-) -> Ragged:
-    """See `estimate`, without metrics."""
-    return estimate(rewards, config, usable, completions).advantages
-
-
 def estimate(
     rewards: Ragged,
     config: AdvantageConfig,
@@ -162,15 +155,13 @@ def _require_finite(rewards: Ragged) -> None:
 
 @ADVANTAGES.register
 class GRPO(AdvantageConfig):
-    """(r - mean) / (max(std, std_floor) + eps) inside each group, with N - 1 in the denominator of the std.
+    """(r - mean) / (max(std, std_floor) + EPS) inside each group, with N - 1 in the denominator of the std.
 
     Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300, section 4.1.2). The paper does not say which std it means;
     widely used trainers divide by N - 1. The floor is not in the paper.
     """
 
     kind: Literal["grpo"] = "grpo"
-    eps: float = Field(default=1e-6, ge=0)
-    """Added to the std. It rarely matters, because groups without usable spread are excluded first."""
     std_floor: float = Field(default=0.0, ge=0)
     """Lower bound of the std, in units of the reward; 0 means none. `algorithm.min_spread` leaves out groups whose
     rewards hardly differ, and every group above it counts in full: rewards of .0005 to .02 have advantages as large as
@@ -179,7 +170,7 @@ class GRPO(AdvantageConfig):
     does not touch groups with right and wrong answers of a rule."""
 
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
-        divisor = rewards.std().clamp(min=self.std_floor) + self.eps
+        divisor = rewards.std().clamp(min=self.std_floor) + EPS
         return rewards.like(_centred(rewards) / rewards.expand(divisor))
 
 
@@ -222,12 +213,10 @@ class ReinforcePPBaseline(AdvantageConfig):
     """
 
     kind: Literal["reinforce_pp_baseline"] = "reinforce_pp_baseline"
-    eps: float = Field(default=1e-6, ge=0)
-    """Added to the std."""
 
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         centred = _centred(rewards)
-        return rewards.like(centred / (centred.square().mean().sqrt() + self.eps))
+        return rewards.like(centred / (centred.square().mean().sqrt() + EPS))
 
 
 def _centred(rewards: Ragged) -> Float[Tensor, " B"]:

@@ -66,8 +66,11 @@ class RewardModelInput:
         return self.encode_all([(question, answer, completion)])[0]
 
     def encode_all(self, rows: Sequence[tuple[str, str, str]]) -> list[list[int]]:
-        """What `encode` gives for each row (question, answer, completion). The tokenizer works on all cores."""
-        inputs: list[list[int]] = []
+        """What `encode` gives for each row (question, answer, completion). Raises InputError as it does."""
+        return [_fitting(encoded) for encoded in self.encode_each(rows)]
+
+    def encode_each(self, rows: Sequence[tuple[str, str, str]]) -> Iterator[list[int] | InputError]:
+        """What `encode` gives for each row, or the error that it raises. The tokenizer works on all cores."""
         for some in _chunks(rows):
             texts = [self.text(*row) for row in some]
             encoded = self._tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **self._how)
@@ -75,13 +78,14 @@ class RewardModelInput:
                 if self._ask is not None and not self._chat and token_ids[-1] == self._tokenizer.eos_token_id:
                     token_ids.pop()  # some tokenizers end a text with it, and nothing would be left to answer
                 whole = self._around(token_ids)
-                inputs.append(whole if len(whole) <= self._max_tokens else self._cut(row, token_ids, encoding.offsets))
-        return inputs
+                yield whole if len(whole) <= self._max_tokens else self._cut(row, token_ids, encoding.offsets)
 
     def _around(self, token_ids: list[int]) -> list[int]:
         return self._chat[0] + token_ids + self._chat[1] if self._chat else token_ids
 
-    def _cut(self, row: tuple[str, str, str], token_ids: list[int], offsets: Sequence[tuple[int, int]]) -> list[int]:
+    def _cut(
+        self, row: tuple[str, str, str], token_ids: list[int], offsets: Sequence[tuple[int, int]]
+    ) -> list[int] | InputError:
         question, answer, completion = row
         start, completion = len(_before(question, answer)), _field(normalise(completion))
         end, reply = start + len(completion), start + last_turn(completion)
@@ -91,7 +95,7 @@ class RewardModelInput:
         taken = len(self._around(token_ids)) - (last - first)
         room = self._max_tokens - taken - len(self._marker_ids)
         if room < _FEWEST_COMPLETION_TOKENS:
-            raise InputError(
+            return InputError(
                 f"the question and the reference answer take {taken} tokens, so max_input_tokens: {self._max_tokens} "
                 f"leaves no room for a completion; raise it or drop the problem: {question[:80]!r}"
             )
@@ -117,16 +121,22 @@ def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -
     """
     encoded: list[EncodedRow] = []
     left_out: list[str] = []
-    for row in rows:
-        try:
-            token_ids = encoder.encode(row.question, row.answer, row.completion)
+    inputs = encoder.encode_each([(row.question, row.answer, row.completion) for row in rows])
+    for row, token_ids in zip(rows, inputs, strict=True):
+        if isinstance(token_ids, InputError):
+            left_out.append(f"{row.location}: {token_ids}")
+        else:
             encoded.append(EncodedRow(token_ids, row.label, row.question))
-        except InputError as error:
-            left_out.append(f"{row.location}: {error}")
     if left_out:
         logger.warning("%d of %d rows do not fit and are left out; first: %s", len(left_out), len(rows), left_out[0])
     if rows and not encoded:
         raise InputError(f"none of the rows fits; first: {left_out[0]}")
+    return encoded
+
+
+def _fitting(encoded: list[int] | InputError) -> list[int]:
+    if isinstance(encoded, InputError):
+        raise encoded
     return encoded
 
 

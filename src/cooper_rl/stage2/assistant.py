@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.stage2.config import CooptimizationConfig
 
+TRIES = 3
+"""Texts to ask for until one is a valid negative."""
 UNSURE = ("unparsed", "timeout", "silent")
 REJECTIONS = [f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", *UNSURE)]
 """Names of the counts in `Rewrites` that say why a wrong version was rejected. The count `attempts` is the sum of
@@ -269,7 +271,7 @@ class ChatAssistantConfig(ChatConfig):
     """A language model that writes the wrong solutions."""
 
     kind: Literal["chat"] = "chat"
-    tries: int = Field(default=3, ge=1)
+    tries: int = Field(default=TRIES, ge=1)
     """Maximum number of replies to request until one is accepted."""
     step_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
@@ -290,7 +292,7 @@ class ChatAssistant:
 
     client: ChatClient
     verifier: Rule
-    tries: int = 3
+    tries: int = TRIES
     step_timeout_s: float = 300.0
     task: RewritingTask = WRONG_VERSION
 
@@ -325,13 +327,11 @@ class CorrupterConfig(Config):
     kind: Literal["corrupter"] = "corrupter"
     function: str
     """`package.module:function`, called as `function(problem, completion_text, attempt, seed)`. It returns the text of
-    a wrong solution."""
-    tries: int = Field(default=3, ge=1)
-    """Maximum number of calls (attempt 0, 1, …) until one result is accepted."""
+    a wrong solution, at the third attempt (0, 1, 2) at the latest."""
 
     def build(self, verifier: Rule, task: RewritingTask = WRONG_VERSION) -> CorrupterAssistant:
         """Raises InputError if the function is not found."""
-        return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, self.tries, task)
+        return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, task=task)
 
 
 @dataclass
@@ -340,7 +340,7 @@ class CorrupterAssistant:
 
     corrupter: Corrupter
     verifier: Rule
-    tries: int = 3
+    tries: int = TRIES
     task: RewritingTask = WRONG_VERSION
 
     def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:

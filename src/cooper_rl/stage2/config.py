@@ -13,28 +13,19 @@ from cooper_rl.stage2.sources.on_policy import OnPolicyPairs
 
 PositiveOrigin = Literal["rollout", "reference_solution"]
 
+LABELLED_PER_STEP = 32
+"""Labelled completions added to each update, as many as past pairs by default."""
+
 
 class ReplayConfig(Config):
     """Past pairs and VerifyRM's training data, mixed into every update so that the reward model does not forget."""
 
-    capacity: int = Field(default=4096, ge=0)
-    """Maximum number of remembered pairs. They are a uniform sample of all pairs of the run."""
     pairs_per_step: int = Field(default=32, ge=0)
-    """Number of remembered pairs added to each update; 0 turns their replay off."""
+    """Number of past pairs added to each update; 0 turns their replay off. Up to 4,096 pairs are remembered: a uniform
+    sample of all pairs of the run."""
     labelled: str | None = None
-    """JSONL file of VerifyRM's training data: question, reference_answer, completion, label."""
-    labelled_per_step: int = Field(default=32, ge=0)
-    """Number of labelled completions added to each update if `labelled` is set."""
-    labelled_weight: float = Field(default=1.0, ge=0)
-    """Weight of the labelled completions' binary cross-entropy relative to the pairwise loss."""
-
-    @model_validator(mode="after")
-    def _settings_agree(self) -> Self:
-        if self.pairs_per_step and not self.capacity:
-            raise ValueError("pairs_per_step needs a capacity of at least 1; raise capacity, or set pairs_per_step: 0")
-        if self.labelled and not self.labelled_per_step:
-            raise ValueError("labelled is set but labelled_per_step is 0; raise it, or leave labelled out")
-        return self
+    """JSONL file of VerifyRM's training data: question, reference_answer, completion, label. 32 of its rows are added
+    to each update, by a binary cross-entropy whose weight is that of all pairs together."""
 
 
 class CooptimizationConfig(Config):
@@ -71,9 +62,6 @@ class CooptimizationConfig(Config):
     """Skip as well the backward pass of each pair and row at whose logits its own loss pulls less than this, by
     |dloss / dlogit| without the row's weight (for a pair, the sum over both sides: 1.25 where the logits are 0). Where
     that is all of a step's new pairs, past ones are not drawn and the weights stay as they are. 0 skips none."""
-    pairs_scored_after: int | None = Field(default=16, ge=1)
-    """How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and
-    the record: of each origin its share, evenly spaced. It changes no training. Null scores all."""
 
     @property
     def uses_assistant(self) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts import AnswerGroup
 
-Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution"]
+Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution", "unparsed"]
 """Grounds on which an unjudged completion counts as wrong."""
 
 PROBED = 2

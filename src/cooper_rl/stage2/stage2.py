@@ -13,7 +13,7 @@ from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import Assistant
-from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.config import LABELLED_PER_STEP, CooptimizationConfig
 from cooper_rl.stage2.pairs import PAIRS, Judged, Pair, PairFilter, PairGroup, PairInputs, PairSource, choose_positives
 from cooper_rl.stage2.update import PairBuffer, restore_rng, update_reward_model
 
@@ -51,7 +51,7 @@ class Cooptimizer:
         self._filters = [part for _, part in self._parts if isinstance(part, PairFilter)]
         self._verifier = verifier
         self._labelled = list(labelled or ())
-        self._buffer = PairBuffer(config.replay.capacity, seed)
+        self._buffer = PairBuffer(seed)
         self._seed = seed
         self._replay_choices = Random(f"replay {seed}")
         self._pair_metrics: Metrics = {}
@@ -133,10 +133,11 @@ class Cooptimizer:
             unpaired=self._unpaired,
             sample_pairs=lambda: self._buffer.sample(replay.pairs_per_step),
             sample_labelled=lambda: self._replay_choices.sample(
-                self._labelled, min(replay.labelled_per_step, len(self._labelled))
+                self._labelled, min(LABELLED_PER_STEP, len(self._labelled))
             ),
         )
-        self._buffer.add(scored)
+        if replay.pairs_per_step:
+            self._buffer.add(scored)
         metrics["pairs/remembered"] = float(len(self._buffer))
         return scored, self._pair_metrics | metrics
 

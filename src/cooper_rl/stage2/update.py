@@ -13,7 +13,6 @@ from torch import Tensor
 
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
-from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.rewards.context import RewardModel
 from cooper_rl.rewards.input import RewardModelInput
@@ -26,6 +25,13 @@ Encoded = tuple[Pair, list[int], list[int]]
 
 Logits = dict[tuple[int, ...], float]
 """The logits of some inputs under the reward model as it is."""
+
+PAIRS_SCORED_AFTER = 16
+"""How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and the
+record: of each origin its share, evenly spaced. It changes no training, and a forward pass of all would cost a tenth of
+the update."""
+REMEMBERED_PAIRS = 4096
+"""How many pairs of the run are remembered for replay: enough for any step's draw, and a few MB in a checkpoint."""
 
 
 def update_reward_model(
@@ -48,7 +54,7 @@ def update_reward_model(
     pair does not have it yet. Loss and optimizer metrics are those of the last update, and its loss metrics are those
     of all its rows, whether or not `config.skip_gradient_share` left some out of the backward pass. Past rows are there
     so that an update undoes nothing: where all new ones are settled (`config.settled_below`), none are drawn, and the
-    weights stay as they are. With `config.pairs_scored_after`, the other pairs have no logits after the update.
+    weights stay as they are. Only `PAIRS_SCORED_AFTER` of the pairs have logits after the update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
     before, cache = _logits_before(pairs, positives, negatives, learner)
@@ -67,7 +73,7 @@ def update_reward_model(
             past, labelled = sample_pairs(), sample_labelled()
         metrics |= {"pairs/replayed": float(len(past))}
         metrics |= _one_update(learner, parts_with(past, labelled), cache, config)
-    measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
+    measured = spread_over_origins([pair.negative_origin for pair in pairs], PAIRS_SCORED_AFTER)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
     after = _score(learner, inputs, cache).reshape(2, len(measured))
     if pairs:
@@ -136,7 +142,7 @@ def _parts(
             weights = [pair.weight / scale * (1 / len(rows)) for pair, _, _ in rows]
             parts.append(Part(name, PairBatch([row[1] for row in rows], [row[2] for row in rows], weights), loss))
     if labelled:
-        weights = [config.replay.labelled_weight / len(labelled)] * len(labelled)
+        weights = [1 / len(labelled)] * len(labelled)
         batch = LabelledBatch(_encode_labelled(labelled, encoder), [row.label for row in labelled], weights)
         parts.append(Part("labelled_", batch, BinaryCrossEntropyLoss()))
     return parts
@@ -204,7 +210,7 @@ class PairBuffer:
     remembering as the newest, and a first-in-first-out buffer would forget them.
     """
 
-    def __init__(self, capacity: int, seed: int = 0):
+    def __init__(self, seed: int = 0, capacity: int = REMEMBERED_PAIRS):
         self.capacity = capacity
         self._pairs: list[Pair] = []
         self._seen = 0
@@ -231,12 +237,7 @@ class PairBuffer:
         return {"pairs": [asdict(pair) for pair in self._pairs], "seen": self._seen, "rng": self._rng.getstate()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned. Raises InputError if the pairs do not fit into this buffer."""
-        if (count := len(state["pairs"])) > self.capacity:
-            raise InputError(
-                f"the checkpoint's replay buffer holds {count} pairs, but replay.capacity is now {self.capacity}; "
-                f"resume with a capacity of at least {count}"
-            )
+        """Restore what `state` returned."""
         self._pairs = [Pair(**pair) for pair in state["pairs"]]
         self._seen = state["seen"]
         restore_rng(self._rng, state["rng"])

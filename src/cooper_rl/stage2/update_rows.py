@@ -94,8 +94,8 @@ def without_negligible(
     return kept, metrics
 
 
-def spread_over_origins(origins: Sequence[str], limit: int | None) -> list[int]:
-    """The places of `limit` pairs of these origins, or of all where there are no more. None is no limit.
+def spread_over_origins(origins: Sequence[str], limit: int) -> list[int]:
+    """The places of `limit` pairs of these origins, or of all where there are no more.
 
     Each origin gets its share of the limit, at least one while that lasts. The places of an origin are evenly spaced,
     from its first to its last; one alone is from the middle.
@@ -104,7 +104,7 @@ def spread_over_origins(origins: Sequence[str], limit: int | None) -> list[int]:
     for place, origin in enumerate(origins):
         places.setdefault(origin, []).append(place)
     chosen = dict.fromkeys(places, 0)
-    for _ in range(len(origins) if limit is None else min(limit, len(origins))):
+    for _ in range(min(limit, len(origins))):
         chosen[min(chosen, key=lambda origin: chosen[origin] / len(places[origin]))] += 1
     return sorted(place for origin, rows in places.items() for place in _evenly_spaced(rows, chosen[origin]))
 

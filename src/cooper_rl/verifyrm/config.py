@@ -158,7 +158,7 @@ class VerifyRMConfig(ScorerConfig):
     warmup_steps: int = Field(default=10, ge=0)
     """Updates of linear warm-up."""
     schedule: Literal["constant", "linear", "cosine"] = "cosine"
-    """Learning rate after the warm-up; `linear` and `cosine` fall to `min_learning_rate` at the last update."""
+    """Learning rate after the warm-up; `linear` and `cosine` fall to 0 at the last update."""
     epochs: float = Field(default=3.0, gt=0)
     """Passes over the training rows."""
     batch_size: int = Field(default=64, ge=1)

@@ -7,8 +7,8 @@ from cooper_rl.engines.ray.session import Demand, check_room
 from cooper_rl.errors import InputError
 
 NODE = {"CPU": 16.0, "GPU": 4.0}
-SETTINGS = {"GPU": ("policy_ranks", "gpus_per_rank"), "CPU": ("policy_ranks", "cpus_per_rank")}
-OF_ENGINES = {"GPU": ("samplers.engines", "samplers.tensor_parallel"), "CPU": ("samplers.cpus_per_engine",)}
+SETTINGS = {"GPU": ("policy_ranks",), "CPU": ("policy_ranks", "cpus_per_rank")}
+OF_ENGINES = {"GPU": ("samplers.engines", "samplers.tensor_parallel"), "CPU": ("cpus_per_rank",)}
 
 
 def demands(ranks: int, engines: int, tensor_parallel: int) -> list[Demand]:
@@ -25,7 +25,7 @@ def test_what_fits_exactly_is_taken():
 
 def test_more_engines_than_devices_are_told_with_the_settings_to_lower():
     told = r"4 processes with 1 GPUs each and 3 vLLM engines with 2 GPUs each need 10, and the cluster has 8; lower "
-    with pytest.raises(InputError, match=told + r"policy_ranks, gpus_per_rank, samplers.engines or samplers.tensor_"):
+    with pytest.raises(InputError, match=told + r"policy_ranks, samplers.engines or samplers.tensor_"):
         check_room(demands(4, 3, 2), [NODE, NODE])
 
 

@@ -88,7 +88,7 @@ def _vllm_engine(folder: Path):
     from cooper_rl.engines.vllm import VllmConfig
     from cooper_rl.engines.vllm.engines import OfflineEngine
 
-    config = VllmConfig(enforce_eager=True, kv_cache_gib=0.1, max_num_seqs=256)
+    config = VllmConfig(kv_cache_gib=0.1, max_num_seqs=256)
     return OfflineEngine(str(folder), config), config
 
 

@@ -8,11 +8,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch import nn
 from transformers import PreTrainedModel
 
 from cooper_rl.engines.base import LabelledBatch, PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
+from cooper_rl.engines.cpu.linear import FastLinear, has_onednn, use_fast_linear
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.policy import CISPO, GSPO, KLConfig, PolicyObjective, PPOClip
@@ -26,17 +27,17 @@ token_rows = st.lists(st.lists(st.integers(1, 63), min_size=1, max_size=40), min
 budgets = st.integers(1, 400) | st.just(1_000_000)
 
 
-def config(budget: int, kernels: str = "torch") -> LearnerConfig:
-    return LearnerConfig.model_validate(
-        {"model": "tiny", "device": "cpu", "tokens_per_microbatch": budget, "cpu_kernels": kernels}
-    )
+def config(budget: int) -> LearnerConfig:
+    return LearnerConfig.model_validate({"model": "tiny", "device": "cpu", "tokens_per_microbatch": budget})
 
 
-def reward_learner(make: Callable[..., PreTrainedModel], dtype: torch.dtype, kernels: str) -> TorchRewardModelLearner:
+def reward_learner(
+    make: Callable[..., PreTrainedModel], dtype: torch.dtype, layer: type[nn.Linear]
+) -> TorchRewardModelLearner:
     # Large enough that oneDNN is used from a few tokens on.
     model = make(dtype, hidden_size=128, intermediate_size=768, num_hidden_layers=1)
-    learner = TorchRewardModelLearner(model, config(1, kernels), 10)
-    assert any(isinstance(module, FastLinear) for module in model.modules()) == (kernels == "onednn")
+    learner = TorchRewardModelLearner(model, config(1), 10)
+    use_fast_linear(model, layer)
     return learner
 
 
@@ -48,23 +49,23 @@ def loss_of_row(learner: TorchRewardModelLearner, rows: list[list[int]], row: in
 
 
 ONEDNN = pytest.param(
-    torch.float32, "onednn", 1e-5, marks=pytest.mark.skipif(not has_onednn(), reason="this PyTorch has no oneDNN")
+    torch.float32, FastLinear, 1e-5, marks=pytest.mark.skipif(not has_onednn(), reason="this PyTorch has no oneDNN")
 )
 
 
 @pytest.mark.parametrize(
-    ("dtype", "kernels", "tolerance"), [(torch.float64, "torch", 1e-10), (torch.float32, "torch", 1e-5), ONEDNN]
+    ("dtype", "layer", "tolerance"), [(torch.float64, nn.Linear, 1e-10), (torch.float32, nn.Linear, 1e-5), ONEDNN]
 )
-def test_a_row_scores_the_same_in_any_company_order_and_micro_batch(make_reward_model, dtype, kernels, tolerance):
-    learner = reward_learner(make_reward_model, dtype, kernels)
+def test_a_row_scores_the_same_in_any_company_order_and_micro_batch(make_reward_model, dtype, layer, tolerance):
+    learner = reward_learner(make_reward_model, dtype, layer)
 
     @quick
     @given(token_rows, st.randoms(use_true_random=False), budgets)
     def run(rows, random, budget):
-        learner.config = config(1_000_000, kernels)
+        learner.config = config(1_000_000)
         alone = [loss_of_row(learner, [row], 0) for row in rows]
         scores = torch.cat([learner.score([row]) for row in rows])
-        learner.config = config(budget, kernels)
+        learner.config = config(budget)
         order = random.sample(range(len(rows)), len(rows))
         shuffled = [rows[i] for i in order]
         torch.testing.assert_close(learner.score(shuffled), scores[order], rtol=0, atol=1e-5)
@@ -76,7 +77,7 @@ def test_a_row_scores_the_same_in_any_company_order_and_micro_batch(make_reward_
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_plain_transformers_gives_the_same_scores_whichever_side_it_pads(make_reward_model, side):
-    learner = reward_learner(make_reward_model, torch.float32, "torch")
+    learner = reward_learner(make_reward_model, torch.float32, nn.Linear)
     rows = [[3, 4, 5], [9], [7] * 20, [11, 12]]
     width = max(map(len, rows))
     padding = [[0] * (width - len(row)) for row in rows]

@@ -62,16 +62,16 @@ def test_learning_rate_with_four_warmup_steps_of_twelve(step, schedule, factor):
     assert learning_rate_factor(step, 4, 12, schedule) == pytest.approx(factor, abs=1e-12)
 
 
-@pytest.mark.parametrize(("schedule", "rates"), [("linear", [8.0, 6.5, 5.0]), ("constant", [8.0, 8.0, 8.0])])
-def test_a_falling_rate_ends_at_its_least(make_policy, schedule, rates):
-    rate = {"learning_rate": 8.0, "min_learning_rate": 2.0, "warmup_steps": 2, "schedule": schedule}
+@pytest.mark.parametrize(("schedule", "rates"), [("linear", [8.0, 6.0, 4.0]), ("constant", [8.0, 8.0, 8.0])])
+def test_a_falling_rate_ends_at_0(make_policy, schedule, rates):
+    rate = {"learning_rate": 8.0, "warmup_steps": 2, "schedule": schedule}
     config = LearnerConfig.model_validate({"model": "tiny", "device": "cpu", **rate})
     learner, found = TorchPolicyLearner(make_policy(), config, 6), []
     for learner.steps in (0, 2, 3, 4, 6):
         found.append(learner.learning_rate)
-    assert found == [4.0, *rates, 2.0 if schedule == "linear" else 8.0]
+    assert found == [4.0, *rates, 0.0 if schedule == "linear" else 8.0]
     learner.set_learning_rate(4.0)
-    assert learner.learning_rate == (2.0 if schedule == "linear" else 4.0)
+    assert learner.learning_rate == (0.0 if schedule == "linear" else 4.0)
 
 
 def test_the_first_step_learns_without_warmup():

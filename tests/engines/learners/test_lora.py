@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
+from cooper_rl.engines.cpu.linear import FastLinear, has_onednn, use_fast_linear
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer, merge_folder
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
@@ -142,8 +142,9 @@ def test_the_sampler_reports_the_adapted_models_logprobs(policy_folder, max_toke
 
 @pytest.mark.skipif(not has_onednn(), reason="this PyTorch has no oneDNN")
 def test_frozen_layers_and_adapters_compute_in_onednn(policy_folder):
-    one = TorchPolicyLearner.from_config(config(policy_folder, cpu_kernels="onednn"), 4)
-    other = TorchPolicyLearner.from_config(config(policy_folder, cpu_kernels="torch"), 4)
+    one, other = (TorchPolicyLearner.from_config(config(policy_folder), 4) for _ in range(2))
+    use_fast_linear(one.model, FastLinear)
+    use_fast_linear(other.model, torch.nn.Linear)
     projection = one.model.get_submodule("model.layers.0.self_attn.q_proj")
     assert all(isinstance(projection.get_submodule(name), FastLinear) for name in ("base_layer", "lora_A.default"))
     for learner in (one, other):

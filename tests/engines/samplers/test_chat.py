@@ -7,7 +7,7 @@ from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[re
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.errors import InputError
 
-FAST = {"retry_wait_s": 0.01, "timeout_s": 5.0, "max_retries": 2}
+FAST = {"timeout_s": 5.0, "max_retries": 2}
 
 
 def client_of(url: str, **settings) -> ChatClient:
@@ -34,12 +34,12 @@ def test_a_request_carries_the_settings_and_the_seed():
         settings = {"temperature": 0.3, "max_tokens": 7, "extra_body": {"top_k": 5}}
         with client_of(server.url, **settings) as client:
             client.submit([say("a"), say("b")], seeds=[11, 12]).result(timeout=10)
-        with client_of(server.url, send_seed=False) as client:
+        with client_of(server.url, extra_body={"seed": None}) as client:
             client.submit([say("c")], seeds=[13]).result(timeout=10)
     first = next(request for request in server.requests if request["messages"][0]["content"] == "a")
     expected = {"model": "test", "temperature": 0.3, "max_tokens": 7, "top_k": 5, "seed": 11}
     assert {key: first[key] for key in expected} == expected
-    assert "seed" not in server.requests[-1]
+    assert server.requests[-1]["seed"] is None
 
 
 FAULTS = {

@@ -13,8 +13,10 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 from test_vllm_push import DRAWN, PROMPTS, check_twenty_pushes, gap, tied_qwen2
 
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
-from cooper_rl.engines.ray.vllm_engines import prompt_shares
+from cooper_rl.engines.ray.config import VllmSamplers
+from cooper_rl.engines.ray.vllm_engines import connect_ranks, prompt_shares
 from cooper_rl.engines.vllm.engines import CompletionRequest
+from cooper_rl.engines.vllm.sampler import build_sampler
 from rank_processes import on_ranks, two_ranks_and_vllm
 
 
@@ -61,13 +63,19 @@ def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner)
 def test_the_adapter_of_a_sharded_policy_is_sent_alone(folder):
     """The policy's processes gather it together; each engine applies it beside the weights that it started with."""
     config = LearnerConfig(model=str(folder), device="cpu", lora=LoraConfig(rank=3, alpha=6))
-    learner, sampler = two_ranks_and_vllm().policy(config, 10), two_ranks_and_vllm().sampler(config, 0)
+    learner, engines = two_ranks_and_vllm().policy(config, 10), two_ranks_and_vllm().session.engines
+    assert engines is not None
+    vllm = two_ranks_and_vllm().samplers
+    assert isinstance(vllm, VllmSamplers)
+
+    def start(model, settings, backend, _):  # by itself, a run on a CPU would send merged weights
+        return engines.start(model, settings, backend, vllm.adapter_rank(config))
+
+    sampler = build_sampler(config, vllm, "gloo", start, connect_ranks)
     for push in range(3):
         disturb(learner, push, 0.05, only=".lora_")
         sampler.sync_weights(learner)
         assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=push), learner) < 1e-4
-    engines = two_ranks_and_vllm().session.engines
-    assert engines is not None
     assert engines.adapter_rank == 8
     before = engines.restarts
     os.kill(pids()[1], signal.SIGKILL)

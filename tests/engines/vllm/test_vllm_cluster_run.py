@@ -20,7 +20,7 @@ ENGINE = {
     "policy_ranks": 2,
     "reward_model_ranks": 2,
     "cpus_per_rank": 0.1,
-    "samplers": {"kind": "vllm", "engines": 1, "cpus_per_engine": 0.5, "timeout_s": 60, **SMALL_VLLM},
+    "samplers": {"kind": "vllm", "engines": 1, "timeout_s": 60, **SMALL_VLLM},
 }
 
 

@@ -97,7 +97,6 @@ def test_filters_in_training_are_refused_as_log_probabilities_would_not_compare(
     ("settings", "told"),
     [
         ({"url": "localhost:8000"}, "is no address of a server; write http://host:port"),
-        ({"url": "http://localhost:8000", "transfer": "ipc"}, "use nccl for a server"),
         ({"tensor_parallel": 0}, "greater than or equal to 1"),
         ({"gpu_memory_utilization": 1.5}, "less than or equal to 1"),
     ],
@@ -130,7 +129,6 @@ def test_what_engines_of_a_cluster_do_not_take(installed, model):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"transfer": "ipc"}, "use nccl, or engine: {kind: vllm}"),
         ({"url": "http://localhost:8000", "engines": 2}, "url names one server"),
         ({"engines": 0}, "greater than or equal to 1"),
         ({"kind": "vlm"}, "no sampler of kind 'vlm'; kinds: native, vllm"),

@@ -26,7 +26,7 @@ def test_the_greedy_completions_are_those_of_the_native_sampler():
         {"source": "arithmetic", "split": "test", "limit": 6, "prompt": {"template": "{question}\n"}}
     )
     params, found = SamplingParams(temperature=0, max_tokens=12), []
-    for engine in ("local", "{kind: vllm, kv_cache_gib: 0.1, enforce_eager: true}"):
+    for engine in ("local", "{kind: vllm, kv_cache_gib: 0.1}"):
         with FolderEvaluator(str(ASSETS / "policy"), engine_from(engine), threads=1) as evaluator:
             records = evaluator.evaluate(data, params, k=1)["rule"].records
         found.append([(one.question, one.completion, one.tokens, one.stop_reason) for one in records])

@@ -58,7 +58,7 @@ def engine(folder):
     return OfflineEngine(str(folder), CONFIG)
 
 
-CONFIG = VllmConfig(enforce_eager=True, kv_cache_gib=0.1, timeout_s=20)
+CONFIG = VllmConfig(kv_cache_gib=0.1, timeout_s=20)
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_sleep_is_refused_where_vllm_cannot(folder):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; vLLM sleeps on one only")
 def test_a_sleeping_engine_gives_its_memory_back_and_draws_with_the_next_weights(folder):
     learner = TorchPolicyLearner.from_config(LearnerConfig(model=str(folder)), 10)
-    config = VllmConfig(enforce_eager=True, kv_cache_gib=0.5, gpu_memory_utilization=0.2, sleep=True)
+    config = VllmConfig(kv_cache_gib=0.5, gpu_memory_utilization=0.2, sleep=True)
     sampler = build_sampler(LearnerConfig(model=str(folder)), config, "ipc")
     for push in range(3):
         disturb(learner.model, 0.02)
@@ -278,9 +278,7 @@ def test_which_engines_apply_an_adapter(folder):
 
     assert (rank(rank=1), rank(rank=9), rank(rank=32), rank(rank=513)) == (1, 16, 32, 0)
     assert CONFIG.adapter_rank(LearnerConfig(model=str(folder))) == 0
-    assert rank(VllmConfig(adapter_alone=False)) == rank(VllmConfig(url="http://localhost:8000")) == 0
-    with pytest.raises(InputError, match="adapter_alone: vLLM applies no adapter of rank 513"):
-        rank(VllmConfig(adapter_alone=True), rank=513)
+    assert rank(VllmConfig(url="http://localhost:8000")) == 0
 
 
 def test_models_that_vllm_applies_no_adapter_to_get_whole_weights(tmp_path):

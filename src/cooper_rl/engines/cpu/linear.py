@@ -7,7 +7,7 @@ weights in every pass: here packed copies of 2 bytes a weight, also of the trans
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -53,21 +53,23 @@ def packed(weight: Tensor) -> Tensor:
     return torch.ops.mkldnn._reorder_linear_weight(weight)
 
 
-def use_fast_linear(model: nn.Module, kernels: Literal["auto", "torch", "onednn"] = "auto") -> None:
-    """Make every plain `nn.Linear` of a model a `FastLinear`, in place; its parameters stay the same objects.
+def use_fast_linear(model: nn.Module, layer: type[nn.Linear] | None = None) -> None:
+    """Make every plain `nn.Linear` of a model a `layer`, in place; its parameters stay the same objects.
 
-    `auto` does so only on processors for which it was measured to be faster; on others that multiply in bfloat16 they
-    become a `BFloat16Linear`. Raises RuntimeError if `onednn` is set but this PyTorch does not have it.
+    By default, `layer` is what was measured to be fastest on this processor: a `FastLinear` on AMD with AVX-512, a
+    `BFloat16Linear` on others that multiply in bfloat16, elsewhere PyTorch's own.
     """
-    if kernels == "torch":
-        return
-    if kernels == "onednn" and not has_onednn():
-        raise RuntimeError("this PyTorch has no oneDNN linear; set cpu_kernels: torch")
-    amd_with_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _CPU_INFO
-    on_float32 = kernels == "onednn" or (has_onednn() and amd_with_avx512)
+    layer = layer or _fastest()
     for module in model.modules():
-        if type(module) is nn.Linear and (on_float32 or has_bfloat16()):
-            module.__class__ = FastLinear if on_float32 else BFloat16Linear
+        if type(module) in (nn.Linear, BFloat16Linear, FastLinear):
+            module.__class__ = layer
+
+
+def _fastest() -> type[nn.Linear]:
+    amd_with_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _CPU_INFO
+    if has_onednn() and amd_with_avx512:
+        return FastLinear
+    return BFloat16Linear if has_bfloat16() else nn.Linear
 
 
 class BFloat16Linear(nn.Linear):

@@ -86,7 +86,7 @@ class TorchLearner(Learner):
             self.model.requires_grad_(trainable)
         if self.device.type == "cpu":
             keep_freed_memory()
-            use_fast_linear(self.model, config.cpu_kernels)
+            use_fast_linear(self.model)
         self._packs = config.attention != "padded" and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
@@ -145,9 +145,7 @@ class TorchLearner(Learner):
     @property
     def learning_rate(self) -> float:
         c = self.config
-        factor = learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
-        least = min(c.min_learning_rate, c.learning_rate) if self.steps >= c.warmup_steps else 0.0
-        return least + (c.learning_rate - least) * factor
+        return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
 
     def set_learning_rate(self, peak: float) -> None:
         """See `Learner`: set another peak learning rate in the same schedule."""

@@ -35,7 +35,7 @@ class Samplers(Protocol):
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None: ...
 
-    def processes(self, on_gpus: bool) -> tuple[int, Resources]: ...  # besides the policy's, and what each reserves
+    def processes(self, on_gpus: bool, cpus: float) -> tuple[int, Resources]: ...  # besides the policy's; what each has
 
     def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> Sampler: ...
 
@@ -48,7 +48,7 @@ class NativeSamplers(Config):
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None: ...
 
-    def processes(self, on_gpus: bool) -> tuple[int, Resources]:
+    def processes(self, on_gpus: bool, cpus: float) -> tuple[int, Resources]:
         return 0, Resources(cpus=0, gpus=0)
 
     def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> RemoteSampler:
@@ -61,29 +61,24 @@ class NativeSamplers(Config):
 class VllmSamplers(VllmConfig):
     """vLLM engines, each in a process with devices of its own, or a server that is running already.
 
-    `transfer_host` is not used: the policy's first process knows its own address. `timeout_s` also limits every other
-    call to an engine except drawing.
+    `timeout_s` also limits every other call to an engine except drawing.
     """
 
     kind: Literal["vllm"] = "vllm"
     engines: int = Field(default=1, ge=1)
     """Engines, each with `tensor_parallel` GPUs of one machine where the cluster has any; prompts are divided over
     them, with all samples of a prompt on one engine. With `url` it is 1."""
-    cpus_per_engine: float = Field(default=1, gt=0)
-    """CPU cores reserved for an engine, and, rounded down, its threads for tensor work."""
 
     @model_validator(mode="after")
     def _fits_a_cluster(self) -> Self:
-        if self.transfer == "ipc":
-            raise ValueError("transfer: ipc needs engine and policy on one device; use nccl, or engine: {kind: vllm}")
         if self.sleep:
             raise ValueError("sleep: the engines of a cluster have devices of their own; leave it out")
         if self.url is not None and self.engines > 1:
             raise ValueError("engines: url names one server, which may itself hold several; leave engines out")
         return self
 
-    def processes(self, on_gpus: bool) -> tuple[int, Resources]:
-        each = Resources(cpus=self.cpus_per_engine, gpus=float(self.tensor_parallel) if on_gpus else 0.0)
+    def processes(self, on_gpus: bool, cpus: float) -> tuple[int, Resources]:
+        each = Resources(cpus, gpus=float(self.tensor_parallel) if on_gpus else 0.0)
         return 0 if self.url else self.engines, each
 
     def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> VllmSampler:
@@ -91,8 +86,8 @@ class VllmSamplers(VllmConfig):
         from cooper_rl.engines.vllm.sampler import build_sampler  # noqa: PLC0415
 
         engines: Any = session.engines  # None where a server draws, and nothing is started
-        auto, config = "nccl" if session.on_gpus else "gloo", self.at_most(max_rows)
-        return build_sampler(policy, config, auto, lambda *given: engines.start(*given), connect_ranks)
+        backend, config = "nccl" if session.on_gpus else "gloo", self.at_most(max_rows)
+        return build_sampler(policy, config, backend, lambda *given: engines.start(*given), connect_ranks)
 
 
 @ENGINES.register
@@ -107,26 +102,14 @@ class ClusterEngine(Engine):
     reward_model_ranks: int = Field(default=0, ge=0)
     """Processes with devices of their own for the reward models, whose update then runs beside the policy's; 0 puts
     the reward models into the policy's processes."""
-    gpus_per_rank: float | None = Field(default=None, ge=0)
-    """GPUs of a process; null is 1 where the cluster has GPUs, else 0. A fraction lets a process of the policy and one
-    of the reward models share a device."""
     cpus_per_rank: float = Field(default=1, gt=0)
-    """CPU cores reserved for a process, and, rounded down, its threads for tensor work."""
+    """CPU cores reserved for each process, a vLLM engine too, and, rounded down, its threads for tensor work."""
     samplers: Annotated[Samplers, SAMPLERS] = NativeSamplers()
     """`native` draws in the policy's processes; `vllm` draws on engines with devices of their own."""
     call_timeout_s: float = Field(default=1800, gt=0)
     """Seconds without an answer after which a process counts as dead; set it longer than any part of a step."""
 
     _session: Session | None = PrivateAttr(default=None)
-
-    @model_validator(mode="after")
-    def _devices_are_whole(self) -> Self:
-        if max(self.policy_ranks, self.reward_model_ranks) > 1 and 0 < (self.gpus_per_rank or 0) < 1:
-            raise ValueError(
-                "gpus_per_rank: a fraction would put several processes of one model on a device, which NCCL does not "
-                "take; use 1, or one rank each for policy and reward models"
-            )
-        return self
 
     @property
     def learns_side_by_side(self) -> bool:

@@ -227,7 +227,7 @@ class RankSampler(NativeSampler):
             if lora is not None:
                 add_adapter(model, lora, self._config.model)
             self._model = to_sample(model, rank_device(self._config.device), self._autocast)
-            use_fast_linear(self._model, self._config.cpu_kernels)
+            use_fast_linear(self._model)
         own = self._model.state_dict(keep_vars=True)
         for name, tensor in learner.full_weights() if lora is None else learner.adapter_weights():
             own[name].copy_(tensor)

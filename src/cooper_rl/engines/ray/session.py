@@ -40,11 +40,10 @@ class Session:
             if self._started_ray and engine.address is None:
                 self._agents = Agents()
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-            has_gpus, gpus = any(node.get("GPU") for node in nodes), engine.gpus_per_rank
-            each = Resources(engine.cpus_per_rank, float(has_gpus) if gpus is None else gpus)
-            self.on_gpus = each.gpus > 0 or has_gpus
+            self.on_gpus = any(node.get("GPU") for node in nodes)
+            each = Resources(engine.cpus_per_rank, gpus=float(self.on_gpus))
             sizes = {"policy": engine.policy_ranks, "reward_model": engine.reward_model_ranks}
-            engines, of_engine = engine.samplers.processes(self.on_gpus)
+            engines, of_engine = engine.samplers.processes(self.on_gpus, engine.cpus_per_rank)
             of_ranks = Demand("processes", sum(sizes.values()), each, RANK_SETTINGS)
             check_room([of_ranks, Demand("vLLM engines", engines, of_engine, ENGINE_SETTINGS)], nodes)
             logs = directory.absolute() / "logs"
@@ -111,8 +110,8 @@ class Demand:
 
 
 _RANKS, _ENGINES = ("policy_ranks", "reward_model_ranks"), ("samplers.engines",)
-RANK_SETTINGS = {"GPU": (*_RANKS, "gpus_per_rank"), "CPU": (*_RANKS, "cpus_per_rank")}
-ENGINE_SETTINGS = {"GPU": (*_ENGINES, "samplers.tensor_parallel"), "CPU": (*_ENGINES, "samplers.cpus_per_engine")}
+RANK_SETTINGS = {"GPU": _RANKS, "CPU": (*_RANKS, "cpus_per_rank")}
+ENGINE_SETTINGS = {"GPU": (*_ENGINES, "samplers.tensor_parallel"), "CPU": (*_ENGINES, "cpus_per_rank")}
 
 
 def check_room(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> None:

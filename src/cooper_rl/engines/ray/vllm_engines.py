@@ -169,5 +169,4 @@ def _open_sender(
     reached."""
     from cooper_rl.engines.vllm.weight_sync import open_sender  # noqa: PLC0415 - imports vLLM
 
-    config = config.model_copy(update={"transfer_host": ray.util.get_node_ip_address()})
-    return open_sender(engine, config, backend, model, rank)
+    return open_sender(engine, config, backend, model, rank, host=ray.util.get_node_ip_address())

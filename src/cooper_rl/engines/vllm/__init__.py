@@ -31,7 +31,7 @@ class VllmConfig(Config):
 
     url: str | None = None
     """Address of a `vllm serve` that is running already, such as `http://localhost:8000`; null starts an engine here.
-    Of the settings below, a server takes `transfer`, `transfer_host` and `timeout_s`; docs/vllm.md has its command."""
+    Of the settings below, a server takes `timeout_s` alone; docs/vllm.md has its command."""
     tensor_parallel: int = Field(default=1, ge=1)
     """Devices that one engine is divided over."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -47,18 +47,6 @@ class VllmConfig(Config):
     there again with the next transfer. null does so where engine and learners share a GPU (`engine: {kind: vllm}`)."""
     kv_cache_gib: float | None = Field(default=None, gt=0)
     """Size of the cache of keys and values, GiB; null takes what `gpu_memory_utilization` leaves, and 1 on a CPU."""
-    enforce_eager: bool = False
-    """Run without CUDA graphs and without compilation: starts faster, samples slower."""
-    adapter_alone: bool | None = None
-    """Send only the adapter of a policy with `lora`, which vLLM then applies beside the frozen weights that it started
-    with; false sends whole weights with the adapter merged into them, which are longer to send and faster to draw with.
-    null sends the adapter to an engine on a GPU that can apply it (not a `url`); on a CPU vLLM draws with one far more
-    slowly."""
-    transfer: Literal["auto", "gloo", "nccl", "ipc"] = "auto"
-    """Path of the weights to the engine: `gloo` on a CPU, `nccl` between devices, CUDA `ipc` on the same device. `auto`
-    takes `gloo` on a CPU; on a GPU `ipc` for an engine in this process, and `nccl` for a server."""
-    transfer_host: str = "127.0.0.1"
-    """Address of this machine, as a server reaches it for the weights."""
     timeout_s: float = Field(default=600.0, gt=0)
     """Seconds without an answer from a server, or without progress of a transfer, after which that has failed."""
 
@@ -66,12 +54,8 @@ class VllmConfig(Config):
     def _fits_a_server(self) -> Self:
         if self.url is not None and not re.match(r"https?://[^/]+", self.url):
             raise ValueError(f"url: {self.url!r} is no address of a server; write http://host:port")
-        if self.url is not None and self.transfer == "ipc":
-            raise ValueError("transfer: ipc works inside one machine and one process tree only; use nccl for a server")
         if self.url is not None and self.sleep:
             raise ValueError("sleep: a server shares no memory with the learners of a run; leave it out")
-        if self.url is not None and self.adapter_alone:
-            raise ValueError("adapter_alone: a server is given whole weights; leave it out")
         return self
 
     def at_most(self, max_rows: int) -> Self:
@@ -102,28 +86,16 @@ class VllmConfig(Config):
             _check_sleep(self.sleep)
 
     def adapter_rank(self, policy: LearnerConfig) -> int:
-        """The rank that an engine needs to apply the policy's adapter by itself; 0 where it gets whole weights.
-
-        Raises InputError for `adapter_alone: true` where vLLM does not apply adapters to the model.
-        """
-        if policy.lora is None or self.url is not None or self.adapter_alone is False:
+        """The rank that an engine needs to apply the policy's adapter by itself; 0 where it cannot, as a server."""
+        if policy.lora is None or self.url is not None:
             return 0
         rank = next((most for most in ADAPTER_RANKS if most >= policy.lora.rank), 0)
         names = _architectures(policy.model) if rank else []
-        if names and not _applies_adapters(names):
-            rank = 0
-        if self.adapter_alone and not rank:
-            raise InputError(
-                f"adapter_alone: vLLM applies no adapter of rank {policy.lora.rank} to {policy.model}; leave it out"
-            )
-        return rank
+        return 0 if names and not _applies_adapters(names) else rank
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """Raises as `check_model` and `adapter_rank`, and for `sampling` under which log-probabilities do not compare
-        with a learner's."""
+        """Raises as `check_model`, and for `sampling` under which log-probabilities do not compare with a learner's."""
         self.check_model(policy.model)
-        if local_folder(policy.model) is not None:
-            self.adapter_rank(policy)
         if sampling.truncations:
             raise InputError(
                 f"rollout ({', '.join(sampling.truncations)}): vLLM's log-probabilities are those of what these "

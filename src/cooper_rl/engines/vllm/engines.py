@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 import httpx
 import torch
@@ -120,7 +122,8 @@ class OfflineEngine:
             max_model_len=config.max_model_len,
             gpu_memory_utilization=config.gpu_memory_utilization,
             kv_cache_memory_bytes=int(kv_cache_gib * 2**30) if kv_cache_gib else None,
-            enforce_eager=config.enforce_eager,
+            # On a CPU there are no graphs to capture, and compiling would take longer than it saves in most runs.
+            enforce_eager=on_cpu,
             enable_prefix_caching=True,
             # Where a prompt is computed in two parts, vLLM sets a request's generator back, and a CPU's cannot be.
             enable_chunked_prefill=False if on_cpu else None,
@@ -323,5 +326,12 @@ def _check_settings(url: str, described: dict[str, Any], backend: str) -> None:
         extension = " --worker-extension-cls cooper_rl.engines.vllm.weight_sync.Extension" if backend == "gloo" else ""
         raise InputError(
             f"url: the server at {url} {found}, this run sends them over {backend}; start it with "
-            f'--weight-transfer-config \'{{"backend": "{backend}"}}\'{extension}, or set transfer'
+            f'--weight-transfer-config \'{{"backend": "{backend}"}}\'{extension}'
         )
+
+
+def host_towards(url: str) -> str:
+    """The IPv4 address under which a server reaches this machine. Nothing is sent: UDP only looks up the route."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+        route.connect((urlsplit(url).hostname, 1))
+        return route.getsockname()[0]

@@ -47,16 +47,22 @@ def connect_here(engine: InferenceEngine, config: VllmConfig, backend: str, lear
 
 
 def build_sampler(
-    policy: LearnerConfig, config: VllmConfig, auto: str, start: Start = OfflineEngine, connect: Connect = connect_here
+    policy: LearnerConfig,
+    config: VllmConfig,
+    backend: str,
+    start: Start = OfflineEngine,
+    connect: Connect = connect_here,
 ) -> "VllmSampler":
-    """Start an engine with the policy's folder or model of the hub, or find the server at `config.url`. `auto` is the
-    backend that `config.transfer: auto` stands for. Raises InputError for what does not serve.
+    """Start an engine with the policy's folder or model of the hub, or find the server at `config.url`.
+
+    Weights travel by `backend`: `gloo` on a CPU, `nccl` between GPUs, CUDA `ipc` on one GPU. Of a policy with LoRA, an
+    engine on a GPU that can apply adapters is sent only the adapter. All others get merged weights; on a CPU, vLLM
+    draws with an adapter 16 times more slowly (benchmarks/gpu.md). Raises InputError for what does not serve.
     """
     model = policy.model
     config.check_model(model)
-    backend = auto if config.transfer == "auto" else config.transfer
     if config.url is None:
-        rank = config.adapter_rank(policy) if config.adapter_alone or auto != "gloo" else 0  # gloo: on a CPU
+        rank = 0 if backend == "gloo" else config.adapter_rank(policy)
         if policy.lora is not None and not rank:
             logger.info("vLLM is sent whole weights, with the adapter merged into them")
         engine = start(model, config, backend, rank)

@@ -33,7 +33,7 @@ from vllm.utils.network_utils import get_open_port
 from cooper_rl.engines.base import WeightSender
 from cooper_rl.engines.local.adapter import adapter_files, plain_weights
 from cooper_rl.engines.vllm import VllmConfig
-from cooper_rl.engines.vllm.engines import InferenceEngine
+from cooper_rl.engines.vllm.engines import InferenceEngine, host_towards
 
 EXTENSION = f"{__name__}.Extension"
 UNFINISHED = "unfinished "  # prefix of an engine's version while its weights change, and after a push that was cut
@@ -74,12 +74,20 @@ class ModelWeights(WeightSource):
 
 
 def open_sender(
-    engine: InferenceEngine, config: VllmConfig, backend: str, model: PreTrainedModel, rank: int = 0
+    engine: InferenceEngine,
+    config: VllmConfig,
+    backend: str,
+    model: PreTrainedModel,
+    rank: int = 0,
+    host: str | None = None,
 ) -> WeightSender:
-    """The learner's end of one transfer, in every rank. Raises WeightPushError where the engines cannot be reached."""
+    """The learner's end of one transfer, in every rank. Raises WeightPushError where the engines cannot be reached.
+
+    `host` is the address of this machine for the engines; by default that for a server, or for this machine alone.
+    """
     if engine.adapter_rank:
         return AdapterSender(engine, model, rank)
-    return VllmWeightSender(engine, config, backend, model, rank)
+    return VllmWeightSender(engine, config, backend, model, rank, host)
 
 
 class AdapterSender:
@@ -100,10 +108,7 @@ class AdapterSender:
             self._engine.control("update_weight_version", {"new_version": version})
             found = self._engine.weight_versions()
         except Exception as error:
-            raise WeightPushError(
-                f"the adapter of version {version} was not handed over ({error}); with adapter_alone: false whole "
-                "weights are sent"
-            ) from error
+            raise WeightPushError(f"the adapter of version {version} was not handed over ({error})") from error
         check_versions(found, version)
 
     def disconnect(self) -> None: ...  # between two pushes nothing is open
@@ -114,12 +119,21 @@ class VllmWeightSender:
     ends the update that the engines have begun.
     """
 
-    def __init__(self, engine: InferenceEngine, config: VllmConfig, backend: str, model: nn.Module, rank: int = 0):
-        """Raises WeightPushError where the engines cannot be reached."""
+    def __init__(
+        self,
+        engine: InferenceEngine,
+        config: VllmConfig,
+        backend: str,
+        model: nn.Module,
+        rank: int = 0,
+        host: str | None = None,
+    ):
+        """See `open_sender`."""
         self._engine, self._rank = engine, rank
         self._client = _Client(engine)
         self._weights = ModelWeights(model, engine.dtype)
-        place = (config.transfer_host, get_open_port(), 1 + engine.workers)
+        host = host or (host_towards(config.url) if config.url else "127.0.0.1")
+        place = (host, get_open_port(), 1 + engine.workers)
         if backend == "ipc":
             info = IPCTrainerInitInfo(rank=rank)
         elif backend == "nccl":

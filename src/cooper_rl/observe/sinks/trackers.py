@@ -19,6 +19,8 @@ from cooper_rl.observe.run_record import flat
 from cooper_rl.observe.sinks import SINKS, Sink, SinkConfig, SinkRun, require
 from cooper_rl.persist.durable import read_fields, write_text
 
+TABLE_ROWS = 64
+"""Most completions in a table, which a tracker shows as a page."""
 TRACKERS_FILE = "trackers.json"
 """The file in a run's folder with the identifier of the run in every tracker."""
 
@@ -29,16 +31,10 @@ class TrackerConfig(SinkConfig):
     may_fail: ClassVar[bool] = True
 
     project: str = "cooper"
-    """Project of the tracker that the run appears in."""
-    run_name: str | None = None
-    """Name of the run in the tracker. The default is the run's `name`."""
+    """Project of the tracker that the run appears in, under its `name`."""
     rollouts_every: int = Field(default=20, ge=0)
-    """Steps between tables of completions; the first step gets one too. 0 sends none."""
-    rollouts_rows: int = Field(default=64, ge=1)
-    """Most completions in a table. The rollout files in the run's folder hold all of them."""
-
-    def shown_name(self, run: SinkRun) -> str:
-        return self.run_name or str(run.settings["name"])
+    """Steps between tables of completions, 64 in each; the first step gets one too. 0 sends none. The rollout files in
+    the run's folder hold all completions."""
 
     def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
         """Column names and cells of a step's first completions, without lists and mappings; None if not finite."""
@@ -46,7 +42,7 @@ class TrackerConfig(SinkConfig):
             {"step": step, "problem": row["problem"], "prompt": row["prompt"], "answer": row["answer"], **completion}
             for row in rows
             for completion in row["completions"]
-        ][: self.rollouts_rows]
+        ][:TABLE_ROWS]
         names = [*dict.fromkeys(name for one in completions for name in one if not isinstance(one[name], list | dict))]
         return names, [[_cell(one.get(name)) for name in names] for one in completions]
 
@@ -135,7 +131,7 @@ class MLflowSink(Tracker):
             self._id = known
             self._client.update_run(known, status="RUNNING")
         else:
-            self._id = self._client.create_run(self._experiment(), run_name=config.shown_name(run)).info.run_id
+            self._id = self._client.create_run(self._experiment(), run_name=run.settings["name"]).info.run_id
             params = [(_allowed(name), value) for name, value in flat(run.settings).items() if value != "{}"]
             self._log("params", [self._mlflow.entities.Param(*param) for param in params], PARAMS)
             config.remember_id(run, self._id)
@@ -192,8 +188,6 @@ class Trackio(TrackerConfig):
     """A run of trackio on this machine. TRACKIO_DIR names the local folder."""
 
     kind: Literal["trackio"] = "trackio"
-    group: str | None = None
-    """Group of runs that this run belongs to, such as the seeds of one experiment."""
 
     def check(self) -> None:
         require("trackio", "trackio", "trackio", "trackio")
@@ -212,13 +206,12 @@ class TrackioSink(Tracker):
     def __init__(self, config: Trackio, run: SinkRun):
         self.config = config
         self._trackio = import_module("trackio")
-        new_name = f"{config.shown_name(run).replace('/', '-')}-{secrets.token_hex(2)}"
+        new_name = f"{run.settings['name'].replace('/', '-')}-{secrets.token_hex(2)}"
         name = config.tracked_id(run) or new_name
         with redirect_stdout(sys.stderr):  # the library prints; standard output is for results
             self._run = self._trackio.init(
                 project=config.project,
                 name=name,
-                group=config.group,
                 config=run.settings,
                 resume="allow",
                 embed=False,
@@ -260,29 +253,25 @@ FLUSH_S = 1.0
 
 @SINKS.register
 class Wandb(TrackerConfig):
-    """A run of Weights & Biases. Its local files are in the folder `wandb` of the run."""
+    """A run of Weights & Biases. Its local files are in the folder `wandb` of the run. The library itself reads
+    WANDB_ENTITY (the user or team that owns the project), WANDB_RUN_GROUP and WANDB_MODE: `offline` writes files only,
+    for `wandb sync`."""
 
     kind: Literal["wandb"] = "wandb"
-    entity: str | None = None
-    """User or team that owns the project. The default is that of your account."""
-    group: str | None = None
-    """Group of runs that this run belongs to, such as the seeds of one experiment."""
     tags: tuple[str, ...] = ()
     """Tags of the run."""
-    mode: Literal["online", "offline"] | None = None
-    """`offline` writes files only, for `wandb sync`. The default is WANDB_MODE or, if that is not set, `online`."""
 
     def check(self) -> None:
         """Asks for an API key on a terminal if there is none."""
         require("wandb", "wandb", "Weights & Biases", "wandb")
-        if (self.mode or os.environ.get("WANDB_MODE") or "online") != "online":
+        if (os.environ.get("WANDB_MODE") or "online") != "online":
             return
         wandb = import_module("wandb")
         try:
             wandb.login(verify=False)
         except wandb.errors.UsageError as error:
             raise InputError(
-                "sinks: kind: wandb: no API key; run `wandb login`, set WANDB_API_KEY, or set mode: offline"
+                "sinks: kind: wandb: no API key; run `wandb login`, set WANDB_API_KEY, or WANDB_MODE=offline"
             ) from error
 
     def open(self, run: SinkRun) -> Sink:
@@ -297,16 +286,14 @@ class WandbSink(Tracker):
         self.config = config
         self._table = wandb.Table
         identifier = config.tracked_id(run) or secrets.token_hex(4)
-        options: dict[str, Any] = {"mode": config.mode} if config.mode else {}
+        options: dict[str, Any] = {}
         if "x_transaction_log_flush_interval" in wandb.Settings.model_fields:
             options["settings"] = wandb.Settings(x_transaction_log_flush_interval=FLUSH_S)
         self._run = wandb.init(
-            entity=config.entity,
             project=config.project,
-            group=config.group,
             tags=config.tags or None,
             id=identifier,
-            name=config.shown_name(run),
+            name=run.settings["name"],
             dir=run.directory,
             config=run.settings,
             allow_val_change=True,

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
 from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
+
+POWER = 2.0
+"""How fast the weight falls with the agreement. A larger power would trust only a model that agrees nearly always."""
+DECAY = 0.5
+"""Decay of the counts behind J from step to step. The step being scored always counts in full, so a model that is being
+hacked loses its weight in the same step."""
 
 
 @REWARDS.register
@@ -18,29 +22,23 @@ class EarnedConfig(RewardConfig):
     """w * reward model + (1 - w) * rule. The weight w is earned by telling what the rule accepts from what it rejects.
 
     With J = the share of rule-correct completions that the model accepts minus the share of rule-wrong ones (Youden's
-    J: 1 for full agreement, 0 for guessing), w = max(0, J) ^ `power`. Where the rule is silent, w * reward model pays:
+    J: 1 for full agreement, 0 for guessing), w = max(0, J)^2. Where the rule is silent, w * reward model pays:
     trust is earned where the rule speaks. If it has never spoken, w is 1. An answer without a finite score is paid by
     the rule alone, unless the rule is silent on it and w is above 0.
     """
 
     kind: Literal["earned"] = "earned"
-    power: float = Field(default=2.0, gt=0)
-    """How fast the weight falls with the agreement. A large power trusts only a model that agrees nearly always."""
-    decay: float = Field(default=0.5, ge=0, lt=1)
-    """Decay of the counts behind J from step to step. The step being scored always counts in full, so a model that is
-    being hacked loses its weight in the same step."""
 
     @property
     def reads_model(self) -> bool:
         return True
 
     def build(self) -> EarnedReward:
-        return EarnedReward(self)
+        return EarnedReward()
 
 
 class EarnedReward:
-    def __init__(self, config: EarnedConfig) -> None:
-        self._config = config
+    def __init__(self) -> None:
         self._counts = [0.0] * 4
         """Decayed counts over finished steps: rule-correct, accepted of these, rule-wrong, accepted of these."""
         self._has_spoken = False
@@ -76,7 +74,7 @@ class EarnedReward:
 
     def _weight(self, contexts: Sequence[StepContext]) -> float:
         if self._has_spoken or _speaks(contexts):
-            return earned_weight(self._with(contexts), self._config.power)
+            return earned_weight(self._with(contexts))
         return 1.0
 
     def _with(self, contexts: Sequence[StepContext]) -> list[float]:
@@ -90,7 +88,7 @@ class EarnedReward:
                     place = 0 if verdict == "correct" else 2
                     now[place] += 1
                     now[place + 1] += accepted
-        return [self._config.decay * before + new for before, new in zip(self._counts, now, strict=True)]
+        return [DECAY * before + new for before, new in zip(self._counts, now, strict=True)]
 
 
 def _speaks(contexts: Sequence[StepContext]) -> bool:
@@ -98,8 +96,8 @@ def _speaks(contexts: Sequence[StepContext]) -> bool:
     return any(verdict != "silent" for context in contexts for row in context.verdicts for verdict in row)
 
 
-def earned_weight(counts: Sequence[float], power: float) -> float:
-    """max(0, J) ^ power, with J = accepted / correct - accepted / wrong; 0 if less than one was correct, or wrong.
+def earned_weight(counts: Sequence[float]) -> float:
+    """max(0, J) ^ POWER, with J = accepted / correct - accepted / wrong; 0 if less than one was correct, or wrong.
 
     `counts` are rule-correct completions, those of them that the model accepts, rule-wrong ones, and those of them that
     it accepts. Decayed counts below one are of completions long gone: trust is not earned by memory alone.
@@ -107,4 +105,4 @@ def earned_weight(counts: Sequence[float], power: float) -> float:
     correct, accepted_correct, wrong, accepted_wrong = counts
     if correct < 1 or wrong < 1:
         return 0.0
-    return max(0.0, accepted_correct / correct - accepted_wrong / wrong) ** power
+    return max(0.0, accepted_correct / correct - accepted_wrong / wrong) ** POWER

@@ -42,14 +42,12 @@ class WrongCompletions(PairSourceConfig):
     order: Literal["hardest", "random"] = "hardest"
     """`hardest` takes the completions that the reward model scores highest, because these show how it is hacked;
     `random` takes any."""
-    trust_unparsed: bool = False
-    """Whether a completion in which the rule finds no answer counts as wrong. Off by default, because the rule may
-    also fail to find a right answer of unusual form. A completion without any letter or digit is always a negative."""
     unread: tuple[Unread, ...] = ("several_answers", "cut_off")
     """Grounds on which a completion counts as wrong that the rule does not judge, because it cannot read it or is
     silent on its problem. It gives more answers than the reference has (`several_answers`), was cut at the length limit
     (`cut_off`), is accepted under the reference of another problem of the step too, where that is a different answer
-    (`keeps_score`), or scores higher than the data set's solution (`above_solution`)."""
+    (`keeps_score`), scores higher than the data set's solution (`above_solution`), or has no answer that the rule finds
+    (`unparsed`, which also takes right answers of unusual form). One without any letter or digit is always wrong."""
 
     def trusted(self, context: StepContext) -> Marks:
         """Answers that are never taken as wrong, whatever the rule says; None if there are none."""
@@ -138,7 +136,7 @@ def choose_wrong(
         if verdict in ("unparsed", "silent"):
             several = several_in.get(answer.text, False)
             cut_off = "cut_off" in config.unread and not answer.stopped
-            unparsed = config.trust_unparsed and verdict == "unparsed"
+            unparsed = "unparsed" in config.unread and verdict == "unparsed"
             return several or cut_off or unparsed or suspect or not has_content(normalise(answer.transcript))
         return verdict == "wrong"
 
