@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.observe import record
+from cooper_rl.observe import recorder
 
 
 def _checkout(folder: Path) -> str:
@@ -41,11 +41,11 @@ def test_a_package_installed_inside_the_users_checkout_has_no_revision(tmp_path,
     installed = tmp_path / "work" / "venv" / "revision.py"
     installed.parent.mkdir()
     installed.write_text("")
-    assert record._checkout_revision(installed) == ""
-    assert record._checkout_revision(tmp_path / "work" / "mine.py") == users_revision
+    assert recorder._checkout_revision(installed) == ""
+    assert recorder._checkout_revision(tmp_path / "work" / "mine.py") == users_revision
 
 
 def test_outside_a_checkout_only_the_version_is_recorded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert "working_folder_revision" not in record.revisions()
+    assert "working_folder_revision" not in recorder.revisions()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not has_bfloat16(), reason="this processor does 
 
 
 def fast(layer: Any) -> Any:
-    use_fast_linear(layer, "onednn")
+    use_fast_linear(layer, FastLinear)
     return layer
 
 
