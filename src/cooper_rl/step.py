@@ -78,10 +78,6 @@ class Parts:
         learners = {"policy": self.policy} | ({} if model is None else {"reward model": model.learner})
         return [f"{name}: {description}" for name, learner in learners.items() if (description := learner.describe())]
 
-    def sampler_metrics(self) -> Metrics:
-        """The sampler's metrics since the last call."""
-        return self.sampler.take_metrics()
-
     def close(self) -> None:
         """Stop the verifier's processes, close the assistant's connections, and stop what the engine has started."""
         self.reward.close()

@@ -212,7 +212,7 @@ class CooperTrainer:
             metrics = self._step_with_callbacks()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
-            metrics |= self.parts.sampler_metrics() | self.recorder.sink_metrics()
+            metrics |= self.parts.sampler.take_metrics() | self.recorder.sink_metrics()
             metrics |= self.parts.reward.verifier.metrics()
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):

@@ -74,7 +74,7 @@ def show_config(
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
-    from cooper_rl.config.explanation import commented_yaml, explain, json_schema, narrow
+    from cooper_rl.config.explanation import commented_yaml, json_schema
 
     given = what or []
     names, overrides = [one for one in given if "=" not in one], [one for one in given if "=" in one]
@@ -92,13 +92,20 @@ def show_config(
     elif overrides or (names and (Path(names[0]).suffix in (".yaml", ".yml") or Path(names[0]).is_file())):
         typer.echo(commented_yaml(_resolved(command, names, overrides), comments), nl=False)
     else:
-        found = explain(record)
-        if names:
-            _show(narrow(found, names[0]))
-        elif everything or len(found) <= FEW:
-            _show(found)
-        else:
-            _show_overview(found)
+        _explain(record, names, everything)
+
+
+def _explain(record: "type[Config]", names: Sequence[str], everything: bool) -> None:
+    """Show the named settings, or all, or an overview of many."""
+    from cooper_rl.config.explanation import explain, narrow
+
+    settings = explain(record)
+    if names:
+        _show(narrow(settings, names[0]))
+    elif everything or len(settings) <= FEW:
+        _show(settings)
+    else:
+        _show_overview(settings)
 
 
 def _show_recipe(record: "type[Config]", kind: str) -> None:

@@ -79,20 +79,10 @@ def evaluate_model(
     """
     names, settings = names_and_settings(given)
     subject = _subject_of(names, run, step, against)
-    settings = [in_full(one) for one in settings]
-    by_key = with_overrides({}, settings)
-    data_options = _given(source=problems, format=format, limit=limit)
+    of_problems = _given(source=problems, format=format, limit=limit)
     options = _given(k=k, temperature=temperature, top_p=top_p, max_tokens=max_tokens, batch_size=batch_size)
     options |= _given(seed=seed, threads=threads, rule=rule_from(rule) if rule else None)
-    drawn_by = engine_from(by_key.pop("engine", engine), models=1 if subject.against is None else 2)
-    usual = subject.usual_settings()
-    if drawn_by.kind == "vllm":
-        usual |= {"batch_size": PROBLEMS_WITH_VLLM}
-    data_options |= mapping_of(by_key.get("problems"))
-    source = _problems_of(subject, data_options)
-    values = merge({**usual, **options}, by_key) | {"problems": source}
-    chosen = check_settings(EvalConfig, Settings(values, "command line", overrides=settings))
-    _say_how_the_run_evaluates(subject, usual, chosen, options, other_problems="source" in data_options)
+    chosen, drawn_by = _checked(subject, [in_full(setting) for setting in settings], of_problems, options, engine)
     results = _measure(subject.model, subject.run, drawn_by, chosen, shows_prompt=True)
     _print_results(results, chosen.k, chosen.max_tokens)
     if subject.against is not None:
@@ -118,6 +108,25 @@ class _Subject:
 
     def usual_problems(self) -> dict[str, Any]:
         return (self.run.test_problems or self.run.problems).model_dump(mode="json") if self.run else {}
+
+
+def _checked(
+    subject: _Subject, settings: Sequence[str], of_problems: dict[str, Any], options: dict[str, Any], engine: str
+) -> tuple[EvalConfig, Any]:
+    """The settings of the evaluation and its engine, from the run, the options, and `settings` as key=value.
+
+    Says how they differ from the run's. Raises InputError for settings that do not fit.
+    """
+    by_key = with_overrides({}, settings)
+    drawn_by = engine_from(by_key.pop("engine", engine), models=1 if subject.against is None else 2)
+    usual = subject.usual_settings()
+    if drawn_by.kind == "vllm":
+        usual |= {"batch_size": PROBLEMS_WITH_VLLM}
+    of_problems = of_problems | mapping_of(by_key.get("problems"))
+    values = merge({**usual, **options}, by_key) | {"problems": _problems_of(subject, of_problems)}
+    chosen = check_settings(EvalConfig, Settings(values, "command line", overrides=settings))
+    _say_how_the_run_evaluates(subject, usual, chosen, options, other_problems="source" in of_problems)
+    return chosen, drawn_by
 
 
 def _subject_of(names: Sequence[str], run: Path | None, step: str | None, against: str | None) -> _Subject:
