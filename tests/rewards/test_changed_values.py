@@ -10,7 +10,7 @@ import pytest
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.kinds.maths import RuleVerifier
-from cooper_rl.rules.rule import RULES, Verdict
+from cooper_rl.rules.rule import OneRule, Rule, Verdict
 
 SCALES = [
     *[
@@ -73,8 +73,8 @@ WAYS = [
 
 
 @cache
-def rule(kind: str):
-    return RULES.read({"kind": kind}).build()
+def rule(kind: str) -> Rule:
+    return OneRule.model_validate({"rule": kind}).rule.build()
 
 
 def verdicts(kind: str, answer: str, texts: list[str]) -> list[Verdict]:
