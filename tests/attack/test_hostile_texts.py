@@ -20,6 +20,7 @@ from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, Problem
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.service.client import RefusedError
+from cooper_rl.stage2.scored import Scored
 from planted import EXPONENTIAL, EXPONENTIAL_ON_SEVENS, STALLS, planted
 from service.served import Served
 
@@ -214,3 +215,38 @@ def test_the_longest_references_in_the_largest_body_are_tokenized_a_few_at_a_tim
     assert replies == [True]
     assert seen.slowest_s < 2
     assert seen.peak_mib - before < 700
+
+
+def test_one_request_has_one_budget_of_time_for_its_verdicts(make_server):
+    """150 answers that each use up the time of a verdict took a minute and a half of CPU time."""
+    server = make_server(script=planted(EXPONENTIAL), max_verify_s=2.0)
+    texts = [r"\boxed{12}", *(f"{STALLS} {number}" for number in range(150))]
+    replies: list[Scored] = []
+    client = server.client(timeout_s=120.0)
+    seen = watched(server, lambda: replies.append(client.score([group(texts, PROBLEM)], train=False)))
+    print(f"150 stalling answers: {seen}")  # noqa: T201 - for the table
+    assert replies[0].verdicts == [["correct", *["timeout"] * 150]]
+    assert seen.slowest_s < 2
+    assert seen.seconds < 60
+    begun = time.monotonic()
+    assert server.client().score([group([r"\boxed{12}"], PROBLEM)], train=False).verdicts == [["correct"]]
+    assert time.monotonic() - begun < 20
+    assert 'cooper_verdicts_total{verdict="timeout"} 150.0' in httpx.get(server.url + "/metrics").text
+    assert "serve.max_verify_s" in server.output()
+
+
+@pytest.mark.parametrize("rule", ["maths", "exact"])
+def test_references_that_fill_a_body_are_refused_and_the_next_request_is_served(make_server, rule):
+    server = make_server()
+    answers = [{"text": "12"}, {"text": "13"}]
+    problems = [
+        {"id": "p", "question": "?", "answer": "{" * 190_000 + f"{number:03}", "rule": rule} for number in range(150)
+    ]
+    groups = [{"id": str(i), "problem": one, "completions": answers} for i, one in enumerate(problems)]
+    replies: list[httpx.Response] = []
+    seen = watched(server, lambda: replies.append(server.post("/v1/score", {"groups": groups})))
+    print(f"150 references of braces, {rule}: {seen}")  # noqa: T201 - for the table
+    assert replies[0].status_code == 422
+    assert seen.slowest_s < 2
+    assert seen.seconds < 90
+    assert server.client().score([group([r"\boxed{12}"], PROBLEM)], train=False).verdicts == [["correct"]]

@@ -14,7 +14,7 @@ from cooper_lab.arena.run_cells import RESULT, read_result
 from cooper_rl import InputError
 from cooper_rl.observe.sinks import SinkRun
 from cooper_rl.observe.sinks.trackers import TRACKERS_FILE, Trackio
-from cooper_rl.persist.durable import read_fields
+from cooper_rl.persist.durable import Journal, append_line, read_fields
 from cooper_rl.service.client import POINTER, restore_call
 
 DAMAGE = {"cut": '{"a": [1, ', "empty": "", "a list": "[]", "a number": "3", "nested": "[" * 100_000, "no keys": "{}"}
@@ -80,3 +80,51 @@ def test_writing_onto_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path):
     assert f"{path}" in ended.stderr
     assert path.read_text() == "before"
     assert [one.name for one in tmp_path.iterdir()] == ["table.json"]
+
+
+_APPENDING = """
+import json, resource, sys
+from pathlib import Path
+from cooper_rl.persist.durable import Journal, append, append_line, open_to_append
+folder = Path(sys.argv[1])
+line = {"text": "x" * 300}
+journal, opened = Journal(folder / "journal.jsonl", {}), open_to_append(folder / "metrics.jsonl")
+ways = [
+    lambda: append_line(folder / "events.jsonl", line),
+    lambda: append(opened, json.dumps(line) + "\\n"),
+    lambda: journal.put("x", line),
+]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+refused = 0
+for way in ways:
+    for _ in range(9):
+        try:
+            way()
+        except OSError:
+            refused += 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+for way in ways:
+    way()
+print(refused)
+"""
+
+
+def test_what_a_full_disk_refuses_to_append_spoils_no_line(tmp_path: Path):
+    """The events of a run and of the service, metrics, and the journals of finished work."""
+    done = subprocess.run([sys.executable, "-c", _APPENDING, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 18
+    for name in ("events.jsonl", "metrics.jsonl", "journal.jsonl"):
+        text = (tmp_path / name).read_text()
+        assert text.endswith("\n")
+        assert len([json.loads(line) for line in text.splitlines()]) >= 3
+    assert Journal(tmp_path / "journal.jsonl", {}).get("x") == {"text": "x" * 300}
+
+
+@pytest.mark.parametrize("torn", ['{"step": 1, "met', '{"step": 1}', "\x00"])
+def test_half_a_line_that_a_crash_left_spoils_no_other(tmp_path: Path, torn: str):
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"step": 0}\n' + torn)
+    for step in (2, 3):
+        append_line(path, {"step": step})
+    lines = path.read_text().split("\n")
+    assert (lines[0], lines[-3:]) == ('{"step": 0}', ['{"step": 2}', '{"step": 3}', ""])

@@ -15,6 +15,7 @@ import pytest
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
 from cooper_rl.rules import guard
+from cooper_rl.rules.child import cpu_budget
 from cooper_rl.rules.kinds.choice import ChoiceRule
 from cooper_rl.rules.kinds.exact import ExactRule
 from cooper_rl.rules.kinds.maths import MathsRule, RuleVerifier
@@ -158,3 +159,15 @@ def test_it_ends_with_its_parent_even_if_that_is_killed():
     parent.communicate()
     psutil.wait_procs([process], timeout=20)
     assert not process.is_running()
+
+
+def test_a_spent_budget_leaves_timeouts_and_nothing_behind():
+    slow, fast = ("x^2+2x", r"\boxed{x(x+2)}"), ("12", r"\boxed{12}")
+    with RuleVerifier() as verifier:
+        with cpu_budget(0.0) as budget:
+            assert budget.is_spent
+            assert verifier.verify_many([slow, fast]) == ["timeout", "timeout"]
+        assert verifier.verify_many([slow, fast]) == ["correct", "correct"]
+        with cpu_budget(60.0) as budget:
+            assert verifier.verify_many([slow, fast]) == ["correct", "correct"]
+            assert not budget.is_spent

@@ -13,11 +13,15 @@ from typing import Any
 MARKS = ("<think>", "</think>")
 """The marks that a model's own ones become when its tokens are decoded."""
 
-_NAME = r"(?:\w{1,16}:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|inner_?monologue)"
+_NAME = (
+    r"(?:\w{1,16}[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|monolog(?:ue)?|innermonologue|analysis"
+    r"|rationale|cot)"
+)
 _BEGIN = r"(?:(?:begin|start)(?:_of)?_)"
 _END = r"(?:/|end_(?:of_)?)"
 _MARK = re.compile(
-    rf"<\s?(?P<tag_end>/\s?)?{_NAME}\s?>"
+    rf"<\s?(?:(?P<tag_end>{_END}\s?)|{_BEGIN})?{_NAME}\s?>"
+    r"|<unused94>|(?P<unused_end><unused95>)"  # Gemma's that think
     rf"|\[(?P<bracket_end>/)?THINK(?:ING)?\]"
     rf"|\u25c1(?P<triangle_end>/)?{_NAME}\u25b7"
     rf"|<\|(?:(?P<token_end>{_END})|{_BEGIN})?{_NAME}\|>"
@@ -29,6 +33,8 @@ _MARK = re.compile(
 _BARE = (
     (re.compile(r"\s*Here is my thought process:"), "Here is my response:"),  # Granite
     (re.compile(r"\s*analysis(?=[A-Z])"), "assistantfinal"),  # gpt-oss without its special tokens
+    (re.compile(r"\s*Here are my reasoning steps:"), "[BEGIN FINAL RESPONSE]"),  # Apriel
+    (re.compile(r"\s*## Thinking\b"), "## Final Response"),  # HuatuoGPT-o1
 )
 _BEGINNINGS = ("<", "\u25c1", "[T", "[/T", "[t", "[/t")
 """Most completions have none of these, and need no search for marks."""

@@ -1,6 +1,5 @@
 """Writes a run's record, which is complete up to the last step: configuration, starts, metrics, rollouts and pairs."""
 
-import io
 import json
 import logging
 import os
@@ -27,7 +26,7 @@ from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
-from cooper_rl.persist.durable import by_step, sync, write_text, writing
+from cooper_rl.persist.durable import append, append_line, by_step, open_to_append, sync, write_text, writing
 from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
 from cooper_rl.rollouts import Ragged, Rollouts
 
@@ -83,7 +82,7 @@ class Recorder:
                 (directory / folder).mkdir(parents=True, exist_ok=True)
             write_text(directory / "config.yaml", revision + yaml.safe_dump(settings, sort_keys=False))
         with writing(self._metrics_path, RESUME):
-            self._metrics_file = self._metrics_path.open("ab", buffering=0)  # nothing stays in a buffer
+            self._metrics_file = open_to_append(self._metrics_path)  # nothing waits to be written at its end
         self._unsynced: list[Path] = []
         if resume_at is not None:
             self._drop_after(resume_at, measured)
@@ -100,7 +99,7 @@ class Recorder:
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         with writing(self._metrics_path, RESUME):
-            _write_all(self._metrics_file, json.dumps({"step": step, **metrics}) + "\n")
+            append(self._metrics_file, json.dumps({"step": step, **metrics}) + "\n")
         for sink in self._sinks:
             sink.metrics(step, metrics)
 
@@ -327,19 +326,8 @@ def record_session(directory: Path, completed_steps: int, test_problems: int | N
 
 
 def _append(path: Path, row: dict[str, Any]) -> None:
-    with writing(path, RESUME), path.open("ab", buffering=0) as file:
-        end = file.tell()
-        try:
-            _write_all(file, json.dumps(row) + "\n")
-        except OSError:
-            file.truncate(end)  # the next line must not be appended to half a line
-            raise
-
-
-def _write_all(file: io.RawIOBase, text: str) -> None:
-    data = text.encode()
-    while data:  # a disk that becomes full accepts a part and refuses the rest
-        data = data[file.write(data) or 0 :]
+    with writing(path, RESUME):
+        append_line(path, row)
 
 
 def revisions() -> dict[str, str]:

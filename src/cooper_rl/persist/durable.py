@@ -2,6 +2,7 @@
 and a journal of finished work."""
 
 import hashlib
+import io
 import json
 import logging
 import os
@@ -105,6 +106,35 @@ def write_text(path: Path, text: str) -> None:
             raise
         os.replace(aside, path)
         sync(path.parent)
+
+
+def open_to_append(path: Path) -> io.FileIO:
+    """The file, opened for `append`; it is made if there is none."""
+    return io.FileIO(path, "a+")
+
+
+def append(file: io.FileIO, text: str) -> None:
+    """Append whole lines to a file of `open_to_append`: all of them or, where the disk is full, none.
+
+    Half a line, which a crash has left at the end, is ended first, so that it spoils no other. Raises OSError.
+    """
+    end = file.seek(0, os.SEEK_END)
+    data = text.encode()
+    if end:
+        file.seek(end - 1)
+        data = data if file.read(1) == b"\n" else b"\n" + data
+    try:
+        while data:  # a disk that becomes full takes a part, and refuses the rest
+            data = data[file.write(data) or 0 :]
+    except OSError:
+        file.truncate(end)
+        raise
+
+
+def append_line(path: Path, row: Mapping[str, Any]) -> None:
+    """`append` one JSON object to the file of this name. Raises OSError."""
+    with naming(path), open_to_append(path) as file:
+        append(file, json.dumps(row) + "\n")
 
 
 def sync(path: Path) -> None:
@@ -213,7 +243,7 @@ class Journal:
             self._done = dict(self._entry(number, line, checked) for number, line in enumerate(lines[1:], start=2))
         entries = [{"key": key, "value": value} for key, value in self._done.items()]
         write_text(path, "".join(f"{sealed(one)}\n" for one in [{_HEADER: wanted}, *entries]))
-        self._file = path.open("a", encoding="utf-8")
+        self._file = open_to_append(path)
 
     def get(self, key: str) -> Any:
         """The value of a finished unit, or None."""
@@ -222,8 +252,7 @@ class Journal:
     def put(self, key: str, value: Any) -> None:
         """Record a finished unit. It survives a crash of the process (not a power cut) once this returns."""
         with naming(self.path):
-            self._file.write(sealed({"key": key, "value": value}) + "\n")
-            self._file.flush()
+            append(self._file, sealed({"key": key, "value": value}) + "\n")
         self._done[key] = value
 
     def close(self) -> None:

@@ -7,19 +7,58 @@ standard input does, so that it never outlives its parent.
 
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+
+class Budget:
+    """CPU seconds that verdicts may still take. Safe to use from several threads."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._lock = threading.Lock()
+
+    def spend(self, seconds: float) -> None:
+        with self._lock:
+            self._left -= seconds
+
+    @property
+    def is_spent(self) -> bool:
+        return self._left <= 0
+
+
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def cpu_budget(seconds: float) -> Iterator[Budget]:
+    """While it lasts, all verdicts that this thread asks for share these CPU seconds. Later ones are `timeout`."""
+    budget = Budget(seconds)
+    token = _budget.set(budget)
+    try:
+        yield budget
+    finally:
+        _budget.reset(token)
+
+
+def current_budget() -> Budget:
+    """That of `cpu_budget`, or one without an end."""
+    return _budget.get() or Budget(math.inf)
+
 
 TRIES = 2
 """How often a question is asked whose process is lost."""

@@ -36,6 +36,7 @@ _SOLUTION_CHARS = 32_000
 """As many of a reference solution."""
 FREE_CHARS = 1000
 _FINAL_CHARS = 8
+_BEFORE_CHARS = 60
 
 _IN_ENGLISH = (
     r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+A:|\#{4}|[\"']answer[\"']\s*:"
@@ -65,6 +66,9 @@ _BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
 _BEHIND_BOX = re.compile(r"[$)\]}]{0,4}((?!\s*or\s+\$?\d)[^.\n$]{1,60})")
+_TEXT_BEHIND_BOX = re.compile(
+    r"[\s~]*+(?:\\[,;: ]\s*+)?\\(?:text(?:rm|normal)?|mathrm|mbox)\s*+\{(?!(?:st|nd|rd|th)\b)[^{}]{1,60}\}"
+)
 _OPERATES = re.compile(r"\s?(?:\^|[*/]\s?\d|\\(?:times|cdot|div)(?![A-Za-z]))")
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = r"(?: ?\{, ?\}|,\\! ?|\\,|\\ |[ \u00a0\u2009\u202f])"
@@ -82,10 +86,12 @@ _WRAPPINGS = (
         ("`", "`"),
         ("\u201c", "\u201d"),
     ),
+    *(("\u00ab", "\u00bb"), ("\u300c", "\u300d"), ("\u300e", "\u300f"), ("\u3010", "\u3011")),
     ("{", "}"),
 )
 _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
 _ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
+_GOES_ON = re.compile(r"\d\.{3}\Z")
 _LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are))?\s*:", re.IGNORECASE)
 
 
@@ -103,6 +109,8 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     """The final answer of a completion. With `factorials`, an exclamation mark at the end belongs to it."""
     tail, boxes, statement = _places(completion)
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
+    if statement and _is_denied(statement):
+        stated = ""
     if boxes and statement and stated and _VALUE.search(stated):
         before = tail[max(0, statement.start() - _FINAL_CHARS) : statement.start()]
         if statement.group()[0] == "<" or _FINAL.search(before):
@@ -160,6 +168,10 @@ def clean(text: str) -> str:
 
 def _with_scale(text: str, start: int, end: int) -> str:
     r"""What a box holds, with the words behind it that change its number: `12 million` for `$\boxed{12}$ million`."""
+    if (words := _TEXT_BEHIND_BOX.match(text, end + 1)) and (
+        changes_after(words.group()) or not is_retracted(words.group())
+    ):
+        return text[start:end] + words.group()  # it is a part of the same formula
     behind = _BEHIND_BOX.match(text, end + 1)
     if not behind or not _VALUE.search(text[start:end]) or is_retracted(behind.group(1)):
         return text[start:end]
@@ -173,7 +185,7 @@ def _without_edge_spaces(text: str) -> str:
     start, end = 0, len(text)
     while text.startswith(_EDGE_SPACES, start, end):
         start += next(len(space) for space in _EDGE_SPACES if text.startswith(space, start, end))
-    while text.endswith(_ENDS, start, end):
+    while text.endswith(_ENDS, start, end) and not _GOES_ON.search(text[max(start, end - 4) : end]):
         end -= next(len(space) for space in _ENDS if text.endswith(space, start, end))
     return text[start:end].strip()
 
@@ -223,6 +235,19 @@ def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
     return last[0] if last else None
 
 
+_DENIED = re.compile(
+    r"(?i)\b(?:doubt(?:s|ed|ful)?|\w{1,9}n't\s(?:think|believe|sure|certain|true|correct)|not\s(?:think|believe|sure|certain|clear|true|correct|the\scase)"
+    r"|unlikely|unsure|whether|if|suppose|deny|refute[sd]?)(?:,?\s(?:that|if|whether|the|my|our|its?|final|correct))*\s*+\Z"
+)
+_NOT_IN_VERB = re.compile(r"(?i)\b(?:no|non|n\u00e3o)\s++\w++\Z")
+
+
+def _is_denied(statement: re.Match[str]) -> bool:
+    """Whether a statement says that something is not the answer: "I doubt that the answer is 12", "no es 12"."""
+    before = statement.string[max(0, statement.start() - _BEFORE_CHARS) : statement.start()]
+    return bool(_DENIED.search(before) or _NOT_IN_VERB.search(statement.group()))
+
+
 def _after_statement(statement: re.Match[str]) -> str:
     return statement.string[statement.end() :]
 
@@ -237,7 +262,8 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
     if display := _DISPLAY.match(rest):
         return clean(display.group(1) or display.group(2) or ""), statement.string[start + display.end() :]
     end = SENTENCE_END.search(rest)
-    sentence = rest[: end.end() if end.group()[0] == "!" else end.start()] if end else rest
+    is_asked = end is not None and end.group() == "?" and not rest[end.end() :].strip()
+    sentence = rest[: end.end() if is_asked or end.group()[0] == "!" else end.start()] if end else rest
     after = statement.string[start + (end.end() if end else len(rest)) :]
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not re.search(r"[\d\\$]", sentence[: later.start()]):
@@ -265,6 +291,7 @@ _RETRACTION = re.compile(
     r"|(?:that|this|it)\s+(?:cannot|can't)\s+be\s+(?:right|correct))\b",
     re.IGNORECASE,
 )
+_OPENED_TEXT = re.compile(r"[\s$~)}\]]*+\\(?:text(?:rm|bf|it|normal)?|mathrm|mbox)\s*+\{")
 
 
 @dataclass(frozen=True)
@@ -286,7 +313,9 @@ def text_answer(completion: str, letters: bool = False) -> TextAnswer:
     if statement and letters and statement.group().strip().upper() == "A:":
         statement = None
     line, after = None, ""
-    if statement:
+    if statement and _is_denied(statement):
+        pass  # "I doubt that the answer is Lyon" gives none
+    elif statement:
         text = _after_statement(statement)
         stated = text.lstrip(_DRESS)
         if statement.group()[0] in "\"'" and (string := _JSON_STRING.match(text)):
@@ -304,4 +333,5 @@ def text_answer(completion: str, letters: bool = False) -> TextAnswer:
 
 def is_retracted(after: str) -> bool:
     """Whether the text after an answer retracts it or offers another one: "or Kyoto", "No, wait", "but maybe B"."""
-    return bool(_RETRACTION.match(after))
+    inside = _OPENED_TEXT.match(after)
+    return bool(_RETRACTION.match(after, inside.end() if inside else 0))

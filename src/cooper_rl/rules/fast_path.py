@@ -26,14 +26,25 @@ from cooper_rl.rules.number_words import (
     CHANGES_BEFORE,
     CHANGES_NUMBER,
     CONDITION,
+    changes_after,
     changes_number,
+    is_conditional,
     with_scales,
     without_scales,
 )
 from cooper_rl.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict, copies_question
 from cooper_rl.rules.text_cache import text_cache
-from cooper_rl.rules.units import are_measures, is_unit, measures, same_quantity, same_unit, unit_of, without_unit
+from cooper_rl.rules.units import (
+    are_measures,
+    is_unit,
+    measures,
+    same_quantity,
+    same_unit,
+    unit_of,
+    with_kelvins,
+    without_unit,
+)
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
@@ -196,6 +207,7 @@ _BRIEF = 400
 """Characters of an answer that is searched here; longer ones are left to a process that can be killed."""
 _NUMBER = r"-?\d+(?:\.\d+|/\d+)?"
 _NUMBERS = re.compile(rf"\\boxed\{{({_NUMBER}(?:, {_NUMBER})+)\}}")
+_FIRST_NUMBER = re.compile(r"\A\W{0,4}\d[\d.,/]*+")
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
@@ -268,6 +280,7 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
             final = replace(final, kind="stated", texts=(whole,))
     if not final.texts or not reference:
         return "unparsed"
+    final = replace(final, texts=tuple(with_kelvins(text, reference) for text in final.texts))
     if plain_number(with_scales(reference)) is None or expressions:
         return _maths_verdict(reference, final, symbolic)
     return _scaled_verdict(reference, final, symbolic)
@@ -347,8 +360,8 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         return _measure_verdict(text, reference)
     expected = plain_number(reference)
     if expected is not None:
-        if any(map(CONDITION.search, TEXT_COMMAND.findall(text))):
-            return "unparsed"  # `2\text{ if even}`
+        if any(map(CONDITION.search, TEXT_COMMAND.findall(text))) or is_conditional(_FIRST_NUMBER.sub("", text)):
+            return "unparsed"  # `2\text{ if even}`, "2 if n = 1"
         written, prose = text, bare_text(_DOUBLED.sub(r"\\", text)) if "\\" in text and text.count("=") < 2 else text
         text = text if "\\" in prose else prose  # `12\text{ apples}`
         if base := _BASE.search(text):
@@ -369,7 +382,7 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         # `1,22` answers the reference 1.22. In a reference, `1,22` is two numbers, 1 and 22.
         if same or (_DECIMAL_COMMA.fullmatch(text) and expected == text.replace(",", ".")):
             return "correct" if same_unit(reference, written) else "wrong"
-        if _SCALE_LETTER.search(text):
+        if _SCALE_LETTER.search(text) or _is_changed(text, expected):
             return "unparsed"
         if len(text) <= _BRIEF:
             wanted = formula(text, numeric=True)
@@ -381,6 +394,14 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
                 return "wrong"  # a set of several is no number
     verdict = symbolic(reference, text, "answer")
     return "wrong" if verdict == "correct" and not same_unit(reference, text) else verdict
+
+
+def _is_changed(text: str, expected: str) -> bool:
+    """Whether a text begins with the expected number and goes on with words that change it: "12 hundred", "12 pm"."""
+    first = _FIRST_NUMBER.match(text)
+    if first is None or not _WORD_OF_TEXT.search(text, first.end()) or _DIGITS.search(text, first.end()):
+        return False
+    return plain_number(first.group().strip(" .,")) == expected and changes_after(text[first.end() :])
 
 
 def _measure_verdict(text: str, reference: str) -> Verdict:

@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -20,7 +21,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from cooper_rl.rules.child import TRIES, ChildProcess, limit, reply_to_parent
+from cooper_rl.rules.child import TRIES, Budget, ChildProcess, current_budget, limit, reply_to_parent
 
 logger = logging.getLogger(__name__)
 
@@ -36,18 +37,24 @@ _CALLS = 256
 """Calls that are sent together. Other threads have their turn between two of these batches."""
 
 
+_CALLS_ALONE = 32
+"""Calls that are sent together where each has its own reply. Between two of these batches the budget is looked at."""
+
+
 def guarded(function: Callable[..., Any], calls: Sequence[Sequence[Any]], otherwise: Any) -> list[Any]:
     """The function's results for the arguments of each call, as JSON gives them back; `otherwise` for a call that needs
-    more than half a second of CPU time or too much memory. Arguments are made JSON; what is no JSON becomes text.
+    more than half a second of CPU time or too much memory, and for all to which a `cpu_budget` leaves no time.
+    Arguments are made JSON; what is no JSON becomes text.
 
     The function is one of a module of this package. Safe to use from several threads. Raises RuntimeError with the
     traceback if it raises anything.
     """
     name = f"{function.__module__}:{function.__qualname__}"
     results: list[Any] = []
+    budget = current_budget()
     for start in range(0, len(calls), _CALLS):
         with _guard.lock:
-            results += _guard.results(name, calls[start : start + _CALLS], otherwise)
+            results += _guard.results(name, calls[start : start + _CALLS], otherwise, budget)
     return results
 
 
@@ -56,18 +63,24 @@ class _Guard(ChildProcess):
         super().__init__("cooper_rl.rules.guard")
         self.lock = Lock()
 
-    def results(self, name: str, calls: Sequence[Sequence[Any]], otherwise: Any) -> list[Any]:
+    def results(self, name: str, calls: Sequence[Sequence[Any]], otherwise: Any, budget: Budget) -> list[Any]:
         """One result for each call. All replies come together, or one by one if the process ends before."""
+        if budget.is_spent:
+            return [otherwise] * len(calls)
         if together := self.exchange([name, calls, True], 1, _WALL_S):
+            budget.spend(sum(reply["cpu_s"] for reply in together[0]))
             return [*map(_result, together[0])]
+        budget.spend(_TOGETHER_CPU_S)
         results: list[Any] = []
         losses = 0
-        while len(results) < len(calls):
-            rest = calls[len(results) :]
+        while len(results) < len(calls) and not budget.is_spent:
+            rest = calls[len(results) :][:_CALLS_ALONE]
             replies = self.exchange([name, rest, False], len(rest), _WALL_S)
             results += map(_result, replies)
+            budget.spend(sum(reply["cpu_s"] for reply in replies))
             if len(replies) == len(rest):
-                break
+                continue
+            budget.spend(CPU_S)
             losses = 0 if replies else losses
             if self.exit_code in _FROM_OUTSIDE:
                 losses += 1
@@ -75,7 +88,7 @@ class _Guard(ChildProcess):
             if losses in (0, TRIES):
                 results.append(otherwise)
                 losses = 0
-        return results
+        return results + [otherwise] * (len(calls) - len(results))
 
 
 def _result(reply: dict[str, Any]) -> Any:
@@ -124,14 +137,15 @@ def main() -> None:
 
 def _reply(function: Callable[..., Any], arguments: Sequence[Any], cpu_s: float) -> dict[str, Any]:
     _set_timer(cpu_s)
+    start = time.process_time()
     try:
-        return {"result": function(*arguments)}
+        result = {"result": function(*arguments)}
     except MemoryError:
         os._exit(1)
     except Exception:  # noqa: BLE001 - the parent raises it
-        return {"error": traceback.format_exc()}
-    finally:
-        _set_timer(0)
+        result = {"error": traceback.format_exc()}
+    _set_timer(0)
+    return {**result, "cpu_s": time.process_time() - start}
 
 
 @cache

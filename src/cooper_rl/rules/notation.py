@@ -5,6 +5,7 @@ Completions and references are brought to it where they are read, so all rules c
 time is linear in the length of the text.
 """
 
+import html
 import re
 import unicodedata
 from functools import cache
@@ -124,6 +125,10 @@ _STYLED = re.compile(
 _ROMAN = re.compile(r"\{\s*+\\rm\s++([^{}]*+)\}|\\rm(?![A-Za-z])\s*+(?:\{([^{}]*+)\}|([A-Za-z][A-Za-z/ ]{0,40}+))")
 _LABELS = re.compile(r"\\(?:tag|label)\*?\s*+\{[^{}]{0,40}\}")
 _ANSWER_LABEL = re.compile(r"\\text\{\s?((?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are))?\s?:?)\s?\}", re.IGNORECASE)
+_INVISIBLE = re.compile(r"\\(?:(?:[hv]|m)space\*?|[hv]?phantom)\s*+\{[^{}]{0,40}\}")
+_MONEY = re.compile(r"\\(?:(pounds|textsterling)|(euro|texteuro)|(yen|textyen))(?![A-Za-z])(?:\{\})?")
+_SCALE_LETTER = re.compile(r"(?<=\d)\\(?:text(?:rm|normal)?|mbox)\s*+\{([kKMBT])\}")
+"""Of 12\\text{K}, which is written as 12K is: a unit would have a space, or stand in \\mathrm."""
 _EMPHASIS = re.compile(r"([*_])(\1{0,2}+)(?=[^\s*_])([^*_\n]{0,200}[^\s*_])\1\2(?![\w*])")
 _INSIDE = re.compile(r"[\w*\\$^})\]]")
 
@@ -131,6 +136,8 @@ _INSIDE = re.compile(r"[\w*\\$^})\]]")
 def _without_style(text: str) -> str:
     if "\\rm" in text:
         text = _ROMAN.sub(lambda roman: rf"\mathrm{{{next(filter(None, roman.groups()), '')}}}", text)
+    text = _MONEY.sub(lambda sign: "\u00a3\u20ac\u00a5"[(sign.lastindex or 1) - 1], _INVISIBLE.sub(" ", text))
+    text = _SCALE_LETTER.sub(r"\1", text)
     text = _ANSWER_LABEL.sub(r"\1 ", _LABELS.sub("", text)).replace(r"\varnothing", r"\emptyset")
     return _STYLED.sub(_unstyled, text)
 
@@ -150,8 +157,31 @@ def _unstyled(styled: re.Match[str]) -> str:
     return f"{{{content}}}" if before.isalpha() or before in tuple("^_}]") else content
 
 
+_ENTITY = re.compile(r"&(?:#\d{1,6}|#x[\da-fA-F]{1,5}|[A-Za-z]{2,8});")
+_STRUCK = re.compile(
+    r"(?<![\w{\[}\\$)~])~~(?=[^\s~])[^~\n\\]{1,200}+(?<=\S)~~(?![\w\\${(~])"  # in LaTeX ~ is a space
+    r"|<(s|del|strike)>[^<>\n]{0,200}+</\1>",
+    re.IGNORECASE,
+)
+_TAGGED = re.compile(
+    r"<(?P<tag>b|strong|i|em|u|mark|big|small|center|span|p|div|sup|sub)>(?P<content>[^<>]{0,200}+)</(?P=tag)>",
+    re.IGNORECASE,
+)
+
+
+def _untagged(tagged: re.Match[str]) -> str:
+    script = {"sup": "^", "sub": "_"}.get(tagged["tag"].lower())
+    return f"{script}{{{tagged['content']}}}" if script else tagged["content"]
+
+
 def one_notation(text: str) -> str:
     """`text` in the notation that all rules read; see this module."""
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
+    if "<" in text or "~~" in text:
+        text = _STRUCK.sub("", text)
+        for _ in range(2):  # a tag in a tag
+            text = _TAGGED.sub(_untagged, text)
     if not text.isascii():
         text = _in_ascii(text)
     if "\\" in text:

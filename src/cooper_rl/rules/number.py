@@ -18,7 +18,8 @@ _TENS = r"10\s*\^\s*(?:\{\s*([-+]?\d{1,3})\s*\}|([-+]?\d{1,3})(?!\d))"
 _POWER_OF_TEN = re.compile(_TENS, re.ASCII)
 _EXPONENT = rf"[eE]([-+]?\d{{1,3}})(?!\d)|\s*(?:\\times|\\cdot|[x\u00d7\u00b7*])\s*{_TENS}"
 _PLAIN = re.compile(
-    rf"(?P<sign>-\s?|\+)?[$€£¥₹₽₩]?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])", re.ASCII
+    rf"(?P<sign>-\s?|\+)?(?:[$€£¥₹₽₩]\s?)?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])",
+    re.ASCII,
 )
 _WRITTEN = rf"(?:{_NUMBER})(?:{_EXPONENT}|\s*/\s*\d+)?"
 _PREFIX = re.compile(
@@ -182,7 +183,7 @@ def _gives(text: str, reference: str) -> bool:
         return True
     if _HEDGE.search(text):
         return False
-    if (number := plain_number(text)) is not None:
+    if (number := plain_number(text) or plain_number(bare_text(text))) is not None:
         return not is_division(number) or is_division(reference)
     text = _written_alike(text, reference)
     if any(_is_number(side, reference) for side in _EQUALS.split(text)):

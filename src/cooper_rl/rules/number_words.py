@@ -42,7 +42,7 @@ _FIGURES = (
 _SCALED = re.compile(
     rf"(?<![\d.,/^_])(?P<currency>\\?[$\u20ac\u00a3\u00a5\u20b9]\s?)?+(?P<figures>{_FIGURES})"
     rf"(?:(?P<close>\s?\$)?+[\s~-]?(?:\\[,; ])?\s?(?P<open>\\(?:text|mathrm|mbox|textrm)\{{\s?)?+"
-    rf"(?P<words>{_SCALE}(?:\s{_SCALE})*+)|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
+    rf"(?P<words>{_SCALE}(?:\s{_SCALE})*+)(?P<shut>\s?\}})?+|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\{?(?:(\d++)\}\{(\d++)\}|(\d)(\d))")
@@ -67,24 +67,104 @@ def _multiplied(scaled: re.Match[str]) -> str:
 
 
 def _replaced(scaled: re.Match[str], number: str) -> str:
-    return f"{scaled['currency'] or ''}{number}{scaled['close'] or ''}{scaled['open'] or ''}"
+    inside = "" if scaled["open"] and scaled["shut"] else (scaled["open"] or "") + (scaled["shut"] or "")
+    return f"{scaled['currency'] or ''}{number}{scaled['close'] or ''}{inside}"
 
 
+_FOREIGN_SCALES = [
+    *[
+        "mil",
+        "mille",
+        "mila",
+        "milli(?:on(?:en|i|er)?|ard\\w{0,3})",
+        "millones",
+        "mill[o\u00f3]n",
+        "milh(?:\u00e3o|\u00f5es)",
+    ],
+    *[
+        "milyon",
+        "milyar",
+        "milj(?:oen|oner|ard)",
+        "mil[ij]ar",
+        "mio",
+        "mrd",
+        "mln",
+        "mld",
+        "milli\u00f3",
+        "tsd",
+        "tausend",
+    ],
+    *[
+        "duizend",
+        "tusend?",
+        "tusind",
+        "hundert",
+        "cento",
+        "cien",
+        "tys",
+        "tysi\\w{2,4}",
+        "tis\u00edc\\w?",
+        "ezer",
+        "bin",
+    ],
+    *["juta", "ribu", "elfu", "ngh\u00ecn", "ng\u00e0n", "tri\u1ec7u", "t\u1ef7"],
+    *["\u0442\u044b\u0441\\w{0,6}", "\u043c\u043b[\u043d\u0440\u0434]\\w{0,2}"],  # Russian
+    "\u043c\u0438\u043b\u043b\u0438(?:\u043e\u043d|\u0430\u0440\u0434)\\w{0,3}",
+    *["\u03c7\u03b9\u03bb\u03b9\\w{0,5}", "\u03b5\u03ba\u03b1\u03c4\u03bf\u03bc\u03bc\\w{0,5}"],  # Greek
+    *["\u0623\u0644\u0641", "\u0622\u0644\u0627\u0641", "\u0645\u0644\u064a\u0648\u0646\\w{0,2}"],  # Arabic
+]
+_UNSPACED_SCALES = [
+    "[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5]|[\ucc9c\uc870](?!\\w)",  # Chinese, Japanese, Korean
+    "\u0939\u091c\u093c?\u093e\u0930|\u0932\u093e\u0916|\u0915\u0930\u094b\u0921",  # Hindi
+    "\u0e1e\u0e31\u0e19|\u0e2b\u0e21\u0e37\u0e48\u0e19|\u0e41\u0e2a\u0e19|\u0e25\u0e49\u0e32\u0e19",  # Thai
+]
+_FOREIGN_SCALE = rf"(?:\b(?:{'|'.join(_FOREIGN_SCALES)})\b|{'|'.join(_UNSPACED_SCALES)})"
+"""Thousands, millions and the like in other languages. What they make of a number takes a reader."""
+_FOREIGN_NOT = (
+    "(?:\u3067\u306f(?:\u306a\u3044|\u3042\u308a\u307e\u305b\u3093)|\u3058\u3083\u306a\u3044"  # Japanese
+    r"|[\uac00\uc774]?\s?\uc544\ub2c8)"  # Korean
+)
+_REJECTED = "wrong|incorrect|false|untrue|invalid|impossible|extraneous|rejected|inadmissible|excluded|discarded"
 CHANGES_NUMBER = re.compile(
     r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|lakhs?|lacs?|crores?|over|half|halves|thirds?"
     r"|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|(?:hundred|thousand|[mb]illion|trillion)ths?|squared|cubed"
     r"|times(?=\s(?:\d|the\b|as\b|more\b|less\b))|plus|minus|divided|percent|percentage|pct|per ?mille?|pi|sqrt|root"
     r"|or|and|point|degrees?|factorial|choose|mod|modulo|base|basis|gross|score|grand|thou|remainder|not|never|isn't|wasn't|cannot"
-    r"|wrong|incorrect|false|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
-    r"|mil|mille|mila|millones|million(?:en|i)|mill(?:\u00f3n|iard\w{0,3})|mio|mrd|mld|tausend|hundert|cento|cien|und"
-    r"|oder|ou|et|nicht|pas|\u043d\u0438|\u043d\u0435|\u0438\u043b\u0438|\u0442\u044b\u0441\w{0,6}"
-    r"|\u043c\u0438\u043b\u043b\u0438(?:\u043e\u043d|\u0430\u0440\u0434)\w{0,3})\b"
-    r"|[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\u500d\u534a\u591a\u4f59\u9918\u6216\u975e\u8d1f\u8ca0\u70b9\u9ede]"
+    r"|hex|hexadecimal|octal|binary|pp[mb]|bps?|kk|tn"
+    rf"|{_REJECTED}|at (?:least|most|minimum|maximum)|minimum|maximum|max|below"
+    r"|und|oder|ou|et|nicht|pas|\u043d\u0438|\u043d\u0435|\u0438\u043b\u0438)\b"
+    r"|[\u500d\u534a\u591a\u4f59\u9918\u6216\u975e\u8d1f\u8ca0\u70b9\u9ede]"
     r"|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b\u5185]|\u5de6\u53f3|\u4e0d\u662f"  # parts of, at least, at most, about, not
+    rf"|{_FOREIGN_SCALE}|{_FOREIGN_NOT}"
 )
 """Words that change the numbers next to them, so that the digits alone would be misread."""
-CONDITION = re.compile(r"\b(?:if|iff|unless|otherwise|whenever|even|odd)\b", re.IGNORECASE)
-"""Words that say when a value holds: elsewhere it is another one."""
+_VARIABLE = r"(?-i:(?<![\w'\\&])[b-zB-HJ-Z](?![\w'.&-]))"
+_IF = (
+    r"(?:if|iff|unless|whenever|provid(?:ed|ing)|except(?:ing)?|excluding|assuming|supposing|as\slong\sas|such\sthat|s\.t\."
+    r"|in\scase)"
+)
+_CONDITIONAL = (
+    rf"\b(?:{_IF}(?!\w)[^.;,\n]{{0,30}}?(?:{_VARIABLE}|\b(?:even|odd)\b|[<>=\u2264\u2265\u2260])|otherwise\b"
+    r"|(?:for|when|where|while|given)\s(?:(?:all|any|every|each|some|large|small|positive|negative|integers?|real)\s)*+"
+    rf"[$(\\{{]{{0,3}}(?:{_VARIABLE}(?!\$?\s?=)|(?:even|odd)\b)"
+    rf"|with\s\$?{_VARIABLE}\$?\s(?:even|odd)\b"
+    rf"|as\s\$?{_VARIABLE}\$?\s?(?:\\to\b|\u2192|->|grows|increases|decreases|tends|approaches|goes))"
+)
+"""Words that say when a value holds: "if n is even", "for n > 2". Others repeat the question ("if he sells all", "for
+n = 5", a case of it) or give a reason ("as n is even")."""
+_IS_CONDITIONAL = re.compile(rf"(?i)[\s)}}\]$]*+(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}")
+
+
+def is_conditional(after: str) -> bool:
+    """Whether the text after a number says when it holds."""
+    return _IS_CONDITIONAL.match(after) is not None
+
+
+CONDITION = re.compile(
+    rf"\b(?:{_IF}(?!\w)|else|even|odd)\b|\b(?:for|when|where|given)\s[$(\\{{]{{0,3}}{_VARIABLE}|{_CONDITIONAL}",
+    re.IGNORECASE,
+)
+"""The same inside a formula, where nobody tells a story: any `\\text{ if even}`."""
 _COUNTED = re.compile(r"\b(?:percent|percentage|pct|degrees?|times|points?|quarters?)\b", re.IGNORECASE)
 
 
@@ -96,8 +176,8 @@ def changes_number(words: str) -> bool:
 CHANGES_BEFORE = re.compile(
     r"(?i)(?:\b(?:at\s(?:the\s)?(?:least|most|minimum|maximum)|(?:anything|everything|all)\sbut|up\sto|(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger"
     r"|older|younger|longer|shorter|rather|other)\sthan|instead\sof|under|over|above|below|beyond|nearly|almost"
-    r"|exceed(?:s|ing)?|not|never|isn't|wasn't|minus|negative|plus|twice|thrice|double|triple|half|base|modulo|mod|except"
-    r"|without|between|(?:square|cube|root|half|double|third|quarter|fifth|tenth|multiples?|factors?|divisors?|powers?"
+    r"|exceed(?:s|ing)?|(?:(?:\w{0,9}n't|can\s?not|not|never|neither|no\slonger|unlikely)(?:\sto)?(?:\s(?:be|equal(?:\sto)?))?)|differ(?:s|ent)?\sfrom|isn't|wasn't|minus|negative|plus|twice|thrice|double|triple|half|base|modulo|mod|except"
+    r"|without|between|(?:one|1)\s(?:in|out\sof)|(?:square|cube|root|half|double|third|quarter|fifth|tenth|multiples?|factors?|divisors?|powers?"
     r"|inverse|reciprocal|opposite|negative|logarithm|factorial|percent|tens|dozens|hundreds|thousands|[mb]illions)\sof"
     r"|%\s?of|mindestens|h\u00f6chstens|unter|\u00fcber|au\s(?:moins|plus)|al\smenos)"
     r"|%\sof|\u4e0d\u662f|[\u81f3\u6700][\u5c11\u591a]|\u8d85\u8fc7|\u4e0d\u5230|[\u5927\u5c0f]\u4e8e)"
@@ -110,17 +190,19 @@ APPROXIMATELY_BEFORE = re.compile(
 )
 """The end of a text that makes the number behind it an estimate."""
 _BEHIND = (
-    r"[)}\]$]{0,4}(?-i:[a-fijkn-rt-zBDEGHIKMO-UX-Z](?![\w'.])|[bmt]n\b)",  # 12x, 12M
+    r"[)}\]$]{0,4}(?-i:[a-fijkn-rt-zBDEGHIKMO-UX-Z](?![\w'.])|[bmt]n\b)|\.{3}",  # 12x, 12M
     r"[\s)}\]$*]{0,8}(?:\\(?:text|textrm|mathrm|mbox)\s?\{\s?)?+(?:"
     r"(?-i:[\u2030\u2031\u221a\u0370-\u03a8\u03b1-\u03bb\u03bd-\u03c9])"  # 5\u2030, 5\u03c0
     r"|(?-i:\\(?:pi|sqrt|[dt]?frac|alpha|beta|gamma|delta|theta|lambda|sigma|phi|omega|infty|log|ln|sin|cos|tan)(?![A-Za-z]))"
     r"|(?:[\w'-]{1,20}\s){0,3}?(?:or\s(?:so|more|less|fewer|above|over|up|\$?\d)|and\s(?:up|above|over|more)"
     r"|and\s(?:a|one|two|three)\s(?:half|third|quarter|fourth|fifth|eighth|tenth)s?"
-    r"|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b)"
+    r"|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b|\(\s?(?:mod|base)\s?\d)"
     r"|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b",
-    rf"{_SCALE}",
-    r"(?:tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|(?:hundred|thousand|[mb]illion)ths?|halves|thirds|fifths|eighths"
-    r"|per\s?mille?)\b|(?:times|to|through|until)\s\$?\d|\(?(?:approximately|approx|roughly)\b|(?:,\s)?(?:with\s)?(?:an?\s)?remainder\b|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
+    rf"{_SCALE}|{_FOREIGN_SCALE}|{_FOREIGN_NOT}|\(?(?:{_REJECTED})\b|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}",
+    r"(?-i:[kMBT](?![\w'./^&-])|[kKMBT](?=\s(?:dollars?|euros?|pounds|rupees|usd|eur|yen|people)\b))"
+    r"|[ap]\.?\s?m\b",
+    r"(?:kk|tn|pp[mb]|bps?|basis\spoints?|gross|score|mio|mil|(?:in\s)?\(?(?:hex|hexadecimal|octal|binary)|ish|tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|(?:hundred|thousand|[mb]illion)ths?|halves|thirds|fifths|eighths"
+    r"|per\s?mille?)\b|(?:times|to|through|until)\s(?:the\s)?\$?\d|\(?(?:approximately|approx|roughly)\b|(?:,\s)?(?:with\s)?(?:an?\s)?remainder\b|\+(?!\s?\d)|[\u500d\u534a\u591a\u4f59\u9918]|\u5206\u4e4b|\u4ee5[\u4e0a\u4e0b])",
 )
 _CHANGES_AFTER = re.compile(f"(?i){'|'.join(_BEHIND)}")
 

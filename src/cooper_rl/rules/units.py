@@ -82,6 +82,7 @@ _NO_FIXED_RATIO = (
     {"mass", "household volume"},  # there are ounces of both
 )
 _LONGEST = 200
+_ENDS_IN_K = re.compile(r"\dK\Z")
 _DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
 _DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
@@ -138,6 +139,8 @@ def is_unit(text: str) -> bool:
     known = [word in _LETTERS or (len(word) > 1 and measures(word)) for word in words]
     is_attached = text[0].isalpha()
     letters = [word for word in words if len(word) == 1 and word.isascii() and word not in _LETTERS]
+    if words and words[0] in ("st", "nd", "rd", "th"):
+        return False  # the 8th is no number
     if not words or (is_attached and words[0].isascii() and not (known[0] and len(words[0]) > 1)):
         return signs and not words
     return set(letters) <= {"a"} and words[-1] != "a" and (len(words) <= _MOST_WORDS or all(known))
@@ -146,6 +149,11 @@ def is_unit(text: str) -> bool:
 def measures(word: str) -> bool:
     """Whether a word is the name or symbol of a measure."""
     return word.lower() in _MEASURE or word.lower() in _COMPOUND
+
+
+def with_kelvins(text: str, reference: str) -> str:
+    """The text with `300K` as `300 K` where the reference is in kelvins; elsewhere it may be thousands."""
+    return f"{text[:-1]} K" if _ENDS_IN_K.search(text) and unit_of(reference) == {"kelvin"} else text
 
 
 def same_unit(reference: str, text: str) -> bool:
@@ -230,7 +238,7 @@ def without_unit(text: str) -> str:
         if (_NAMES_UNIT.search(unit) or any(map(_is_long_name, _NAME.findall(unit)))) and is_unit(f" {unit}"):
             return value
     at_end = _COMMAND_AT_END.search(text) if unit_of(text) else None
-    if at_end is None or changes_number(at_end.group()) or CONDITION.search(at_end.group()):
+    if at_end is None or any(changes(at_end.group()) for changes in (changes_number, changes_after, CONDITION.search)):
         return text
     return text[: at_end.start()]
 

@@ -14,7 +14,7 @@ from cooper_rl.data.labelled import label_of, read_rows, require, text_field
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
-from cooper_rl.persist.durable import naming, write_text
+from cooper_rl.persist.durable import append, naming, open_to_append, write_text
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RuleConfig, Verdict
 
@@ -77,8 +77,7 @@ def verify_file(
     counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
     verifier = rule.build()
     out.parent.mkdir(parents=True, exist_ok=True)
-    appended = out.open("a", encoding="utf-8")
-    with closing(verifier), naming(out), appended as lines, ThreadPoolExecutor(workers) as threads:
+    with closing(verifier), naming(out), open_to_append(out) as appended, ThreadPoolExecutor(workers) as threads:
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()
@@ -86,11 +85,12 @@ def verify_file(
 
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]
+            lines = []
             for (problem, _, gold), (verdict, seconds) in zip(chunk, threads.map(timed, chunk), strict=True):
                 fields = {**_kept(problem.metadata), "verdict": verdict, "seconds": round(seconds, 6)}
-                lines.write(json.dumps(fields, ensure_ascii=False) + "\n")
+                lines.append(json.dumps(fields, ensure_ascii=False) + "\n")
                 counts[verdict, gold] += 1
-            lines.flush()
+            append(appended, "".join(lines))
             if progress is not None:
                 progress(start + len(chunk), len(tasks))
     return VerdictCounts(counts)

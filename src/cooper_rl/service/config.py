@@ -72,6 +72,8 @@ class ServerConfig(Config):
     """Answers in one request; the server replies 413 to more."""
     max_characters: int = Field(default=200_000, ge=1)
     """Characters in one text; the server replies 413 to more."""
+    max_verify_s: float = Field(default=60.0, gt=0)
+    """CPU seconds for the verdicts of one request; what is not judged by then has the verdict `timeout`."""
     max_step_rows: int = Field(default=262_144, ge=1)
     """Answers in one step; more are refused until the step is committed."""
 

@@ -18,6 +18,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
 from cooper_rl.persist.exact_resume import changes, conditions
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.child import cpu_budget
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
@@ -74,6 +75,7 @@ class Training:
         """Raises InputError for a folder that is damaged, or whose journal would be replayed under other settings."""
         self.reward, self.ledger, self.history = reward, Ledger(reward), history
         self._assistant, self._max_step_rows = assistant, config.serve.max_step_rows
+        self._max_verify_s = config.serve.max_verify_s
         self._conditions = serve_conditions(config)
         self._stated: dict[str, Any] | None = None
         """The conditions that the journal names last."""
@@ -327,9 +329,19 @@ class Training:
         return new
 
     def _score(self, calls: Sequence[list[AnswerGroup]]) -> list[Scored | Exception]:
-        """In one batch or, if that fails, each call separately."""
+        """In one batch or, if that fails or takes too long to verify, each call separately."""
+        if not calls:
+            return []
         try:
-            return [*self.ledger.score(calls)] if calls else []
+            with cpu_budget(self._max_verify_s) as budget:
+                scored = [*self.ledger.score(calls)]
+            if budget.is_spent and len(calls) > 1:
+                return [result for call in calls for result in self._score([call])]
+            if budget.is_spent:
+                logger.warning(
+                    "the verdicts of a request took over %g CPU seconds (serve.max_verify_s)", self._max_verify_s
+                )
+            return scored
         except Exception as error:
             if len(calls) == 1:
                 if not isinstance(error, InputError):

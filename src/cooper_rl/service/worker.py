@@ -1,9 +1,9 @@
 """The thread that owns the reward: it handles requests in order of arrival and scores neighbours in one batch."""
 
-import json
 import logging
 import threading
 import time
+from collections import Counter as Counted
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -13,6 +13,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from cooper_rl.observe.hacking_alarm import HACKING
+from cooper_rl.persist.durable import append_line
 from cooper_rl.service.config import ServerConfig
 from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames
 from cooper_rl.service.training import Training
@@ -33,6 +34,7 @@ class Meters:
         self.pending = Gauge("cooper_requests_pending", "Requests under way", registry=own)
         self.pending_bytes = Gauge("cooper_request_bytes_pending", "Bytes of their bodies", registry=own)
         self.answers = Counter("cooper_answers_scored", "Answers scored", ["phase"], registry=own)
+        self.verdicts = Counter("cooper_verdicts", "Verdicts on answers scored", ["verdict"], registry=own)
         self.batch_rows = Histogram("cooper_batch_rows", "Answers scored together", buckets=ROWS, registry=own)
         self.batch_seconds = Histogram("cooper_batch_seconds", "Seconds to score a batch", registry=own)
         self.update_seconds = Histogram("cooper_update_seconds", "Seconds of a commit", registry=own)
@@ -53,6 +55,10 @@ class Meters:
             self.answers.labels("train" if ask.train else "eval").inc(ask.rows)
         self.batch_rows.observe(sum(ask.rows for ask in asks))
         self.batch_seconds.observe(seconds)
+
+    def judged(self, replies: Sequence[Scored]) -> None:
+        for verdict, count in Counted(one for reply in replies for group in reply.verdicts for one in group).items():
+            self.verdicts.labels(verdict).inc(count)
 
     def committed(self, view: Updated, seconds: float) -> None:
         self.commits.labels(view.state).inc()
@@ -160,6 +166,7 @@ class Worker:
         replies = self.training.score(asks)
         done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, Scored)]
         self._meters.scored(done, time.perf_counter() - start)
+        self._meters.judged([reply for reply in replies if isinstance(reply, Scored)])
         for job, reply in zip(jobs, replies, strict=True):
             if isinstance(reply, Exception):
                 job.future.set_exception(reply)
@@ -203,8 +210,7 @@ class Worker:
         logger.warning(message)
         event = {"step": step, "metric": HACKING, "action": "warn", "since": step, "values": [float(len(signs))]}
         try:
-            with (self.training.history.root / "events.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps({**event, "message": message}) + "\n")
+            append_line(self.training.history.root / "events.jsonl", {**event, "message": message})
         except OSError as error:  # a full disk; the alarm is in the log and in the metrics
             self._meters.failures.labels("event").inc()
             logger.error("events.jsonl: %s", error)

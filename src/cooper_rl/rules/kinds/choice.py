@@ -19,6 +19,11 @@ _LEAD = r"(?i:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choice
 _OPTION = re.compile(
     rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
 )
+_SAID_WRONG = re.compile(
+    r"\W*(?:(?:which|that|this|it)\s+)?(?:is|was|seems|looks)\s+(?:wrong|incorrect|false|not\s+(?:right|correct))\b",
+    re.IGNORECASE,
+)
+_PRIMED = re.compile(r"\s*[A-Za-z]\s*(?:'+|\^\s*\{?\s*\\prime\s*\}?)\s*")
 _SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
 _SEPARATOR = r"(?:\s*[,;&>]\s*(?:and\s+)?|\s*(?:->|\\to\b|\\rightarrow\b)\s*|\s+and\s+|\s+)"
 _SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
@@ -136,6 +141,8 @@ def _free_verdict(expected: Choice, text: str, options: Options) -> Verdict:
 
 
 def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
+    if is_boxed and _PRIMED.fullmatch(text):
+        return "unparsed"  # an event's complement, or a point's image
     bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
     given, plain = _read(bare, is_boxed), plain_text(text)
     if expected.text and plain == expected.text:
@@ -174,6 +181,8 @@ def _read(text: str, is_boxed: bool = False) -> Choice | None:
 def _option_with_rest(option: re.Match[str]) -> Choice | None:
     """The choice in "B", "B) apple" or "B because ..."; None if something else begins with that letter."""
     letter, rest = (option["enclosed"] or option["bare"] or option["small"]).upper(), option["rest"]
+    if _SAID_WRONG.match(rest):
+        return None
     delimiter, reason = _DELIMITER.match(rest), _REASON.match(rest)
     if rest.strip(" .:)") and not delimiter and not reason and not (option["enclosed"] and rest[0] == " "):
         return None

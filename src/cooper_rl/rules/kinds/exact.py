@@ -86,7 +86,7 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
         return True
     reason = _REASON.search(text)
     if reason is not None and plain_text(text[: reason.start()], fold_case) == expected:
-        return True
+        return not is_retracted(text[reason.start() :])
     return polar and _is_polar(reference, text)
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
+from cooper_rl.rules.child import Budget, current_budget
 from cooper_rl.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer
 from cooper_rl.rules.guard import guarded
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, unverified
@@ -34,8 +35,8 @@ class RuleVerifier(Rule):
     All else is decided by the process that reads texts (`guarded`), except for references of more than 8,000
     characters. If the answer in one is as long, the verdict is `unparsed`: of a completion less is read. The last
     `cache_size` slow verdicts are cached by final answer. `counts` has the number of verdicts of each name, of the
-    outcomes `fast`, `cached` and those of `Checked`, and of `lost` processes; `cpu_s` the CPU seconds of the questions
-    to Math-Verify.
+    outcomes `fast`, `cached`, `unasked` (a `cpu_budget` was spent) and those of `Checked`, and of `lost` processes;
+    `cpu_s` the CPU seconds of the questions to Math-Verify.
     """
 
     def __init__(
@@ -116,9 +117,10 @@ class RuleVerifier(Rule):
             self.counts.update(decided)
             self.counts.update("killed" if verdict == "timeout" else "fast" for verdict in decided)
         slow = [call for call in calls if readings[call].verdict is None]
+        budget = current_budget()
 
         def slowly(call: tuple[str | None, str, str]) -> Verdict:
-            return self._verify_slowly(call[1], call[2], readings[call])
+            return self._verify_slowly(call[1], call[2], readings[call], budget)
 
         if self._workers == 1 or len(slow) < 2:
             late: dict[tuple[str | None, str, str], Verdict] = {call: slowly(call) for call in slow}
@@ -127,7 +129,7 @@ class RuleVerifier(Rule):
                 late = dict(zip(slow, threads.map(slowly, slow), strict=True))
         return [late[call] if (verdict := readings[call].verdict) is None else verdict for call in asked]
 
-    def _verify_slowly(self, answer: str, completion: str, reading: FastReading) -> Verdict:
+    def _verify_slowly(self, answer: str, completion: str, reading: FastReading, budget: Budget) -> Verdict:
         key = _digest(answer, reading.key)
         with self._lock:
             checked = self._cache.get(key)
@@ -136,11 +138,15 @@ class RuleVerifier(Rule):
                 self.counts.update(["cached", checked.verdict])
                 self._note_cpu_s(answer, completion, checked)
                 return checked.verdict
+            if budget.is_spent:
+                self.counts.update(["timeout", "unasked"])
+                return "timeout"
         process = self._idle.get()
         try:
             checked = process.ask(answer, reading.tail, self._expressions)
         finally:
             self._idle.put(process)
+        budget.spend(checked.cpu_s)
         with self._lock:
             self.counts.update([checked.verdict, checked.outcome, *["lost"] * checked.stalls])
             self.cpu_s += checked.cpu_s

@@ -12,7 +12,7 @@ from cooper_rl.rules.extraction import clean, extract_answer, is_retracted, refe
 from cooper_rl.rules.number import any_number, number_value, with_divisions
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.rule import RULES, ComputedConfig, Verdict
-from cooper_rl.rules.units import measures, same_unit, without_unit
+from cooper_rl.rules.units import is_unit, same_unit, with_kelvins, without_unit
 
 _PERCENT = re.compile(r"(?:(?<!\s)\s++)?\\?%\s*+\Z")
 _APPROXIMATELY = re.compile(
@@ -48,7 +48,8 @@ class NumericRule(ComputedConfig):
         if isinstance(expected, str) or not final.texts:
             return "unparsed"
         texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" else final.texts
-        found = [number_in(clean(one)) for one in texts]
+        texts = [with_kelvins(clean(one), reference_text(problem.answer)) for one in texts]
+        found = [*map(number_in, texts)]
         close = [None if number is None else _is_close(number, *expected) for number in found]
         if not all(close):
             return "wrong" if False in close else "unparsed"
@@ -85,7 +86,7 @@ def number_in(text: str) -> Number | None:
     is_percentage = _PERCENT.search(text) is not None
     text = with_divisions(_PERCENT.sub("", text))
     text = clean(bare_text(without_unit(text)))
-    if (symbol := _SYMBOL.search(text)) and measures(symbol.group(1)):
+    if (symbol := _SYMBOL.search(text)) and is_unit(f" {symbol.group(1)}"):
         text = text[: symbol.start()]
     mantissa, _, exponent = (any_number(text) or "0/0").partition("e")
     value, power = number_value(mantissa), int(exponent or 0)
