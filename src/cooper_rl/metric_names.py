@@ -8,8 +8,8 @@ from cooper_rl.errors import did_you_mean
 _MODEL = "mean std rule_agreement false_accept_rate true_accept_rate"
 _HELD_OUT = "heard rule_avg gold_avg gold_avg_heard gold_avg_silent cut_off_rate"
 _NAMES = {
-    "reward": "mean std group_spread non_finite shaped_mean shaped_std shaped_group_spread shaped_non_finite "
-    "after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
+    "reward": "mean std group_spread non_finite no_opinion shaped_mean shaped_std shaped_group_spread "
+    "shaped_non_finite shaped_no_opinion after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
     "function": "<name>",
     "ensemble": "disagreement",
     "hybrid": "weight sigma_mean",
@@ -21,7 +21,7 @@ _NAMES = {
     "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,
-    "reward_model": f"{_MODEL} mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "
+    "reward_model": f"{_MODEL} non_finite mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "
     "pair_accuracy_before pair_accuracy_after pair_accuracy_before_<origin> pair_accuracy_after_<origin> pair_accuracy "
     "margin loss unpaired_loss unpaired_accuracy labelled_loss labelled_accuracy tie_loss tie_gap skipped tie_skipped "
     "unpaired_skipped labelled_skipped learning_rate grad_norm skipped_updates probe_drift probe_shift consistency",

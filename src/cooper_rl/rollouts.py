@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
@@ -75,7 +75,10 @@ class AnswerGroup:
 
 @dataclass(frozen=True)
 class Ragged:
-    """`flat` holds the numbers of all groups, one group after another. `sizes` holds the size of each of P groups."""
+    """`flat` holds the numbers of all groups, one group after another. `sizes` holds the size of each of P groups.
+
+    Of rewards, NaN says that there is no opinion on the answer, and the answer teaches nothing: see `opinions`.
+    """
 
     flat: Shaped[Tensor, " B"]
     sizes: tuple[int, ...]
@@ -113,6 +116,15 @@ class Ragged:
         """Only the groups where `chosen` is true."""
         sizes = tuple(size for size, keep in zip(self.sizes, chosen.tolist(), strict=True) if keep)
         return Ragged(self.flat[self.expand(chosen)], sizes)
+
+    def keep(self, kept: Bool[Tensor, " B"]) -> Ragged:
+        """Only the answers where `kept` is true, in as many groups, of which some may be empty."""
+        return Ragged(self.flat[kept], tuple(int(group.sum()) for group in kept.split(self.sizes)))
+
+    def opinions(self) -> Ragged:
+        """The numbers without those that are NaN: of rewards, those of the answers on which there is an opinion."""
+        missing = self.flat.isnan()
+        return self.keep(~missing) if missing.any() else self
 
     def expand(self, of_groups: Shaped[Tensor, " P"]) -> Shaped[Tensor, " B"]:
         """Each group's number, repeated for each of its answers."""
@@ -321,6 +333,22 @@ class Rollouts(Samples):
     def problem_of(self) -> Int[np.ndarray, " B"]:
         """The index of each completion's problem."""
         return np.repeat(np.arange(len(self.problems)), self.group_sizes)
+
+    def keep(self, kept: Bool[np.ndarray, " B"]) -> Self:
+        """Only the completions where `kept` is true, in as many groups, of which some may be empty."""
+        rows = np.flatnonzero(kept)
+        tokens = self.token_ids.places(rows)
+        return replace(
+            self,
+            token_ids=self.token_ids.take(rows),
+            logprobs=self.logprobs[tokens],
+            stopped=self.stopped[rows],
+            texts=[self.texts[row] for row in rows],
+            trained=None if self.trained is None else self.trained[tokens],
+            runs=None if self.runs is None else [self.runs[row] for row in rows],
+            group_sizes=np.bincount(self.problem_of[rows], minlength=len(self.problems)),
+            versions=self.versions[rows],
+        )
 
     def groups(self) -> list[AnswerGroup]:
         """The completions as texts, for rules and rewards. A group's id is the id of its problem."""

@@ -1,5 +1,6 @@
 """The Cooper step: the whole algorithm on one page."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from cooper_rl.environments.rounds import Rounds
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
-from cooper_rl.policy.advantages import usable_groups
+from cooper_rl.policy.advantages import token_credit, usable_groups
 from cooper_rl.policy.update import finite_rewards, update_policy
 from cooper_rl.rollouts import Ragged, Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
@@ -110,7 +111,8 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     if algorithm.advantages.credits_tokens:
         with clock.measure("score_steps"):
             decode = parts.prompt_encoder.text_of
-            credit = algorithm.advantages.token_credit(parts.reward.model, rollouts, decode)
+            paid_for = paid.scores.rewards
+            credit = token_credit(algorithm.advantages, parts.reward.model, rollouts, paid_for, decode)
     with _stage2(parts, scored, early) as update_reward_model:
         with clock.measure("update_policy"):
             rewards = paid.scores.rewards
@@ -162,10 +164,13 @@ def _resampled(
 
 
 def _report_to_stream(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread: float) -> list[bool]:
-    """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream."""
+    """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream; of a
+    group without any opinion there is no mean."""
     rewards = finite_rewards(scored.scores.rewards.like(scored.scores.rewards.flat.double()))
     names, teaching = [problem.id for problem in rollouts.problems], usable_groups(rewards, min_spread).tolist()
-    stream.tell(dict(zip(names, rewards.mean().tolist(), strict=True)), dict(zip(names, teaching, strict=True)))
+    means = dict(zip(names, rewards.opinions().mean().tolist(), strict=True))
+    rates = {name: mean for name, mean in means.items() if not math.isnan(mean)}
+    stream.tell(rates, dict(zip(names, teaching, strict=True)))
     return teaching
 
 

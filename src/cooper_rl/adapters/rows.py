@@ -1,9 +1,13 @@
 """Rows of trainers become problems and groups of answers, and rewards go back in the rows' order."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2s
+from math import isnan
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeVar, get_args
 
 from cooper_rl.data.mappings import text_of
@@ -12,6 +16,8 @@ from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import UserVerdict
+
+logger = logging.getLogger(__name__)
 
 FOLDER = "cooper_reward"
 """Where the reward is saved inside a trainer's checkpoint."""
@@ -129,6 +135,30 @@ def by_row(rows: Sequence[AnswerGroup], results: Sequence[Sequence[T]]) -> list[
     """The results of `joined(rows)` in the order of the rows, each a group with one answer."""
     left = {group.id: iter(found) for group, found in zip(joined(rows), results, strict=True)}
     return [next(left[row.id]) for row in rows]
+
+
+def or_none(rewards: Iterable[float]) -> list[float | None]:
+    """Rewards for a trainer that leaves out an answer whose reward is None: those without an opinion (NaN)."""
+    return [None if isnan(reward) else reward for reward in rewards]
+
+
+def for_all(rewards: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Rewards for a trainer that cannot leave an answer out. An answer without an opinion (NaN) gets the mean of its
+    group, so that it has no advantage over that mean and does not move it; 0 if no answer with it has an opinion."""
+    means = [fmean([value for value in row if not isnan(value)] or [0.0]) for row in rewards]
+    paid = [[mean if isnan(value) else value for value in row] for row, mean in zip(rewards, means, strict=True)]
+    if paid != [list(row) for row in rewards]:
+        _warn_of_missing_opinions()
+    return paid
+
+
+@cache
+def _warn_of_missing_opinions() -> None:
+    logger.warning(
+        "there is no opinion on some answers (the rule is silent, a judge failed, a function returned None), and this "
+        "trainer cannot leave them out: each is paid the mean of the answers to the same question that were scored "
+        "with it, or 0 if there are none (docs/trainers.md). The metric reward/no_opinion has their share"
+    )
 
 
 def folder_in(args: Any, state: Any) -> Path:

@@ -6,6 +6,7 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
+from cooper_rl.adapters.rows import for_all
 from cooper_rl.adapters.served import client, read_row, single
 from cooper_rl.rules.rule import UserVerdict
 
@@ -39,4 +40,5 @@ class CooperEnv(BaseTextEnv):
         group = single(self.problem, completion, stopped=True, verdict=self.verdict)
         scored = client().score([group], train=self.train, partial=True)
         metadata = {"verdict": scored.verdicts[0][0], "version": scored.version}
-        return BaseTextEnvStepOutput(observations=[], reward=scored.rewards[0][0], done=True, metadata=metadata)
+        reward = for_all(scored.rewards)[0][0]
+        return BaseTextEnvStepOutput(observations=[], reward=reward, done=True, metadata=metadata)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
-    import numpy as np
     from jaxtyping import Bool, Float
     from torch import Tensor
 
@@ -34,6 +34,10 @@ class Completions:
     def select(self, chosen: Bool[Tensor, " P"]) -> Completions:
         """Only the groups where `chosen` is true."""
         return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen))
+
+    def keep(self, kept: Bool[Tensor, " B"]) -> Completions:
+        """Only the answers where `kept` is true."""
+        return Completions(self.lengths.keep(kept), self.mean_logprobs.keep(kept))
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,8 @@ class AdvantageConfig(Config):
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged | AdvantagesWithMetrics:
         """Advantages of the step's usable groups.
 
-        `rewards` are float64, finite, and not all equal within any group. `completions` are None unless the estimator
-        reads them.
+        `rewards` are float64, finite, and not all equal within any group: answers without an opinion are left out
+        before. `completions` are None unless the estimator reads them.
         """
 
     def token_credit(
@@ -103,10 +107,12 @@ ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"], b
 def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
     """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
 
+    Answers without an opinion (NaN) are left out, so a group needs two opinions.
     The spread is the range, not the std, so one different completion counts the same for any group size N. The
     threshold is needed because reward-model scores are never exactly equal: without it, dividing by the std would
-    amplify their noise to advantages of about 1. Raises ValueError on a non-finite reward.
+    amplify their noise to advantages of about 1. Raises ValueError on an infinite reward.
     """
+    rewards = rewards.opinions()
     _require_finite(rewards)
     return rewards.amax() - rewards.amin() > min_spread
 
@@ -129,19 +135,44 @@ def estimate(
 ) -> AdvantagesWithMetrics:
     """Advantages in the dtype of `rewards`, computed in float64. They are exactly 0 in groups that are not `usable`.
 
-    `usable` comes from `usable_groups`; by default, every group with any spread is usable. Groups may differ in size.
-    An estimator that reads `completions` needs them. Raises ValueError on a non-finite reward.
+    An answer without an opinion (its reward is NaN) has advantage 0, and those of the others are what they would be if
+    it had not been sampled: no estimator sees it. `usable` comes from `usable_groups`; by default, every group with any
+    spread is usable. Groups may differ in size. An estimator that reads `completions` needs them. Raises ValueError on
+    an infinite reward.
     """
-    _require_finite(rewards)
     usable = usable_groups(rewards, min_spread=0.0) if usable is None else usable
+    kept = ~rewards.flat.isnan()
+    opinions = rewards.keep(kept)
+    _require_finite(opinions)
+    usable = usable & (opinions.counts() > 1)
     result, metrics = rewards.flat.new_zeros(rewards.flat.shape), {}
     if usable.any():
-        chosen = rewards.select(usable)
+        chosen = opinions.select(usable)
         chosen = chosen.like(chosen.flat.double())
-        estimated = estimate_usable(config, chosen, None if completions is None else completions.select(usable))
-        result[rewards.expand(usable)] = estimated.advantages.flat.to(result.dtype)
+        of_chosen = None if completions is None else completions.keep(kept).select(usable)
+        estimated = estimate_usable(config, chosen, of_chosen)
+        result[rewards.expand(usable) & kept] = estimated.advantages.flat.to(result.dtype)
         metrics = estimated.metrics
     return AdvantagesWithMetrics(rewards.like(result), metrics)
+
+
+def token_credit(
+    config: AdvantageConfig,
+    model: RewardModel | None,
+    rollouts: Rollouts,
+    rewards: Ragged,
+    decode: Callable[[Sequence[int]], str],
+) -> TokenCredit | None:
+    """The estimator's credit of tokens; see `AdvantageConfig.token_credit`, which never sees an answer without an
+    opinion (its reward is NaN). The tokens of such an answer have credit 0."""
+    kept = ~rewards.flat.isnan().numpy()
+    if kept.all():
+        return config.token_credit(model, rollouts, decode)
+    credit = config.token_credit(model, rollouts.keep(kept), decode)
+    if credit is None:
+        return None
+    rows, found = iter(credit.advantages), [np.zeros(length) for length in rollouts.token_ids.lengths]
+    return TokenCredit([next(rows) if keep else none for keep, none in zip(kept, found, strict=True)], credit.metrics)
 
 
 def estimate_usable(
@@ -157,7 +188,7 @@ def estimate_usable(
 def _require_finite(rewards: Ragged) -> None:
     broken = [p for p, group in enumerate(rewards.groups()) if not group.isfinite().all()]
     if broken:
-        raise ValueError(f"non-finite rewards in groups {broken}; every reward must be a finite number")
+        raise ValueError(f"infinite rewards in groups {broken}; a reward is a finite number, or NaN for no opinion")
 
 
 @ADVANTAGES.register

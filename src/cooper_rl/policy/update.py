@@ -61,8 +61,9 @@ def update_policy(
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
     `reference` is the frozen start; a KL term needs it. `credit` is what the estimator gives to single
-    tokens. All log-probabilities are at the sampling temperature. In a group with a non-finite reward, all advantages
-    are 0. Raises ValueError if the rewards belong to other groups.
+    tokens. All log-probabilities are at the sampling temperature. In a group with an infinite reward, all advantages
+    are 0. An answer whose reward is NaN, because there is no opinion on it, is left out of the advantages, and of the
+    loss with its denominators and its KL term. Raises ValueError if the rewards belong to other groups.
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
         raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
@@ -74,7 +75,7 @@ def update_policy(
     after_kl, of_kl = _minus_kl(rewards.like(rewards.flat.double()), before, config)
     taught = _advantages(finite_rewards(after_kl), before, config, credit)
     every = np.arange(len(rollouts.token_ids))
-    counted_B = rollouts.stopped if config.overlong == "mask" else np.ones(len(every), bool)
+    counted_B = ~after_kl.flat.isnan().numpy() & (rollouts.stopped | (config.overlong == "keep"))
     # In groups without usable spread, a KL term in the loss still has a gradient.
     in_loss = config.pulls_in("loss")
     kept_B = counted_B if in_loss else counted_B & taught.usable_P[rollouts.problem_of]
@@ -134,7 +135,7 @@ def _minus_kl(rewards: Ragged, before: _Before, config: AlgorithmConfig) -> tupl
     rollouts, written_T = before.rollouts, torch.from_numpy(before.rollouts.written)
     estimates = before.of_all().kl(kl.kind, kl.clamp).where(written_T, 0.0).split(rollouts.token_ids.lengths.tolist())
     after_kl = rewards.like(rewards.flat - torch.stack([kl.coefficient * row.sum() for row in estimates]))
-    finite = finite_rewards(after_kl)
+    finite = finite_rewards(after_kl).opinions()
     return after_kl, {
         "reward/after_kl_mean": finite.flat.mean().item(),
         "reward/after_kl_std": finite.flat.std(unbiased=False).item(),
@@ -155,7 +156,7 @@ class _Advantages:
 
 
 def _advantages(rewards: Ragged, before: _Before, config: AlgorithmConfig, credit: TokenCredit | None) -> _Advantages:
-    """Advantages from finite rewards and, if the estimator tells tokens apart, their credit."""
+    """Advantages from rewards, finite or NaN, and, if the estimator tells tokens apart, their credit."""
     estimator, rollouts = config.advantages, before.rollouts
     usable_P = usable_groups(rewards, config.min_spread)
     completions = before.completions(rewards) if estimator.reads_completions else None
@@ -198,12 +199,12 @@ def _logprobs(
 
 
 def finite_rewards(rewards: Ragged) -> Ragged:
-    """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
+    """The rewards, with zeros for every group that has an infinite reward, so that it has no spread to learn from.
 
-    A diverged reward model thus costs its groups but does not end the run.
+    A reward that overflows thus costs its groups but does not end the run. NaN, no opinion, stays.
     """
-    groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
-    return rewards.like(torch.cat(groups))
+    infinite = rewards.like(rewards.flat.isinf().float()).amax() > 0
+    return rewards.like(rewards.flat.masked_fill(rewards.expand(infinite) & ~rewards.flat.isnan(), 0.0))
 
 
 def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:

@@ -130,6 +130,7 @@ def step_health(context: StepContext, scores: Scores) -> Metrics:
         metrics |= {
             "reward_model/mean": part.flat.mean().item(),
             "reward_model/std": part.flat.std(correction=0).item(),
+            "reward_model/non_finite": 1 - part.flat.isfinite().float().mean().item(),
         }
         metrics |= {f"reward_model/{key}": value for key, value in _agreement(part, context.verdicts).items()}
         if gold is not None:
