@@ -9,7 +9,6 @@ from cooper_rl import CooperReward, CooperRewardConfig, InputError, Problem
 from cooper_rl.adapters.rows import Columns
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
-from cooper_rl.rewards.kinds.plain import RuleReward
 from cooper_rl.rollouts import Answer
 from in_process import model_of
 
@@ -184,7 +183,7 @@ def without_every_second(problem: Problem, completion: str) -> str:
 
 
 def test_trl_leaves_out_the_completions_on_which_there_is_no_opinion(tiny_models, tmp_path):
-    config = CooperRewardConfig(kind="rule", rewards=[RuleReward()], rule=f"{__name__}:without_every_second")
+    config = CooperRewardConfig.model_validate({"kind": "rule", "rule": {"kind": f"{__name__}:without_every_second"}})
     with CooperReward.from_config(config) as cooper:
         trainer = trainer_of(tiny_models, tmp_path, GRPOReward(cooper), max_steps=1)
         trainer.train()

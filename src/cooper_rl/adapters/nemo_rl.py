@@ -9,7 +9,7 @@ import ray
 import torch
 from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
 
-from cooper_rl.adapters.rows import by_row, for_all, joined
+from cooper_rl.adapters.rows import by_row, joined
 from cooper_rl.adapters.served import client, columns, read_row, single
 from cooper_rl.errors import InputError
 
@@ -43,7 +43,7 @@ class ServedEnvironment(EnvironmentInterface[Any]):
         rewards = torch.zeros(len(rows))
         if groups:
             scored = client().score(joined(groups), train=rows[0][1], partial=True)
-            rewards[ended] = torch.tensor(by_row(groups, for_all(scored.rewards)))
+            rewards[ended] = torch.tensor(by_row(groups, scored.for_all()))
             for i, verdict in zip(ended, by_row(groups, scored.verdicts), strict=True):
                 said[i] = verdict
         terminateds = torch.zeros(len(rows))

@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from cooper_rl.adapters.rows import for_all
 from cooper_rl.adapters.served import client, read_row, single
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.data.text import without_end
@@ -26,7 +25,7 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
         problem, train = read_row(_read(label), "the label")
         completion, stopped = _answer(query, prompt)
         scored = client().score([single(problem, completion, stopped)], train=train, partial=True)
-        rewards.append(for_all(scored.rewards)[0][0])
+        rewards.append(scored.for_all()[0][0])
         versions.append(float(scored.version))
     return {"rewards": tensor(rewards), "scores": tensor(rewards), "extra_logs": {"cooper_version": tensor(versions)}}
 

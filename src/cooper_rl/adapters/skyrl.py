@@ -6,7 +6,6 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from cooper_rl.adapters.rows import for_all
 from cooper_rl.adapters.served import client, read_row, single
 from cooper_rl.rules.rule import UserVerdict
 
@@ -40,5 +39,5 @@ class CooperEnv(BaseTextEnv):
         group = single(self.problem, completion, stopped=True, verdict=self.verdict)
         scored = client().score([group], train=self.train, partial=True)
         metadata = {"verdict": scored.verdicts[0][0], "version": scored.version}
-        reward = for_all(scored.rewards)[0][0]
+        reward = scored.for_all()[0][0]
         return BaseTextEnvStepOutput(observations=[], reward=reward, done=True, metadata=metadata)

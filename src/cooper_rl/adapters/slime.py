@@ -9,7 +9,7 @@ from typing import Any
 
 from slime.rollout.data_source import RolloutDataSourceWithBuffer
 
-from cooper_rl.adapters.rows import by_row, for_all, joined
+from cooper_rl.adapters.rows import by_row, joined
 from cooper_rl.adapters.served import async_client, client, columns, read_row, single
 from cooper_rl.data.transcript import outside_turns
 from cooper_rl.engines.local.models import load_tokenizer
@@ -32,7 +32,7 @@ async def reward(args: Any, sample: Any, **unused: Any) -> Any:
     scored = await async_client().score(joined(groups), train=train, partial=not whole)
     if train:
         _scored.update(group.id for group in groups)
-    rewards = by_row(groups, for_all(scored.rewards))
+    rewards = by_row(groups, scored.for_all())
     return rewards if isinstance(sample, list) else rewards[0]
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_rl.adapters.rows import by_row, folder_in, for_all, joined
+from cooper_rl.adapters.rows import by_row, folder_in, joined
 from cooper_rl.adapters.served import client, columns
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
@@ -56,7 +56,7 @@ class CooperORM(ORM):
         train = trainer.model.training  # evaluation comes the same way
         step = trainer_state.global_step + 1 if train else None
         scored = client().score(joined(groups), step=step, train=train, partial=True)
-        return by_row(groups, for_all(scored.rewards))
+        return by_row(groups, scored.for_all())
 
 
 def _run(row: dict[str, Any], completion: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import verifiers.v1 as vf
 
-from cooper_rl.adapters.rows import for_all
 from cooper_rl.adapters.served import async_client, columns, read_row, single
 
 
@@ -30,4 +29,4 @@ class CooperTask:
         group = single(problem, completion, stopped, id=trace.id, verdict=verdict)
         scored = await async_client().score([group], train=train, partial=True)
         trace.record_metric("cooper_version", float(scored.version))
-        return for_all(scored.rewards)[0][0]
+        return scored.for_all()[0][0]

@@ -9,7 +9,7 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
-from cooper_rl.adapters.rows import FOLDER, for_all
+from cooper_rl.adapters.rows import FOLDER
 from cooper_rl.adapters.served import async_client, client, columns, end_step, read_row, single
 from cooper_rl.data.thoughts import Decoder
 from cooper_rl.data.transcript import turns_in
@@ -42,7 +42,7 @@ class CooperRewardManager(RewardManagerBase):
         scored = await async_client().score([group], step=step if train else None, train=train, partial=True)
         # verl requires the same keys from every answer.
         extra = {"cooper_version": scored.version, "cooper_verdict": scored.verdicts[0][0]}
-        return {"reward_score": for_all(scored.rewards)[0][0], "reward_extra_info": extra}
+        return {"reward_score": scored.for_all()[0][0], "reward_extra_info": extra}
 
     def _read(self, item: Any) -> tuple[str | list[dict[str, str]], bool]:
         """The completion, as messages if it has several turns, and whether it stopped by itself."""
