@@ -170,6 +170,10 @@ class Ragged:
         return pad_sequence(list(self.groups()), batch_first=True, padding_value=fill)
 
 
+Summands = tuple[tuple[float, Ragged], ...]
+"""The rewards that add up to the finished reward, each with its weight."""
+
+
 @dataclass(frozen=True)
 class Column:
     """Rows of numbers: row i is `values[offsets[i] : offsets[i + 1]]`. A row is a view, not a copy."""

@@ -35,10 +35,10 @@ step = st.lists(st.lists(answer, min_size=1, max_size=5), min_size=1, max_size=4
 def test_the_others_have_the_advantages_of_the_group_without_it(config: AdvantageConfig, rewards):
     given_all = Ragged.of(rewards, torch.float64)
     kept = ~given_all.flat.isnan()
-    read = Completions(
-        given_all.like(torch.arange(len(given_all.flat)) % 7 + 1),
-        given_all.like(-torch.arange(1.0, len(given_all.flat) + 1, dtype=torch.float64)),
-    )
+    places = torch.arange(1.0, len(given_all.flat) + 1, dtype=torch.float64)
+    first = given_all.like(0.25 * given_all.flat + places % 3)
+    second = given_all.like(given_all.flat.nan_to_num(nan=7.0) - first.flat)  # an opinion of one reward is not enough
+    read = Completions(given_all.like(places % 7 + 1), given_all.like(-places), ((1.0, first), (1.0, second)))
     found = advantages(given_all, config, completions=read)
     expected = advantages(given_all.keep(kept), config, completions=read.keep(kept))
     assert found.flat[kept].tolist() == expected.flat.tolist()
@@ -49,7 +49,8 @@ def test_the_others_have_the_advantages_of_the_group_without_it(config: Advantag
 @pytest.mark.parametrize("group", [[0.7, math.nan, math.nan], [math.nan] * 3, []])
 def test_fewer_than_two_opinions_give_no_advantage(config, group):
     rewards = Ragged.of([group, [1.0, 0.0]], torch.float64)
-    read = Completions(rewards.like(torch.ones(len(rewards.flat))), rewards.like(torch.ones(len(rewards.flat))))
+    ones = rewards.like(torch.ones(len(rewards.flat)))
+    read = Completions(ones, ones, ((1.0, rewards),))
     for usable in (None, torch.tensor([True, True])):  # whatever the caller takes for usable
         found = advantages(rewards, config, usable, read)
         assert found.rows()[0] == [0.0] * len(group)

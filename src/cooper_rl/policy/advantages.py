@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cooper_rl.policy.config import AlgorithmConfig
     from cooper_rl.rewards.context import RewardModel
-    from cooper_rl.rollouts import Ragged, Rollouts
+    from cooper_rl.rollouts import Ragged, Rollouts, Summands
     from cooper_rl.run_config import RunConfig
 
 
@@ -29,15 +29,20 @@ class Completions:
     lengths: Ragged
     """Tokens of each completion."""
     mean_logprobs: Ragged
-    """The mean log-probability of each completion's tokens, in nats."""
+    """The mean log-probability of each completion's tokens, in nats; NaN unless the estimator `reads_completions`."""
+    summands: Summands = ()
+    """The rewards that add up to the finished one, each with its weight; empty unless the estimator `reads_summands`.
+    A reward is constant in groups in which it differs by no more than `algorithm.min_spread`, or has no opinion."""
 
     def select(self, chosen: Bool[Tensor, " P"]) -> Completions:
         """Only the groups where `chosen` is true."""
-        return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen))
+        summands = tuple((weight, part.select(chosen)) for weight, part in self.summands)
+        return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen), summands)
 
     def keep(self, kept: Bool[Tensor, " B"]) -> Completions:
         """Only the answers where `kept` is true."""
-        return Completions(self.lengths.keep(kept), self.mean_logprobs.keep(kept))
+        summands = tuple((weight, part.keep(kept)) for weight, part in self.summands)
+        return Completions(self.lengths.keep(kept), self.mean_logprobs.keep(kept), summands)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class AdvantageConfig(Config):
     @property
     def reads_completions(self) -> bool:
         """Whether `advantages` needs `completions`, whose log-probabilities cost a pass over all completions."""
+        return False
+
+    @property
+    def reads_summands(self) -> bool:
+        """Whether `advantages` needs `completions` with their `summands`, the single rewards."""
         return False
 
     @property
@@ -104,17 +114,23 @@ ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"], b
 """The kinds of `algorithm.advantages`."""
 
 
-def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
+def usable_groups(rewards: Ragged, min_spread: float, summands: Summands = ()) -> Bool[Tensor, " P"]:
     """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
 
-    Answers without an opinion (NaN) are left out, so a group needs two opinions.
+    Answers without an opinion (NaN) are left out, so a group needs two opinions. With `summands`, a group is usable in
+    which one of these differs so, even if they add up to the same reward.
     The spread is the range, not the std, so one different completion counts the same for any group size N. The
     threshold is needed because reward-model scores are never exactly equal: without it, dividing by the std would
     amplify their noise to advantages of about 1. Raises ValueError on an infinite reward.
     """
+    kept = ~rewards.flat.isnan()
     rewards = rewards.opinions()
     _require_finite(rewards)
-    return rewards.amax() - rewards.amin() > min_spread
+    if not summands:
+        return rewards.amax() - rewards.amin() > min_spread
+    parts = [part.keep(kept) for _, part in summands]
+    usable = [part.amax() - part.amin() > min_spread for part in parts]
+    return usable[0].new_tensor([any(row) for row in zip(*(one.tolist() for one in usable), strict=True)])
 
 
 def advantages(
@@ -179,7 +195,7 @@ def estimate_usable(
     config: AdvantageConfig, rewards: Ragged, completions: Completions | None = None
 ) -> AdvantagesWithMetrics:
     """What an estimator makes of usable groups: for an estimator that builds on another. See `AdvantageConfig`."""
-    if config.reads_completions and completions is None:
+    if (config.reads_completions or config.reads_summands) and completions is None:
         raise ValueError("the estimator reads completions, but none are given")
     estimated = config.advantages(rewards, completions)
     return estimated if isinstance(estimated, AdvantagesWithMetrics) else AdvantagesWithMetrics(estimated, {})
@@ -259,6 +275,46 @@ class ReinforcePPBaseline(AdvantageConfig):
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         centred = _centred(rewards)
         return rewards.like(centred / (centred.square().mean().sqrt() + self.eps))
+
+
+@ADVANTAGES.register
+class GDPO(AdvantageConfig):
+    """Each of the `rewards` is normalised in its group before they are added, and the sum is normalised over the step.
+
+    Liu et al. 2026 (GDPO, arXiv 2601.05242), as TRL (`normalize_then_sum`), verl and ms-swift have it: for reward k of
+    weight w_k, z_k = (r_k - mean) / (std + eps) in the group (std with N - 1), s = sum of w_k z_k, and the advantage is
+    s / (std of s + eps) over the completions of the step's usable groups (N - 1). The mean of s is 0 in every group.
+    A reward of large scale thus counts no more than its weight says, and completions with other rewards but the same
+    sum are told apart. eps is 1e-4, as in TRL; verl takes the std over tokens.
+
+    A reward with no opinion on a group, or that differs in it by no more than `algorithm.min_spread`, adds 0 there.
+    """
+
+    kind: Literal["gdpo"] = "gdpo"
+
+    @property
+    def reads_summands(self) -> bool:
+        return True
+
+    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
+        """Raises ValueError for a KL penalty in the reward, which is in none of the rewards that are normalised."""
+        if algorithm.pulls_in("reward"):
+            raise ValueError("advantages of kind gdpo normalise each reward by itself; set kl.where: loss")
+
+    def check_run(self, config: RunConfig) -> None:
+        """Raises ValueError for shapings, which transform the sum."""
+        if config.shaping:
+            raise ValueError("advantages of kind gdpo read the single rewards, so shaping has no effect; remove it")
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        if completions is None or not completions.summands:
+            raise ValueError("gdpo reads the rewards that add up to the finished one, but none are given")
+        total = rewards.flat.new_zeros(len(rewards.flat))
+        for weight, part in completions.summands:
+            part = part.like(part.flat.double())
+            z = _centred(part) / (part.expand(part.std()) + 1e-4)
+            total = total + weight * z.nan_to_num(nan=0.0)
+        return rewards.like(total / (total.std() + 1e-4))
 
 
 def _centred(rewards: Ragged) -> Float[Tensor, " B"]:

@@ -13,7 +13,7 @@ from cooper_rl.metric_names import AREAS, area_of
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts import Ragged
+    from cooper_rl.rollouts import Ragged, Summands
 
 T = TypeVar("T")
 
@@ -38,6 +38,8 @@ class Scores:
     rewards: Ragged
     parts: dict[str, Ragged] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
+    summands: Summands = ()
+    """The rewards that add up to `rewards`, each with its weight, where they are a sum."""
 
 
 class Reward(Protocol):

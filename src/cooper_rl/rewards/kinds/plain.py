@@ -103,7 +103,7 @@ class WeightedSum:
             named = named_parts(reward, scores.parts, context.computed)
             parts = merged(parts, {name: part for name, part in named.items() if parts.get(name) is not part}, place)
             metrics = merged(metrics, named_metrics(reward, scores.metrics), place)
-        return Scores(total, parts, metrics)
+        return Scores(total, parts, metrics, tuple(weighted))
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         for reward in self._remembering:
