@@ -41,6 +41,8 @@ class Answer:
     """The turns of the run after the prompt, as `of` makes them; None if the text is everything."""
     verdict: UserVerdict | None = None
     """A verdict from outside (unit tests, a game's end, a grader). It takes the place of the rule's."""
+    reward: float | None = None
+    """What the environment's `get_reward()` returned, if anything; the reward `environment` pays it."""
 
     @classmethod
     def of(cls, completion: str | Iterable[Any], stopped: bool = True, **fields: Any) -> Self:
@@ -227,10 +229,11 @@ def offsets_of(lengths: Sequence[int] | Int[np.ndarray, " rows"]) -> Int[np.ndar
 
 @dataclass(frozen=True)
 class Run:
-    """The turns of a completion and its verdict from outside, as in `Answer`."""
+    """The turns of a completion, its verdict from outside and its environment's reward, as in `Answer`."""
 
     messages: list[ChatTurn] | None = None
     verdict: UserVerdict | None = None
+    reward: float | None = None
 
 
 @dataclass(frozen=True)
@@ -271,7 +274,7 @@ class Samples:
         """Each completion as text."""
         runs = self.runs or [Run()] * len(self)
         for text, stopped, tokens, run in zip(self.texts, self.stopped, self.written_lengths, runs, strict=True):
-            yield Answer(text, bool(stopped), tokens=int(tokens), messages=run.messages, verdict=run.verdict)
+            yield Answer(text, bool(stopped), tokens=int(tokens), **vars(run))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,9 +350,9 @@ class Rollouts(Samples):
             token_ids=self.token_ids.take(rows),
             logprobs=self.logprobs[tokens],
             stopped=self.stopped[rows],
-            texts=[self.texts[row] for row in rows],
+            texts=[self.texts[row] for row in rows.tolist()],
             trained=None if self.trained is None else self.trained[tokens],
-            runs=None if self.runs is None else [self.runs[row] for row in rows],
+            runs=None if self.runs is None else [self.runs[row] for row in rows.tolist()],
             group_sizes=np.bincount(self.problem_of[rows], minlength=len(self.problems)),
             versions=self.versions[rows],
         )

@@ -52,9 +52,10 @@ class RolloutConfig(SamplingParams):
     tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
     """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
     chat template does; without one, Hermes tags."""
-    solved_at: float = 1.0
+    solved_at: float | None = None
     """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
-    rule `outside`. On all others the rule judges the final reply, and `get_reward()` is only a metric."""
+    rule `outside`. Null gives no verdict, for rewards by degrees, which `rewards: [{kind: environment}]` pays as they
+    are. On problems of other rules the rule judges the final reply."""
 
 
 class EvaluationConfig(Config):
@@ -160,6 +161,11 @@ class RunConfig(CooperRewardConfig):
     def planned_steps(self) -> int | None:
         """`steps`."""
         return self.steps
+
+    @property
+    def environment(self) -> str | None:
+        """That of the rollouts."""
+        return self.rollout.environment
 
     @property
     def parts(self) -> tuple[Config, ...]:

@@ -106,6 +106,13 @@ class Drawing(Adder):
         return self.random.randrange(10) + self.calls
 
 
+class SometimesNoNumber(Drawing):
+    """It cannot grade every run."""
+
+    def get_reward(self) -> float:
+        return float("nan") if self.calls % 2 else float(self.calls)
+
+
 class Broken(Adder):
     """Its tool throws whatever it is asked."""
 

@@ -75,11 +75,12 @@ class Rounds:
         encoder: PromptEncoder,
         max_turns: int,
         tool_syntax: str | None,
-        solved_at: float,
+        solved_at: float | None,
         needs_verdict: Callable[[Problem], bool],
     ) -> None:
         """`encoder` shows the tools in its prompts (`tool_schemas`). Answers to problems that `needs_verdict` get the
-        verdict `correct` from a `get_reward()` of `solved_at` or more, `wrong` below, and `silent` without a number.
+        verdict `correct` from a `get_reward()` of `solved_at` or more, `wrong` below, and `silent` without a number or
+        without `solved_at`.
         """
         self._environments, self._encoder, self._max_turns = environments, encoder, max_turns
         self._solved_at, self._needs_verdict = solved_at, needs_verdict
@@ -197,8 +198,11 @@ class Rounds:
         answers = [Answer.of(one.messages) for one in rollouts]
         runs = []
         for problem, answer, reward in zip(asked, answers, rewards, strict=True):
-            verdict = "silent" if reward is None else "correct" if reward >= self._solved_at else "wrong"
-            runs.append(Run(answer.messages, verdict if self._needs_verdict(problem) else None))
+            if reward is None or self._solved_at is None:
+                verdict = "silent"
+            else:
+                verdict = "correct" if reward >= self._solved_at else "wrong"
+            runs.append(Run(answer.messages, verdict if self._needs_verdict(problem) else None, reward))
         return Samples(
             token_ids=Column.of([one.token_ids for one in rollouts]),
             logprobs=Column.of([one.logprobs for one in rollouts], np.float32).values,

@@ -106,6 +106,11 @@ class PartConfig(Config):
         """Whether it reads the run's reward model, which is loaded only if it learns or something reads it."""
         return False
 
+    @property
+    def reads_environment(self) -> bool:
+        """Whether it reads what an environment's `get_reward()` returned."""
+        return False
+
     def check(self) -> None:
         """Raises InputError if a server that it needs does not answer."""
 

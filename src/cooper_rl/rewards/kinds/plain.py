@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -52,6 +52,24 @@ class RewardModelReward(RewardConfig):
     def score(self, context: StepContext) -> Scores:
         """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit`."""
         return Scores(context.probabilities, context.model_parts)
+
+
+@REWARDS.register
+class EnvironmentReward(RewardConfig):
+    """What the environment's `get_reward()` returned, as it is. There is no opinion where it returned nothing."""
+
+    needs_reference: ClassVar[bool] = False
+    kind: Literal["environment"] = "environment"
+
+    @property
+    def reads_environment(self) -> bool:
+        return True
+
+    def score(self, context: StepContext) -> Scores:
+        """Any finite numbers or NaN, with the part `environment` (the reward)."""
+        rewards = [answer.reward for group in context.groups for answer in group.answers]
+        paid = context.ragged([math.nan if reward is None else reward for reward in rewards])
+        return Scores(paid, {"environment": paid})
 
 
 @REWARDS.register
