@@ -30,7 +30,8 @@ _NAMES = {
     "unpaired_negatives steps_without remembered replayed repaired peer_dropped peer_margin",
     "assistant": "attempts accepted failures_<kind> rejected_<reason> repair_<outcome>",
     "policy": "usable_groups unverified_advantage trained_completions advantage_outliers loss ratio clip_fraction "
-    "dual_clip_fraction kl_to_old mismatch_kl truncated_fraction reference_kl learning_rate grad_norm skipped_updates",
+    "dual_clip_fraction kl_to_old mismatch_kl truncated_fraction drifted_fraction reference_kl learning_rate "
+    "grad_norm skipped_updates",
     "process": "steps step_reward lowest_step usable_groups",
     "rollout": "tokens mean_length cut_off_rate entropy_estimate lag resampled resample_draws flat_groups "
     "unfilled_groups non_finite_logits agreement_heard agreement_silent",

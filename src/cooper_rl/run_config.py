@@ -39,7 +39,7 @@ class RolloutConfig(SamplingParams):
     was. The reward model learns from all groups that were drawn."""
     lag: int = Field(default=0, ge=0, le=1)
     """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
-    while this one learns, which saves time if it has devices of its own; `loss.truncated_importance_sampling`
+    while this one learns, which saves time if it has devices of its own. Importance sampling, which is on then,
     corrects for the difference."""
     environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
     """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
@@ -200,6 +200,21 @@ class RunConfig(CooperRewardConfig):
         of_the_rule = ("rule/accuracy", "policy/unverified_advantage")
         return (*self.watch, *(WatchRule(metric=metric, action="ignore") for metric in of_the_rule))
 
+    @property
+    def off_policy(self) -> str | None:
+        """Why the sampler's log-probabilities are not those of the policy that learns; None if they are."""
+        if self.rollout.lag:
+            return f"rollout.lag: {self.rollout.lag} learns from completions of an older policy"
+        if self.engine.draws_elsewhere:
+            return "another engine draws than learns, and its probabilities differ a little"
+        return None
+
+    @model_validator(mode="after")
+    def _corrects_what_is_off_policy(self) -> Self:
+        if self.off_policy is not None:
+            object.__setattr__(self, "algorithm", self.algorithm.corrected())  # the record is frozen for its users
+        return self
+
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         if self.evaluation.every and self.test_problems is None:
@@ -242,9 +257,9 @@ class RunConfig(CooperRewardConfig):
             )
         if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
             raise ValueError(
-                f"rollout.lag: {self.rollout.lag} learns from completions of an older policy, which the loss has to "
-                "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
-                "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
+                f"{self.off_policy}, which the loss has to correct for; leave out "
+                "algorithm.loss.truncated_importance_sampling and algorithm.recompute_old_logprobs, whose defaults do, "
+                "or set rollout.lag: 0"
             )
         if self.rollout.environment and self.rollout.lag:
             raise ValueError("rollout.lag: rollouts in an environment cannot be drawn ahead; set it to 0")
