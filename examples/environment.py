@@ -29,7 +29,7 @@ class Calculator:
         return shown(computed(expression))
 
     def get_reward(self) -> float:
-        """A metric; with `rule: {kind: outside}` 1 or more is the verdict `correct`."""
+        """The reward `environment`; with `rule: {kind: outside}` and `rollout.solved_at` it is the verdict too."""
         return float(self.answered > 0)
 
 

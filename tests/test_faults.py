@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.observe.run_record import read_events, read_metrics
@@ -127,7 +127,7 @@ def test_a_reward_beyond_float32_costs_its_groups_and_no_others(settings):
     ("learning_rate", "metrics"),
     [
         (10.0, {"reward_model/loss", "reward_model/pair_accuracy_after"}),
-        (1e20, {"reward/non_finite", "reward_model/grad_norm", "reward_model/loss"}),
+        (1e20, {"reward_model/non_finite", "reward_model/grad_norm", "reward_model/loss"}),
     ],
 )
 def test_a_reward_model_that_diverges_does_not_end_the_run(settings, kind, learning_rate, metrics):
@@ -182,9 +182,18 @@ def test_a_reward_that_saturates_neither_ends_the_kl_term_nor_hides_the_distance
     assert (trainer.stopped_by.since, trainer.completed_steps) == (2, 6)
 
 
-def test_a_users_function_that_returns_nan_is_named(settings):
-    with pytest.raises(InputError, match="test_faults:not_a_number: returned nan for problem"):
-        _fit(_config(settings, kind="rule", rewards=["not_a_number"]))
+def test_a_users_function_that_returns_nan_has_no_opinion_and_teaches_nothing(settings):
+    alone = [{"kind": "function", "function": "test_faults:not_a_number"}]
+    config = build_config({**settings, "kind": "function", "rewards": alone, "steps": 1, "evaluation": {"every": 0}})
+    with CooperTrainer.from_config(config) as trainer:
+        before = _weights(trainer)
+        trainer.fit()
+        assert all(torch.equal(old, new) for old, new in zip(before, _weights(trainer), strict=True))
+    (row,) = read_metrics(trainer.directory)
+    assert (row["reward/no_opinion"], row["policy/trained_completions"], row["reward/non_finite"]) == (1, 0, 0)
+    beside_the_rule = _fit(_config(settings, name="both", kind="rule", rewards=["not_a_number"], steps=1))
+    (row,) = read_metrics(beside_the_rule.directory)
+    assert (row["reward/no_opinion"], row["reward/mean"]) == (0, pytest.approx(row["rule/accuracy"]))
 
 
 def test_a_stop_rule_ends_the_run_with_a_checkpoint(settings):

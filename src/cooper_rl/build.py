@@ -18,6 +18,7 @@ from cooper_rl.errors import EngineLost, InputError
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
+from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.run_config import RunConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.step import Parts, RolloutSource
@@ -54,6 +55,8 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
             "defaults and shape the samples with rollout.temperature alone",
             ", ".join(config.rollout.truncations),
         )
+    if config.off_policy is not None:
+        logger.info("%s: %s", config.off_policy, describe_correction(config.algorithm))
     prompts = _Prompts(config, inputs)
     encoder, rounds = prompts.of(config.problems, config.more_problems)
     _warn_of_hidden_tools(encoder, inputs)
@@ -77,6 +80,19 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         rollouts = RolloutSource(config.rollout, stream, encoder, sampler, rounds)
         models = policy, reference, reward
         return Parts(config.engine, stream, encoder, sampler, rollouts, *models, test_sets, monitor)
+
+
+def describe_correction(algorithm: AlgorithmConfig) -> str:
+    """What the loss does about completions of another engine or an older policy, in words."""
+    loss = algorithm.loss
+    if not algorithm.recompute_old_logprobs:
+        return "nothing corrects for it (algorithm.recompute_old_logprobs: false)"
+    cap, drift = loss.truncated_importance_sampling, getattr(loss, "drift", None)
+    said = [] if cap is None else [f"tokens are weighted by importance sampling, with at most {cap:g}"]
+    if drift is not None:
+        what = "the product" if drift == "product" else "the geometric mean"
+        said.append(f"completions are masked if {what} of these weights passes {loss.drift_limit:g}")
+    return "; ".join([*said, "set algorithm.loss to change it"]) if said else "algorithm.loss does not correct for it"
 
 
 def _check_built(engine: Engine, policy: object, sampler: object, reward: CooperReward) -> None:
@@ -114,7 +130,7 @@ class _Prompts:
         encoder = PromptEncoder(self._tokenizer, prompt, self._room, others)
         if environments is None:
             return encoder, None
-        return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, self._judged)
+        return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, turns.solved_at, self._judged)
 
 
 def _warn_of_hidden_tools(encoder: PromptEncoder, inputs: Inputs) -> None:

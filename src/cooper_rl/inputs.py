@@ -21,7 +21,7 @@ from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.plain import check_problems, check_servers
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
-from cooper_rl.stage2.reward_config import RewardInputs, read_reward_inputs
+from cooper_rl.stage2.reward_config import RewardInputs, read_reward_inputs, reads_environment
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,8 @@ def read_inputs(config: RunConfig) -> Inputs:
     config.engine.check(config.policy, config.rollout)
     path = config.rollout.environment
     environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
+    if environments is not None and reads_environment(config.parts) and not environments.has_reward:
+        raise InputError(f"rewards: kind environment pays what get_reward() returns, and {path} has no such method")
     _say_what_is_alike(config)
     problems = _problems(config.problems, "problems", config, reward.verifier, environments)
     for name, data in config.more_problems.items():
@@ -122,11 +124,21 @@ def _problems(
     held_out = section.startswith(("test_problems", "more_test_problems"))
     problems = load_problems(data, rule, section, held_out).problems
     verifier.check(problems)
-    waiting = next(filter(verifier.needs_verdicts, problems), None)
-    if waiting and (environments is None or not environments.has_reward):
-        raise InputError(
-            f"{location(waiting)}: its rule is `outside`, but nobody judges what this loop draws; name another rule, "
-            "set rollout.environment to one with get_reward(), or let your trainer bring the verdicts "
-            "(docs/trainers.md)"
-        )
+    if waiting := next(filter(verifier.needs_verdicts, problems), None):
+        _check_judge(waiting, config, environments)
     return problems
+
+
+def _check_judge(problem: Problem, config: RunConfig, environments: Environments | None) -> None:
+    """Raises InputError if nobody judges a problem whose rule is `outside`."""
+    where = f"{location(problem)}: its rule is `outside`, but "
+    if environments is None or not environments.has_reward:
+        raise InputError(
+            f"{where}nobody judges what this loop draws; name another rule, set rollout.environment to one with "
+            "get_reward(), or let your trainer bring the verdicts (docs/trainers.md)"
+        )
+    if config.rollout.solved_at is None and not reads_environment(config.parts):
+        raise InputError(
+            f"{where}rollout.solved_at does not say from which get_reward() on a run is solved; set it (to 1.0, say), "
+            "or pay what get_reward() returns as it is, with rewards: [{kind: environment}]"
+        )

@@ -8,14 +8,14 @@ from cooper_rl.errors import did_you_mean
 _MODEL = "mean std rule_agreement false_accept_rate true_accept_rate"
 _HELD_OUT = "heard rule_avg gold_avg gold_avg_heard gold_avg_silent cut_off_rate"
 _NAMES = {
-    "reward": "mean std group_spread non_finite shaped_mean shaped_std shaped_group_spread shaped_non_finite "
-    "after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
+    "reward": "mean std group_spread non_finite no_opinion shaped_mean shaped_std shaped_group_spread "
+    "shaped_non_finite shaped_no_opinion after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
     "function": "<name>",
     "earned": "weight",
     "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,
-    "reward_model": f"{_MODEL} mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "
+    "reward_model": f"{_MODEL} non_finite mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "
     "pair_accuracy_before pair_accuracy_after pair_accuracy_before_<origin> pair_accuracy_after_<origin> pair_accuracy "
     "margin loss unpaired_loss unpaired_accuracy labelled_loss labelled_accuracy tie_loss tie_gap skipped tie_skipped "
     "unpaired_skipped labelled_skipped learning_rate grad_norm skipped_updates probe_drift probe_shift consistency",
@@ -23,8 +23,8 @@ _NAMES = {
     "pairs": "count <origin>_valid_rate problems_with_positive reference_solution_positives unpaired_negatives "
     "steps_without remembered replayed",
     "assistant": "attempts accepted failures_<kind> rejected_<reason>",
-    "policy": "usable_groups unverified_advantage trained_completions loss ratio clip_fraction "
-    "dual_clip_fraction kl_to_old mismatch_kl truncated_fraction reference_kl learning_rate grad_norm skipped_updates",
+    "policy": "usable_groups unverified_advantage trained_completions loss ratio clip_fraction dual_clip_fraction "
+    "kl_to_old mismatch_kl truncated_fraction drifted_fraction reference_kl learning_rate grad_norm skipped_updates",
     "process": "usable_groups",
     "rollout": "tokens mean_length cut_off_rate entropy_estimate lag resampled resample_draws flat_groups "
     "unfilled_groups non_finite_logits agreement_heard agreement_silent",

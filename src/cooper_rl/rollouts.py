@@ -41,6 +41,8 @@ class Answer:
     """The turns of the run after the prompt, as `of` makes them; None if the text is everything."""
     verdict: UserVerdict | None = None
     """A verdict from outside (unit tests, a game's end, a grader). It takes the place of the rule's."""
+    reward: float | None = None
+    """What the environment's `get_reward()` returned, if anything; the reward `environment` pays it."""
 
     @classmethod
     def of(cls, completion: str | Iterable[Any], stopped: bool = True, **fields: Any) -> Self:
@@ -75,7 +77,10 @@ class AnswerGroup:
 
 @dataclass(frozen=True)
 class Ragged:
-    """`flat` holds the numbers of all groups, one group after another. `sizes` holds the size of each of P groups."""
+    """`flat` holds the numbers of all groups, one group after another. `sizes` holds the size of each of P groups.
+
+    Of rewards, NaN says that there is no opinion on the answer, and the answer teaches nothing: see `opinions`.
+    """
 
     flat: Shaped[Tensor, " B"]
     sizes: tuple[int, ...]
@@ -113,6 +118,15 @@ class Ragged:
         """Only the groups where `chosen` is true."""
         sizes = tuple(size for size, keep in zip(self.sizes, chosen.tolist(), strict=True) if keep)
         return Ragged(self.flat[self.expand(chosen)], sizes)
+
+    def keep(self, kept: Bool[Tensor, " B"]) -> Ragged:
+        """Only the answers where `kept` is true, in as many groups, of which some may be empty."""
+        return Ragged(self.flat[kept], tuple(int(group.sum()) for group in kept.split(self.sizes)))
+
+    def opinions(self) -> Ragged:
+        """The numbers without those that are NaN: of rewards, those of the answers on which there is an opinion."""
+        missing = self.flat.isnan()
+        return self.keep(~missing) if missing.any() else self
 
     def expand(self, of_groups: Shaped[Tensor, " P"]) -> Shaped[Tensor, " B"]:
         """Each group's number, repeated for each of its answers."""
@@ -156,6 +170,10 @@ class Ragged:
         from torch.nn.utils.rnn import pad_sequence  # noqa: PLC0415
 
         return pad_sequence(list(self.groups()), batch_first=True, padding_value=fill)
+
+
+Summands = tuple[tuple[float, Ragged], ...]
+"""The rewards that add up to the finished reward, each with its weight."""
 
 
 @dataclass(frozen=True)
@@ -313,6 +331,22 @@ class Rollouts(Samples):
     def problem_of(self) -> Int[np.ndarray, " B"]:
         """The index of each completion's problem."""
         return np.repeat(np.arange(len(self.problems)), self.group_sizes)
+
+    def keep(self, kept: Bool[np.ndarray, " B"]) -> Self:
+        """Only the completions where `kept` is true, in as many groups, of which some may be empty."""
+        rows = np.flatnonzero(kept)
+        tokens = self.token_ids.places(rows)
+        return replace(
+            self,
+            token_ids=self.token_ids.take(rows),
+            logprobs=self.logprobs[tokens],
+            stopped=self.stopped[rows],
+            texts=[self.texts[row] for row in rows.tolist()],
+            trained=None if self.trained is None else self.trained[tokens],
+            runs=None if self.runs is None else [self.runs[row] for row in rows.tolist()],
+            group_sizes=np.bincount(self.problem_of[rows], minlength=len(self.problems)),
+            versions=self.versions[rows],
+        )
 
     def groups(self) -> list[AnswerGroup]:
         """The completions as texts, for rules and rewards. A group's id is the id of its problem."""

@@ -34,13 +34,11 @@ class RolloutConfig(SamplingParams):
     was. The reward model learns from all groups that were drawn."""
     lag: int = Field(default=0, ge=0, le=1)
     """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
-    while this one learns, which saves time if it has devices of its own; `loss.truncated_importance_sampling`
+    while this one learns, which saves time if it has devices of its own. Importance sampling, which is on then,
     corrects for the difference."""
     environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
     """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
-    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn. On
-    problems of the rule `outside`, a `get_reward()` of 1 or more is the verdict `correct`, less is `wrong`; on all
-    others the rule judges the final reply, and `get_reward()` is only a metric."""
+    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
     max_turns: int = Field(default=8, ge=1)
     """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
     tool_timeout_s: float = Field(default=30.0, gt=0)
@@ -49,6 +47,10 @@ class RolloutConfig(SamplingParams):
     tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
     """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
     chat template does; without one, Hermes tags."""
+    solved_at: float | None = None
+    """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
+    rule `outside`. Null gives no verdict, for rewards by degrees, which `rewards: [{kind: environment}]` pays as they
+    are. On problems of other rules the rule judges the final reply."""
 
 
 class EvaluationConfig(Config):
@@ -157,6 +159,11 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
+    def environment(self) -> str | None:
+        """That of the rollouts."""
+        return self.rollout.environment
+
+    @property
     def parts(self) -> tuple[Config, ...]:
         """Those of the reward, and the estimator of advantages."""
         return (*super().parts, self.algorithm.advantages)
@@ -188,6 +195,21 @@ class RunConfig(CooperRewardConfig):
             return self.watch
         of_the_rule = ("rule/accuracy", "policy/unverified_advantage")
         return (*self.watch, *(WatchRule(metric=metric, action="ignore") for metric in of_the_rule))
+
+    @property
+    def off_policy(self) -> str | None:
+        """Why the sampler's log-probabilities are not those of the policy that learns; None if they are."""
+        if self.rollout.lag:
+            return f"rollout.lag: {self.rollout.lag} learns from completions of an older policy"
+        if self.engine.draws_elsewhere:
+            return "another engine draws than learns, and its probabilities differ a little"
+        return None
+
+    @model_validator(mode="after")
+    def _corrects_what_is_off_policy(self) -> Self:
+        if self.off_policy is not None:
+            object.__setattr__(self, "algorithm", self.algorithm.corrected())  # the record is frozen for its users
+        return self
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
@@ -231,9 +253,9 @@ class RunConfig(CooperRewardConfig):
             )
         if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
             raise ValueError(
-                f"rollout.lag: {self.rollout.lag} learns from completions of an older policy, which the loss has to "
-                "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
-                "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
+                f"{self.off_policy}, which the loss has to correct for; leave out "
+                "algorithm.loss.truncated_importance_sampling and algorithm.recompute_old_logprobs, whose defaults do, "
+                "or set rollout.lag: 0"
             )
         if self.rollout.environment and self.rollout.lag:
             raise ValueError("rollout.lag: rollouts in an environment cannot be drawn ahead; set it to 0")

@@ -1,5 +1,6 @@
 """The Cooper step: the whole algorithm on one page."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -23,8 +24,9 @@ from cooper_rl.environments.rounds import Rounds
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.recorder import rollout_metrics, unverified_advantage
-from cooper_rl.policy.advantages import usable_groups
-from cooper_rl.policy.update import finite_rewards, update_policy
+from cooper_rl.policy.advantages import token_credit, usable_groups
+from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.update import differing, finite_rewards, update_policy
 from cooper_rl.rollouts import Ragged, Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
@@ -106,11 +108,12 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     if algorithm.advantages.credits_tokens:
         with clock.measure("score_steps"):
             decode = parts.prompt_encoder.text_of
-            credit = algorithm.advantages.token_credit(parts.reward.model, rollouts, decode)
+            rewards = paid.scores.rewards
+            credit = token_credit(algorithm.advantages, parts.reward.model, rollouts, rewards, decode)
     with _stage2(parts, scored, early) as update_reward_model:
         with clock.measure("update_policy"):
-            rewards = paid.scores.rewards
-            stage1 = update_policy(parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, credit)
+            paid_for = paid.scores.rewards, algorithm, config.rollout, credit, paid.scores.summands
+            stage1 = update_policy(parts.policy, parts.reference, rollouts, *paid_for)
         stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | stage1.metrics | stage2.metrics
     metrics |= parts.rollouts.metrics | drawn | unverified_advantage(stage1.advantages, scored.verdicts)
@@ -132,7 +135,7 @@ def _resampled(
     """
     calls = [scored]
     picks, extra, draws = [(rollouts, p) for p in range(len(rollouts.problems))], 0, 0
-    teaching = _report_to_stream(parts.stream, rollouts, scored, config.algorithm.min_spread)
+    teaching = _report_to_stream(parts.stream, rollouts, scored, config.algorithm)
     missing = [place for place, teaches in enumerate(teaching) if not teaches]
     flat = len(missing)
     while missing and draws < config.rollout.resample:
@@ -141,7 +144,7 @@ def _resampled(
         if more is None:
             break
         calls.append(parts.reward.score(more.groups(), step=step, earlier=calls))
-        for p, teaches in enumerate(_report_to_stream(parts.stream, more, calls[-1], config.algorithm.min_spread)):
+        for p, teaches in enumerate(_report_to_stream(parts.stream, more, calls[-1], config.algorithm)):
             extra, flat = extra + 1, flat + (not teaches)
             if teaches:
                 picks[missing.pop(0)] = (more, p)
@@ -157,11 +160,18 @@ def _resampled(
     return rollouts, Scored.joined(calls, rollouts.groups()), metrics
 
 
-def _report_to_stream(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread: float) -> list[bool]:
-    """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream."""
+def _report_to_stream(
+    stream: ProblemStream, rollouts: Rollouts, scored: Scored, algorithm: AlgorithmConfig
+) -> list[bool]:
+    """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream; of a
+    group without any opinion there is no mean."""
     rewards = finite_rewards(scored.scores.rewards.like(scored.scores.rewards.flat.double()))
-    names, teaching = [problem.id for problem in rollouts.problems], usable_groups(rewards, min_spread).tolist()
-    stream.tell(dict(zip(names, rewards.mean().tolist(), strict=True)), dict(zip(names, teaching, strict=True)))
+    summands = differing(algorithm.advantages, rewards, scored.scores.summands, algorithm.min_spread)
+    names = [problem.id for problem in rollouts.problems]
+    teaching = usable_groups(rewards, algorithm.min_spread, summands).tolist()
+    means = dict(zip(names, rewards.opinions().mean().tolist(), strict=True))
+    rates = {name: mean for name, mean in means.items() if not math.isnan(mean)}
+    stream.tell(rates, dict(zip(names, teaching, strict=True)))
     return teaching
 
 

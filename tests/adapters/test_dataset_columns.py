@@ -1,9 +1,12 @@
 """From rows to problems and groups: what is read, and what is said where something is missing."""
 
+import math
+
 import pytest
 
 from cooper_rl import Answer, AnswerGroup, InputError, Problem
-from cooper_rl.adapters.rows import Columns, by_row, consecutive, joined
+from cooper_rl.adapters.rows import Columns, by_row, consecutive, joined, or_none
+from cooper_rl.stage2.scored import Scored
 
 ROW = {"question": "1+1", "answer": 2, "solution": "1+1=2", "metadata": '{"unit": "m"}'}
 
@@ -58,3 +61,17 @@ def test_mixed_rows_get_their_own_rewards_back():
     assert by_row(rows, [[0.1, 0.3], [0.2]]) == [0.1, 0.2, 0.3]
     with pytest.raises(InputError, match="several questions"):
         joined([*rows, AnswerGroup("a", other, [Answer("w")])])
+
+
+def test_a_trainer_that_cannot_leave_an_answer_out_pays_it_what_does_not_move_the_mean_of_its_group(caplog):
+    nan = math.nan
+
+    def for_all(rewards):
+        return Scored(rewards, None, [], 0, {}).for_all()
+
+    assert for_all([[1.0, 0.0], [0.5]]) == [[1.0, 0.0], [0.5]]
+    assert "no opinion" not in caplog.text
+    assert for_all([[1.0, nan, 0.0, 0.0, 1.0], [nan, nan], [nan]]) == [[1.0, 0.5, 0.0, 0.0, 1.0], [0.0, 0.0], [0.0]]
+    for_all([[nan]])
+    assert caplog.text.count("no opinion on some answers") == 1
+    assert or_none([1.0, nan, 0.0]) == [1.0, None, 0.0]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from cooper_rl import CooperReward, InputError
+from cooper_rl import CooperReward, CooperRewardConfig, InputError, Problem
 from cooper_rl.adapters.rows import Columns
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
@@ -81,7 +81,7 @@ def test_one_version_scores_a_step_and_its_end_makes_the_next(make):
     rows = [row for row in trainer.state.log_history if "loss" in row]
     assert [row["cooper/version"] for row in rows] == [1, 2, 3]
     assert [row["cooper/scored_by_version"] for row in rows] == [0, 1, 2]
-    assert 5 < len([name for name in rows[0] if name.startswith("cooper/")]) <= 13
+    assert 5 < len([name for name in rows[0] if name.startswith("cooper/")]) <= 14
     pairs = [len(call[3]) for call in scorer.calls if call[0] == "update"]
     assert [row["cooper/pairs/count"] for row in rows] == pairs
 
@@ -176,6 +176,26 @@ def test_a_missing_column_is_told_before_anything_is_sampled(make):
     trainer, scorer = make(columns=columns, data=data, max_steps=1)
     trainer.train()
     assert scorer.inner.version == 1
+
+
+def without_every_second(problem: Problem, completion: str) -> str:
+    return "silent" if len(completion) % 2 else "correct" if len(completion) % 4 else "wrong"
+
+
+def test_trl_leaves_out_the_completions_on_which_there_is_no_opinion(tiny_models, tmp_path):
+    config = CooperRewardConfig.model_validate({"kind": "rule", "rule": {"kind": f"{__name__}:without_every_second"}})
+    with CooperReward.from_config(config) as cooper:
+        trainer = trainer_of(tiny_models, tmp_path, GRPOReward(cooper), max_steps=1)
+        trainer.train()
+    rewards = torch.tensor(list(trainer._logs["rewards"]["cooper"])).view(-1, GROUP)
+    advantages = torch.tensor(list(trainer._logs["advantages"])).view(-1, GROUP)
+    missing = rewards.isnan()
+    assert 0 < missing.sum() < missing.numel()
+    assert advantages[missing].abs().max() == 0
+    assert advantages[~missing].abs().max() > 0
+    torch.testing.assert_close(advantages.sum(1), torch.zeros(len(advantages)), atol=1e-3, rtol=0)
+    (row,) = [row for row in trainer.state.log_history if "loss" in row]
+    assert row["cooper/reward/no_opinion"] == pytest.approx(missing.float().mean().item())
 
 
 def test_a_named_solution_must_be_there(make):

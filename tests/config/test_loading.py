@@ -80,7 +80,16 @@ def test_a_value_out_of_range_names_its_line(tmp_path):
             for name in ("..", "a/../b", "/a", ".", "")
         ),
         ({**MINIMAL, "shaping": [{"kind": "overlong", "max_tokens": 32}]}, "buffer: 128 exceeds"),
-        ({**MINIMAL, "algorithm": {"loss": {"kind": "cispo", "truncated_importance_sampling": 2}}}, "recompute_old"),
+        (
+            {
+                **MINIMAL,
+                "algorithm": {
+                    "loss": {"kind": "cispo", "truncated_importance_sampling": 2},
+                    "recompute_old_logprobs": False,
+                },
+            },
+            "recompute_old",
+        ),
         ({**MINIMAL, "problems_per_step": 2, "algorithm": {"minibatches": 3}}, "minibatches exceeds"),
     ],
 )
@@ -232,7 +241,7 @@ def test_a_part_may_be_an_object(own_module):
             "7: algorithm.advantages.scale: Input should be a valid number",
         ),
         ("kind: 'MODULE:Owm'", "run.yaml:5: algorithm.advantages.kind: MODULE:Owm: Owm does not exist in MODULE"),
-        ("kind: grop", "no advantage of kind 'grop'; kinds: delta, dr_grpo, drpo, grpo, maxrl"),
+        ("kind: grop", "no advantage of kind 'grop'; kinds: delta, dr_grpo, drpo, gdpo, grpo, maxrl"),
     ],
 )
 def test_an_error_in_a_part_names_its_line(tmp_path, own_module, part, message):

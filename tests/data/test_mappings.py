@@ -47,7 +47,8 @@ CASES = {
 
 
 def test_every_ready_made_mapping_has_a_case():
-    assert CASES.keys() == READY_MADE.keys()
+    rows_of_trainers = {"verl", "open_instruct", "prime_rl"}  # test_rows_of_trainers.py
+    assert CASES.keys() | rows_of_trainers == READY_MADE.keys()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -61,7 +61,7 @@ def rounds_in(tokenizer, world: str = "Adder") -> Rounds:
     environments = Environments(f"environments.worlds:{world}", 20)
     arguments = {"tools": tool_schemas(environments)}
     encoder = PromptEncoder(tokenizer, PromptConfig(template="{question}", chat_arguments=arguments))
-    return Rounds(environments, encoder, 4, None, lambda problem: False)
+    return Rounds(environments, encoder, 4, None, 1.0, lambda problem: False)
 
 
 def test_a_chat_reads_tools_calls_and_results_as_its_template_writes_them(tokenizer):

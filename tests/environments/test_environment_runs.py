@@ -1,6 +1,7 @@
 """Whole runs in an environment: recorded, evaluated, judged from outside, and resumed bit for bit."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -61,6 +62,7 @@ def test_a_run_that_dies_in_an_environment_with_state_goes_on_bit_for_bit(rollin
 
 def test_verdicts_of_the_environment_teach_the_reward_model_where_no_rule_judges(rolling):
     settings = {**rolling, "rule": {"kind": "outside"}, "steps": 2}
+    settings["rollout"] = {**settings["rollout"], "solved_at": 1.0}
     directory = fit(settings).directory
     verdicts = {one["verdict"] for one in rollouts_of(directory)}
     assert verdicts == {"correct", "wrong"}  # `get_reward` counts the calls
@@ -69,9 +71,40 @@ def test_verdicts_of_the_environment_teach_the_reward_model_where_no_rule_judges
     assert 0 < metrics[0]["test/rule_avg"] < 1
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_what_an_environment_returns_pays_as_it_is_and_judges_nothing_without_a_threshold(rolling, mixed):
+    mix = [{"kind": "reward_model"}, {"kind": "rule", "weight": 0.5}] if mixed else []
+    settings = {
+        **rolling,
+        "kind": "static" if mixed else "function",
+        "rewards": [{"kind": "environment", "weight": 2.0}, *mix],
+        "rule": {"kind": "outside"},
+        "steps": 1,
+        "evaluation": {"every": 0},
+    }
+    recorded = rollouts_of(fit(settings).directory)
+    graded = [one["environment"] for one in recorded]
+    assert len(set(graded)) > 2  # the number of calls
+    assert {one["verdict"] for one in recorded} == {"silent"}
+    model = [one["reward_model"] if mixed else 0.0 for one in recorded]
+    assert [one["reward"] for one in recorded] == pytest.approx([2 * a + b for a, b in zip(graded, model, strict=True)])
+
+
+def test_a_rollout_that_lost_its_environment_is_left_out(rolling):
+    rollout = rolling["rollout"] | {"environment": "environments.worlds:SometimesNoNumber"}
+    rewards = [{"kind": "environment"}]
+    quick = {"steps": 1, "evaluation": {"every": 0}, "rule": {"kind": "outside"}}
+    directory = fit({**rolling, **quick, "kind": "function", "rollout": rollout, "rewards": rewards}).directory
+    (row,), recorded = read_metrics(directory), rollouts_of(directory)
+    missing = [one for one in recorded if math.isnan(one["reward"])]
+    assert 0 < len(missing) < len(recorded)
+    assert {one["advantage"] for one in missing} == {0.0}
+    assert row["reward/no_opinion"] == pytest.approx(len(missing) / len(recorded))
+
+
 def test_the_log_shows_what_reset_shows_and_blames_the_environment_where_every_call_throws(rolling, caplog):
     caplog.set_level("INFO", "cooper_rl")
-    rollout = rolling["rollout"] | {"environment": "environments.worlds:Broken"}
+    rollout = rolling["rollout"] | {"environment": "environments.worlds:Broken", "solved_at": 1.0}
     settings = {**rolling, "rollout": rollout, "rule": {"kind": "outside"}, "steps": 1, "evaluation": {"every": 0}}
     fit(settings)
     said = [record.getMessage() for record in caplog.records]
@@ -91,6 +124,12 @@ def test_the_log_shows_what_reset_shows_and_blames_the_environment_where_every_c
         ({"rollout": {"environment": "environments.worlds:Missing"}}, "Missing does not exist"),
         ({"rollout": {"tool_syntax": "environments.worlds:Adder"}}, "lacks the method `message`"),
         ({"rule": {"kind": "outside"}, "rollout": {"environment": "environments.worlds:NoReward"}}, "get_reward"),
+        ({"rule": {"kind": "outside"}, "rollout": {}}, "rollout.solved_at does not say"),
+        ({"rewards": [{"kind": "environment"}], "rollout": {"environment": None}}, "and there is none"),
+        (
+            {"rewards": [{"kind": "environment"}], "rollout": {"environment": "environments.worlds:NoReward"}},
+            "has no such method",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_remedy(rolling, changes, message):

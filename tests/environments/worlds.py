@@ -106,6 +106,13 @@ class Drawing(Adder):
         return self.random.randrange(10) + self.calls
 
 
+class SometimesNoNumber(Drawing):
+    """It cannot grade every run."""
+
+    def get_reward(self) -> float:
+        return float("nan") if self.calls % 2 else float(self.calls)
+
+
 class Broken(Adder):
     """Its tool throws whatever it is asked."""
 
@@ -165,7 +172,7 @@ def rounds_of(
 ) -> Rounds:
     encoder = PromptEncoder(build_tokenizer(), PromptConfig(template="{question}\n"))
     environments = Environments(f"environments.worlds:{world}", timeout_s)
-    return Rounds(environments, encoder, max_turns, syntax, lambda problem: outside)
+    return Rounds(environments, encoder, max_turns, syntax, 1.0, lambda problem: outside)
 
 
 def call(a: Any, b: int = 7) -> str:

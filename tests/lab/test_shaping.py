@@ -83,7 +83,8 @@ def test_ranks_share_ties_and_noise_is_a_tie():
     found = RankInGroup().shape(rows([0.9, 0.1, 0.9, 0.5], [0.5, 0.505]), context)
     assert found.rows() == [[0.75, 0.125, 0.75, 0.375], [0.5, 0.5]]
     assert RankInGroup(tie=0.0).shape(rows([0.5, 0.505]), context).rows() == [[0.25, 0.75]]
-    assert RankInGroup().shape(rows([0.5, float("nan")]), context).flat.isnan().all()
+    assert str(RankInGroup().shape(rows([0.5, float("nan"), 0.7]), context).rows()) == "[[0.25, nan, 0.75]]"
+    assert RankInGroup().shape(rows([0.5, float("inf")]), context).flat.isnan().all()
 
 
 def test_a_closed_gate_pays_the_gating_reward_alone():
@@ -192,7 +193,7 @@ def test_a_reward_above_its_level_loses_its_weight_to_the_other_reward():
 
 def test_a_diverged_reward_is_not_hidden_by_standardising():
     shaping = Constraints(constraints=(Constraint(reward="rule", at=0.4),)).build()
-    paid = shaping.shape(rows([float("nan"), 1.0], [0.0, 1.0]), context_of(["5", "5"], ["5", "5"]))
+    paid = shaping.shape(rows([float("inf"), 1.0], [0.0, 1.0]), context_of(["5", "5"], ["5", "5"]))
     assert paid.flat.isnan().tolist() == [True, True, False, False]
 
 

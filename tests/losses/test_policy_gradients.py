@@ -81,3 +81,41 @@ def test_truncated_importance_sampling_multiplies_the_gradient(config):
         assert grad.tolist() == pytest.approx([-(1.5 + 1 + 0.2) / 3] * 3)
     else:
         assert grad.tolist() == pytest.approx([-1.5, -1.0, -0.2])
+
+
+@pytest.mark.parametrize(
+    ("drift", "limit", "masked"),
+    [
+        # log-ratios of learner to sampler: their sums are 1.2, -1.2 and 0.9, their means 0.3, -0.6 and 0.9
+        ("product", 3.0, [True, False, False]),  # log 3 = 1.0986, above only
+        ("product", 2.4, [True, False, True]),  # log 2.4 = 0.875
+        ("mean", 1.4, [False, True, True]),  # log 1.4 = 0.336, on both sides
+        ("mean", 2.0, [False, False, True]),  # log 2 = 0.693
+    ],
+)
+@pytest.mark.parametrize("config", [PPOClip(), GSPO(clip_high=9.0), CISPO(clip_high=9.0)])
+@pytest.mark.parametrize("cap", [None, 1.5])
+def test_the_loss_of_a_completion_that_drifted_is_masked_and_its_kl_term_is_not(config, cap, drift, limit, masked):
+    inputs = random_inputs(spread=0.1, reference=True)
+    lengths, sums = torch.tensor([4, 2, 1]), torch.tensor([1.2, -1.2, 0.9], dtype=torch.float64)
+    mask = torch.arange(inputs.mask.shape[1]) < lengths[:, None]
+    mismatch = (sums / lengths)[:, None].expand(inputs.mask.shape)
+    inputs = replace(inputs, mask=mask, sampler_logprobs=inputs.old_logprobs - mismatch)
+    config = config.model_copy(update={"truncated_importance_sampling": cap})
+    masking = config.model_copy(update={"drift": drift, "drift_limit": limit})
+    kl = KLConfig(coefficient=0.5)
+    drifted = torch.tensor(masked)[:, None]
+    without = loss_gradient(inputs, config)
+    of_kl = loss_gradient(inputs, config, kl) - without
+    torch.testing.assert_close(loss_gradient(inputs, masking, kl), without.where(~drifted, 0.0) + of_kl)
+    fraction = policy_loss(inputs, masking, kl).metric_sums["drifted_fraction"]
+    assert fraction.item() == lengths[torch.tensor(masked)].sum()
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf"), float("-inf")])
+def test_a_mismatch_that_is_no_number_is_not_masked_away(broken):
+    inputs = one_row([1.0, 1.0], [1.0, 1.0])
+    sampler = inputs.old_logprobs.clone()
+    sampler[0, 0] = broken
+    config = PPOClip(truncated_importance_sampling=2.0, drift="product")
+    assert policy_loss(replace(inputs, sampler_logprobs=sampler), config).loss.isnan()

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from cooper_lab.designs.maxrl import MaxRL
+from cooper_rl import InputError, build_config
 from cooper_rl.config.base import Config
 from cooper_rl.losses.policy import GSPO
 from cooper_rl.policy.advantages import (
     ADVANTAGES,
     EPS,
+    GDPO,
     GRPO,
     RLOO,
+    Completions,
     DrGRPO,
     ReinforcePPBaseline,
     estimate,
@@ -135,8 +138,8 @@ def test_a_spread_equal_to_the_threshold_is_not_usable():
     assert usable_groups(ragged(torch.tensor([[0.0, 0.5], [0.0, 0.5001]])), min_spread=0.5).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_non_finite_rewards_are_refused_with_their_group(bad):
+@pytest.mark.parametrize("bad", [float("-inf"), float("inf")])
+def test_infinite_rewards_are_refused_with_their_group(bad):
     rewards = torch.tensor([[0.0, 1.0], [bad, 1.0]])
     with pytest.raises(ValueError, match=r"groups \[1\]"):
         usable_groups(ragged(rewards), 0.0)
@@ -155,6 +158,56 @@ def test_advantages_of_every_group_sum_to_zero_and_follow_the_rewards(rewards, c
     torch.testing.assert_close(result.sum(1), torch.zeros(len(rewards)), atol=1e-5, rtol=0)
     order = rewards.argsort(dim=1, stable=True)
     assert (result.gather(1, order).diff(dim=1) >= 0).all()
+
+
+def gdpo(rewards, *summands):
+    """One group's advantages under GDPO."""
+    parts = tuple((weight, Ragged.of([part], torch.float64)) for weight, part in summands)
+    group = Ragged.of([rewards], torch.float64)
+    usable = usable_groups(group, 0.0, parts)
+    return estimate(group, GDPO(), usable, Completions(group, group, parts)).advantages.rows()[0]
+
+
+def test_gdpo_by_hand():
+    # Each reward is +-1/2 or +-5 around its mean, so z = +-sqrt(3)/2 (std with N - 1: sqrt(1/3), 10 sqrt(1/3)).
+    # The sums are -sqrt(3), 0, sqrt(3), 0, with std sqrt(6/3); summed first, the second reward would decide alone.
+    found = gdpo([0, 1, 11, 10], (1.0, [0, 1, 1, 0]), (1.0, [0, 0, 10, 10]))
+    assert found == pytest.approx([-(1.5**0.5), 0, 1.5**0.5, 0], abs=1e-3)
+    # With weights 1 and 3 the sums are sqrt(3)/2 times -4, -2, 4, 2: std sqrt(3)/2 sqrt(40/3).
+    weighted = gdpo([0, 1, 31, 30], (1.0, [0, 1, 1, 0]), (3.0, [0, 0, 10, 10]))
+    assert weighted == pytest.approx([x / (40 / 3) ** 0.5 for x in (-4, -2, 4, 2)], abs=1e-3)
+
+
+def test_gdpo_tells_completions_apart_whose_rewards_have_the_same_sum():
+    found = gdpo([1, 1, 1], (1.0, [1, 1, 0]), (1.0, [0, 0, 1]))  # both std are equal, so the sums are 0
+    assert found == pytest.approx([0, 0, 0], abs=1e-9)
+    found = gdpo([1, 1, 1], (1.0, [1, 1, 0]), (2.0, [0, 0, 0.5]))
+    assert found[0] == found[1] < 0 < found[2]
+
+
+def test_gdpo_normalises_over_the_step_and_leaves_out_a_reward_without_opinion_on_a_group():
+    rewards = Ragged.of([[1.0, 0.0], [5.0, 3.0]], torch.float64)
+    nan = float("nan")
+    parts = (
+        (1.0, Ragged.of([[1.0, 0.0], [nan, nan]], torch.float64)),
+        (1.0, Ragged.of([[0, 0], [5, 3]], torch.double)),
+    )
+    found = estimate(rewards, GDPO(), completions=Completions(rewards, rewards, parts)).advantages.rows()
+    # z is +-sqrt(1/2) in both groups; over the step the std is sqrt(4 / 2 / 3)
+    assert found == [pytest.approx([0.75**0.5, -(0.75**0.5)], abs=1e-3)] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"shaping": [{"kind": "clip", "low": 0.0}]}, "shaping has no effect"),
+        ({"algorithm": {"advantages": {"kind": "gdpo"}, "kl": {"where": "reward"}}}, "kl.where: loss"),
+    ],
+)
+def test_gdpo_refuses_what_would_change_the_sum_alone(change, words):
+    settings = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
+    with pytest.raises(InputError, match=words):
+        build_config({**settings, "algorithm": {"advantages": {"kind": "gdpo"}}, **change})
 
 
 GROUPS = [[1.0, 0.0, 0.25, 0.5], [0.0, 1.0], [0.5, 0.75, -0.5], [0.3, 0.3, 0.3]]

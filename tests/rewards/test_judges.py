@@ -7,7 +7,6 @@ import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
 from cooper_lab.designs.pairwise_judge import both_orders, read_preference, win_rates
-from cooper_lab.designs.pointwise_judge import with_means
 from cooper_lab.designs.rubric_judge import Criterion, read_grade, read_rubric
 from cooper_rl import (
     Answer,
@@ -87,7 +86,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "unreadable"])
-def test_an_answer_on_which_the_judge_is_not_heard_gets_its_groups_mean_and_is_counted(fault):
+def test_there_is_no_opinion_on_an_answer_on_which_the_judge_is_not_heard(fault):
     broken = FAULTS.get(fault, completion("I would rather talk about the weather."))
 
     def answer(request, number):
@@ -96,25 +95,27 @@ def test_an_answer_on_which_the_judge_is_not_heard_gets_its_groups_mean_and_is_c
     with ChatServer(answer) as server:
         groups = [group("7", "8", "8", "9", "?"), group("?", "!", id="p2")]
         scored = score(server, groups, POINTWISE, timeout_s=0.5 if fault == "timeout" else 10)
-    # "8" is asked about once, but both rows count in the mean
-    assert scored.rewards == [[1.0, 0.0, 0.0, 0.0, 0.25], [0.25, 0.25]]
+    assert str(scored.rewards) == "[[1.0, 0.0, 0.0, 0.0, nan], [nan, nan]]"
+    assert scored.metrics["reward/no_opinion"] == pytest.approx(3 / 7)
+    assert scored.metrics["judge/mean"] == 0.25
     assert scored.scores.parts["judge_heard"].rows() == [[1, 1, 1, 1, 0], [0, 0]]
     name = "judge/unreadable" if fault == "unreadable" else f"judge/failures_{fault}"
     assert scored.metrics[name] == 3
     assert scored.metrics["judge/unheard"] == pytest.approx(3 / 7)
 
 
-def test_a_judge_that_is_never_heard_pays_everything_the_same():
+def test_a_judge_that_is_never_heard_has_no_opinion():
     with ChatServer(lambda request, number: completion("yes", status=500)) as server:
         scored = score(server, [group("7", "8"), group("9", id="p2")], POINTWISE)
-    assert scored.rewards == [[0.5, 0.5], [0.5]]
+    assert str(scored.rewards) == "[[nan, nan], [nan]]"
+    assert "judge/mean" not in scored.metrics
     assert scored.metrics["judge/unheard"] == 1
 
 
 def test_all_requests_of_a_step_share_one_deadline():
     with ChatServer(lambda request, number: completion("yes", delay=0.0 if number == 0 else 30.0)) as server:
         scored = score(server, [group("7", "8", "9")], POINTWISE, concurrency=1, step_timeout_s=0.5, timeout_s=60)
-    assert scored.rewards == [[1.0, 1.0, 1.0]]
+    assert str(scored.rewards) == "[[1.0, nan, nan]]"
     assert scored.metrics["judge/failures_deadline"] == 2
 
 
@@ -176,11 +177,6 @@ def test_the_order_of_two_answers_cancels_out():
     assert win_rates([[None, 1.0, None], [0.0, None, None], [None, None, None]]) == [1.0, 0.0, None]
 
 
-def test_what_was_not_heard_gets_the_mean_of_the_group_then_of_the_step():
-    assert with_means([[1.0, None, 0.5], [None, None], [0.0]]) == [[1.0, 0.75, 0.5], [0.5, 0.5], [0.0]]
-    assert with_means([[None], [None, None]]) == [[0.5], [0.5, 0.5]]
-
-
 def grades(request, number):
     """Writes one rubric for every problem, and grades: a 7 is right, a long answer shows its work, a short is short."""
     if not fenced_in(request):
@@ -216,7 +212,7 @@ def test_a_problem_without_a_readable_rubric_is_not_heard_and_asked_about_again(
     reward = {"kind": "rubric_judge", "rubrics": str(tmp_path / "rubrics.jsonl")}
     with ChatServer(answer) as server, CooperReward.from_config(config(server, reward)) as cooper:
         before = cooper.score([group("7", "3 + 4 = 7")], train=False)
-        assert (before.rewards, before.metrics["judge/unheard"]) == ([[0.5, 0.5]], 1.0)
+        assert (str(before.rewards), before.metrics["judge/unheard"]) == ("[[nan, nan]]", 1.0)
         good.append(True)
         assert cooper.score([group("7", "3 + 4 = 7")], train=False).rewards[0] == pytest.approx([1 / 3, 1.0])
 

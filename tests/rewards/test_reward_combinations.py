@@ -10,10 +10,11 @@ from pydantic import ValidationError
 
 from cooper_lab.designs.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
 from cooper_rl.errors import InputError
+from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import RewardModel, StepContext, gold_labels
 from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
-from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup, Ragged
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import Asked, Rule, Verdict
 from cooper_rl.stage2.scored import step_health
@@ -140,10 +141,44 @@ def test_a_function_that_cannot_be_used_is_named(user_module, path, message):
         FunctionReward(path)
 
 
-@pytest.mark.parametrize("name", ["nothing", "infinite"])
-def test_an_error_about_a_non_finite_reward_names_the_problem(user_module, make_group: MakeGroup, name):
+def test_an_error_about_an_infinite_reward_names_the_problem(user_module, make_group: MakeGroup):
     with pytest.raises(InputError, match="problem p7"):
-        FunctionReward(f"{user_module}:{name}").score(of([make_group("2", "a", id="p7")]))
+        FunctionReward(f"{user_module}:infinite").score(of([make_group("2", "a", id="p7")]))
+
+
+def test_a_function_that_returns_nothing_has_no_opinion(user_module, make_group: MakeGroup):
+    scores = FunctionReward(f"{user_module}:nothing").score(of([make_group("2", "a", "b", id="p7")]))
+    assert str(scores.rewards.rows()) == "[[nan, nan]]"
+    assert scores.metrics == {}  # a mean of nothing is no metric
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "total"),
+    [
+        # an answer on which one of the rewards has no opinion has none: it is not compared as if that reward were 0
+        ([[1, None, 0]], [[0.5, 0.5, 0.25]], [[1.5, None, 0.25]]),
+        # a reward for problems of another kind is left out of the sums of whole groups
+        ([[1, 0], [None, None]], [[None, None], [3, 4]], [[1, 0], [3, 4]]),
+        ([[None, None]], [[None, 2]], [[None, 2]]),
+        ([[None]], [[None]], [[None]]),
+    ],
+)
+def test_a_sum_adds_opinions_and_never_counts_a_missing_one_as_0(make_group: MakeGroup, first, second, total):
+    def nan(rows):
+        return Ragged.of([[math.nan if value is None else float(value) for value in row] for row in rows])
+
+    class Fixed:
+        def __init__(self, rows):
+            self.rows = rows
+
+        def score(self, context):
+            return Scores(nan(self.rows))
+
+    groups = [make_group("2", *["a"] * len(row), id=f"p{p}") for p, row in enumerate(first)]
+    found = WeightedSum([Fixed(first), Fixed(second)]).score(of(groups)).rewards
+    assert str(found.rows()) == str(nan(total).rows())
+    ignored = WeightedSum([Fixed(first), Fixed(second)], [0.0, 1.0]).score(of(groups)).rewards
+    assert str(ignored.rows()) == str(nan(second).rows())
 
 
 def test_gold_labels_come_from_the_named_function(user_module, make_group: MakeGroup):

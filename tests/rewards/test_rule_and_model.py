@@ -78,13 +78,34 @@ def test_a_score_that_is_no_number_takes_no_pay_of_the_rule_with_it():
     useless = context("correct nan", "correct 2", "wrong 2", "wrong nan", "silent nan", "unparsed nan")
     scores = EarnedConfig().build().score(useless)
     assert scores.metrics == {"earned/weight": 0.0}
-    assert scores.rewards.rows() == [[1, 1, 0, 0, 0, 0]]
+    assert str(scores.rewards.rows()) == "[[1.0, 1.0, 0.0, 0.0, nan, 0.0]]"  # the rule alone pays, and it is silent
     useful = context("correct nan", "correct 2", "wrong -2", "unparsed nan", "silent nan")
     scores = EarnedConfig().build().score(useful)
     assert scores.metrics == {"earned/weight": 0.25}
     right, _, _, unread, silent = scores.rewards.rows()[0]
     assert (right, unread) == (1, 0)
-    assert math.isnan(silent)  # nobody has judged it: its group has no advantages
+    assert math.isnan(silent)  # nobody has judged it
+
+
+def test_an_answer_on_which_the_rule_is_silent_is_not_paid_as_if_the_rule_had_rejected_it():
+    """Of a group that the rule judges. A group on which it is silent throughout is the reward model's."""
+    reward = EarnedConfig(power=1).build()
+    scores = reward.score(context("correct 2", "correct 2", "wrong -2", "wrong 2", "silent 2"))
+    assert scores.metrics == {"earned/weight": 0.5}
+    assert str(scores.rewards.rows()[0][4]) == "nan"
+    reward.commit([context("correct 2", "correct 2", "wrong -2", "wrong 2")])
+    silent = reward.score(context("silent 2", "silent -2"))
+    assert silent.rewards.rows()[0] == pytest.approx([0.5 / (1 + math.exp(-2)), 0.5 / (1 + math.exp(2))])
+    trusting = EarnedConfig(power=1).build()
+    scores = trusting.score(context("correct 2", "wrong -2", "silent 2"))
+    assert scores.metrics == {"earned/weight": 1.0}  # the model alone pays
+    assert scores.rewards.rows()[0][2] == pytest.approx(1 / (1 + math.exp(-2)))
+
+
+def test_where_the_rule_alone_pays_its_silence_is_no_opinion():
+    assert str(RuleReward().score(context("correct", "silent", "wrong", "unparsed")).rewards.rows()) == (
+        "[[1.0, nan, 0.0, 0.0]]"
+    )
 
 
 def test_a_reward_of_weight_0_is_recorded_and_pays_nothing():

@@ -9,6 +9,7 @@ import torch
 from pydantic import ValidationError
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.build import describe_correction
 from cooper_rl.engines.base import Sampler, sample_at_once
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.config import SamplingParams
@@ -18,9 +19,7 @@ from in_process import model_of
 
 @pytest.fixture
 def lagging(settings):
-    loss = {"kind": "ppo_clip", "truncated_importance_sampling": 2.0}
-    algorithm = {**settings["algorithm"], "loss": loss, "recompute_old_logprobs": True}
-    return {**settings, "algorithm": algorithm, "rollout": {**settings["rollout"], "lag": 1}}
+    return {**settings, "rollout": {**settings["rollout"], "lag": 1}}
 
 
 def _fit(settings, resume=False, on_step=None):
@@ -33,10 +32,57 @@ def _timeless(directory):
     return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
 
 
-def test_lag_without_the_correction_is_refused_with_the_remedy(settings):
-    told = r"rollout.lag: 1 learns from completions of an older policy.*truncated_importance_sampling: 2 and"
+@pytest.mark.parametrize(
+    "algorithm",
+    [{"recompute_old_logprobs": False}, {"loss": {"kind": "ppo_clip", "truncated_importance_sampling": None}}],
+)
+def test_lag_without_the_correction_is_refused_with_the_remedy(settings, algorithm):
+    told = r"rollout.lag: 1 learns from completions of an older policy.*leave out"
     with pytest.raises((InputError, ValidationError), match=told):
-        build_config({**settings, "rollout": {"lag": 1}})
+        build_config({**settings, "rollout": {"lag": 1}, "algorithm": algorithm})
+
+
+VLLM, OF_CLUSTER = {"kind": "vllm", "url": "http://localhost:1"}, {"kind": "cluster", "samplers": {"kind": "vllm"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "on"),
+    [
+        ({}, False),
+        ({"engine": {"kind": "cluster"}}, False),  # its own sampler is the learner's
+        ({"engine": VLLM}, True),
+        ({"engine": OF_CLUSTER}, True),
+        ({"rollout": {"lag": 1}}, True),
+        ({"rollout": {"lag": 1}, "algorithm": {"loss": {"kind": "cispo"}}}, True),
+    ],
+)
+def test_importance_sampling_is_on_where_it_is_needed_and_nowhere_else(settings, changes, on):
+    config = build_config({**settings, **changes})
+    algorithm, loss = config.algorithm, config.algorithm.loss
+    assert algorithm.recompute_old_logprobs is on
+    assert (loss.truncated_importance_sampling, loss.drift) == ((2.0, "product") if on else (None, None))
+    again = build_config(config.model_dump(mode="json"))  # as in a run's record, and for a resume
+    assert again.algorithm == algorithm
+
+
+def test_the_users_own_correction_wins(settings):
+    loss = {"kind": "ppo_clip", "truncated_importance_sampling": 5.0, "drift": None}
+    config = build_config({**settings, "engine": VLLM, "algorithm": {"loss": loss}})
+    assert (config.algorithm.loss.truncated_importance_sampling, config.algorithm.loss.drift) == (5.0, None)
+    without = build_config({**settings, "engine": VLLM, "algorithm": {"recompute_old_logprobs": False}})
+    assert without.algorithm.loss.truncated_importance_sampling is None
+    assert "nothing corrects for it" in describe_correction(without.algorithm)
+
+
+def test_the_first_lines_say_what_corrects_for_the_lag(lagging, caplog):
+    caplog.set_level("INFO", "cooper_rl")
+    with CooperTrainer.from_config(build_config({**lagging, "evaluation": {"every": 0}})):
+        pass
+    (said,) = [record.getMessage() for record in caplog.records if "older policy" in record.getMessage()]
+    assert said == (
+        "rollout.lag: 1 learns from completions of an older policy: tokens are weighted by importance sampling, with "
+        "at most 2; completions are masked if the product of these weights passes 3; set algorithm.loss to change it"
+    )
 
 
 def test_each_step_learns_from_the_policy_before_and_says_so(lagging):

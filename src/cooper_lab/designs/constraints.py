@@ -100,19 +100,22 @@ class ConstraintsShaping:
         """The Lagrange multiplier of each constraint."""
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """The mixture, in float64. A group in which any reward is not finite is not finite either."""
+        """The mixture, in float64. A group in which any reward is infinite is not finite. Without an opinion of the
+        reward there is none; where a constrained reward has none, it counts as the mean of its group."""
         weights = self._weights()
         mixed = (len(weights) - math.fsum(weights)) * self._standardised(rewards).flat
         for weight, reward in zip(weights, self._rewards, strict=True):
-            mixed = mixed + weight * self._standardised(context.scores(reward).rewards).flat
+            constrained = context.scores(reward).rewards
+            mixed = mixed + weight * self._standardised(constrained).flat.masked_fill(constrained.flat.isnan(), 0.0)
         return rewards.like(mixed)
 
     def metrics(self, context: StepContext) -> dict[str, float]:
         """For constraint k, counted from 1: `constraints/k_weight`, and `constraints/k_mean` of its reward."""
         found = {}
         for k, (weight, reward) in enumerate(zip(self._weights(), self._rewards, strict=True), 1):
-            mean = context.scores(reward).rewards.flat.double().mean().item()
-            found |= {f"constraints/{k}_weight": weight, f"constraints/{k}_mean": mean}
+            found[f"constraints/{k}_weight"] = weight
+            if len(opinions := context.scores(reward).rewards.opinions().flat):
+                found[f"constraints/{k}_mean"] = opinions.double().mean().item()
         return found
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
@@ -149,13 +152,16 @@ class ConstraintsShaping:
         return [one.weight(multiplier) for one, multiplier in pairs]
 
     def _standardised(self, rewards: Ragged) -> Ragged:
-        """(r - mean) / std inside each group, with N - 1; 0 in groups without spread, NaN in those not finite."""
-        rewards = rewards.like(rewards.flat.double())
-        flat = rewards.expand(rewards.amax() - rewards.amin()) <= self._config.min_spread
-        centred = rewards.flat - rewards.expand(rewards.mean())
-        degrees = rewards.expand((rewards.counts() - 1).clamp(min=1))  # a group of one has no spread anyway
-        squares = rewards.expand(rewards.like(centred.square()).mean() * rewards.counts())
-        return rewards.like((centred / (squares / degrees).sqrt()).masked_fill(flat, 0.0))
+        """(r - mean) / std inside each group, with N - 1, over the answers on which there is an opinion; 0 in groups
+        without spread, NaN in those not finite."""
+        result = rewards.like(rewards.flat.double())
+        opinions = result.opinions()
+        flat = opinions.expand(opinions.amax() - opinions.amin()) <= self._config.min_spread
+        centred = opinions.flat - opinions.expand(opinions.mean())
+        degrees = opinions.expand((opinions.counts() - 1).clamp(min=1))  # a group of one has no spread anyway
+        squares = opinions.expand(opinions.like(centred.square()).mean() * opinions.counts())
+        standardised = (centred / (squares / degrees).sqrt()).masked_fill(flat, 0.0)
+        return result.like(result.flat.masked_scatter(~result.flat.isnan(), standardised))
 
 
 def _settings(part: Any) -> dict[str, Any]:

@@ -96,21 +96,23 @@ class HybridReward:
         """Running mean of the groups' standard deviation over finished steps; None before the first."""
 
     def score(self, context: StepContext) -> Scores:
-        """Weighted stratified rewards, with the parts `rule`, `reward_model`, `logit` and `hybrid`.
+        """Weighted stratified rewards, with the parts `rule`, `reward_model`, `logit` and `hybrid`. There is no opinion
+        on an answer on which the rule is silent while it judges others of the group.
 
         Standard deviations are those of sigmoid(logit), so they are bounded. The running mean behind the weights
         includes the groups of this call, but only `commit` stores it. The metric `hybrid/weight` is the mean weight.
         """
-        scores, rule = context.probabilities, context.correct
-        sigma_mean = self._with([context])
+        sigma_mean, judged = self._with([context]), ~context.passed_over.flat
+        scores, rule = context.probabilities.keep(judged), context.correct.keep(judged)
         weights, rewards = [], []
         for block, correct in zip(_blocks(scores), _blocks(rule), strict=True):
             weight = difficulty_weights(block.std(dim=1, correction=0), sigma_mean, self._config)
             rewards.append(weight[:, None] * stratified(block, correct > 0.5, self._config))
             weights += weight.tolist()
-        paid = context.ragged([value for block in rewards for value in block.flatten().tolist()])
+        values = iter([value for block in rewards for value in block.flatten().tolist()])
+        paid = context.ragged([next(values) if one else math.nan for one in judged.tolist()])
         metrics = {"hybrid/weight": sum(weights) / max(1, len(weights)), "hybrid/sigma_mean": sigma_mean}
-        return Scores(paid, {"rule": rule, **context.model_parts, "hybrid": paid}, metrics)
+        return Scores(paid, {"rule": context.correct, **context.model_parts, "hybrid": paid}, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Move the running mean by one step, however many calls scored that step."""

@@ -29,6 +29,11 @@ class OutcomeAdvantages(AdvantageConfig):
         """Whether the other estimator reads more than rewards."""
         return self.outcome.reads_completions
 
+    @property
+    def reads_summands(self) -> bool:
+        """Whether the other estimator reads the single rewards."""
+        return self.outcome.reads_summands
+
     def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
         """Raises what the other estimator's check raises."""
         self.outcome.check_algorithm(algorithm)

@@ -39,8 +39,8 @@ class JudgeServer(ChatConfig):
     max_tokens: int = Field(default=1024, ge=1)
     """Longest reply, in tokens. A judge that reaches it is not heard."""
     step_timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds that the judge may take for all completions of a step, including retries and waits. Answers without a
-    verdict by then get the group's mean. The run waits for the judge."""
+    """Seconds that the judge may take for all completions of a step, including retries and waits. There is no
+    opinion on answers without a verdict by then. The run waits for the judge."""
     max_completion_chars: int = Field(default=6000, ge=100)
     """Most characters of a completion that the judge reads. A longer one loses its middle."""
 
@@ -56,7 +56,7 @@ class VerdictServer(JudgeServer):
 
 
 class JudgeRewardConfig(RewardConfig):
-    """A reward that a judge gives. Answers on which the judge is not heard get the mean of their group."""
+    """A reward that a judge gives. There is no opinion on answers on which the judge is not heard."""
 
     metric_names: ClassVar[tuple[str, ...]] = tuple(
         f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "failures_<kind>")
@@ -99,16 +99,17 @@ class JudgedReward:
         self._client: ChatClient | None = None
 
     def score(self, context: StepContext) -> Scores:
-        """The judge's numbers (the part `judge`), with the group's mean where it was not heard; see `with_means`.
+        """The judge's numbers (the part `judge`), NaN where it was not heard: no opinion.
 
         The part `judge_heard` is 1.0 where it was heard. Metrics: `judge/unheard`, the share of the other answers,
         `judge/requests`, `judge/unreadable` (replies without a verdict) and `judge/failures_<kind>`. The answers of a
         context are judged once, also if a reward model learns in between.
         """
         values, metrics = context.once(self, lambda: self._heard(context))
-        judged = context.ragged([value for row in with_means(values) for value in row])
+        judged = context.ragged([math.nan if value is None else value for row in values for value in row])
         heard = context.ragged([float(value is not None) for row in values for value in row])
-        metrics = {**metrics, "judge/mean": judged.flat.mean().item()}
+        if len(opinions := judged.opinions().flat):
+            metrics = {**metrics, "judge/mean": opinions.mean().item()}
         return Scores(judged, {"judge": judged, "judge_heard": heard}, metrics)
 
     def close(self) -> None:
@@ -173,19 +174,3 @@ class PointwiseJudge(JudgedReward):
         if judgement.verdict == "unreadable":
             return None
         return float(judgement.verdict == "yes") if judgement.probability is None else judgement.probability
-
-
-def with_means(values: Sequence[Sequence[float | None]]) -> list[list[float]]:
-    """Each group's values, with the mean of the group's heard values in place of None.
-
-    A group that is not heard at all gets the mean of all heard values, or 1/2 if there are none. All its values are
-    then equal, so nothing is learned from it.
-    """
-
-    def mean(row: Sequence[float | None], otherwise: float) -> float:
-        heard = [value for value in row if value is not None]
-        return math.fsum(heard) / len(heard) if heard else otherwise
-
-    usual = mean([value for row in values for value in row], 0.5)
-    means = [mean(row, usual) for row in values]
-    return [[own if value is None else value for value in row] for row, own in zip(values, means, strict=True)]

@@ -35,8 +35,11 @@ class RankInGroup(ShapingConfig):
         return True
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """In float64. A group with a reward that is not finite becomes NaN."""
-        return type(rewards).of([self.ranks(group) for group in rewards.groups()])
+        """In float64, among the answers on which there is an opinion. A group with an infinite reward becomes NaN."""
+        ranks = rewards.flat.new_full((len(rewards.flat),), float("nan"), dtype=rewards.flat.double().dtype)
+        opinions = rewards.opinions()
+        ranks[~rewards.flat.isnan()] = opinions.of([self.ranks(group) for group in opinions.groups()]).flat
+        return rewards.like(ranks)
 
     def ranks(self, rewards: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """The ranks of one group's rewards [n]."""

@@ -133,7 +133,7 @@ def _accepted_means(context: StepContext) -> list[float | None]:
     means = []
     for logits, correct in zip(context.logits.rows(), context.correct.rows(), strict=True):
         pairs = zip(logits, correct, strict=True)
-        means.append(_mean([logit for logit, right in pairs if right and math.isfinite(logit)]))
+        means.append(_mean([logit for logit, right in pairs if right == 1 and math.isfinite(logit)]))
     return means
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @REWARDS.register
 class RuleThenModel(RewardConfig):
-    """1 for `correct`, 0 for `wrong`, and the reward model's score for the verdicts that leave the answer `open`."""
+    """1 for `correct`, 0 for `wrong`, and the reward model's score for the verdicts that leave the answer `open`. If
+    `silent` is none of these, there is no opinion where the rule is silent."""
 
     metric_names: ClassVar[tuple[str, ...]] = ("rule_then_model/silent",)
     kind: Literal["rule_then_model"] = "rule_then_model"
@@ -30,7 +31,7 @@ class RuleThenModel(RewardConfig):
         return True
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1], with the parts `rule`, `reward_model` and `logit`.
+        """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model` and `logit`.
 
         The metric `rule_then_model/silent` is the share of completions that the model decides.
         """

@@ -43,7 +43,7 @@ class ServedEnvironment(EnvironmentInterface[Any]):
         rewards = torch.zeros(len(rows))
         if groups:
             scored = client().score(joined(groups), train=rows[0][1], partial=True)
-            rewards[ended] = torch.tensor(by_row(groups, scored.rewards))
+            rewards[ended] = torch.tensor(by_row(groups, scored.for_all()))
             for i, verdict in zip(ended, by_row(groups, scored.verdicts), strict=True):
                 said[i] = verdict
         terminateds = torch.zeros(len(rows))

@@ -25,7 +25,7 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
         problem, train = read_row(_read(label), "the label")
         completion, stopped = _answer(query, prompt)
         scored = client().score([single(problem, completion, stopped)], train=train, partial=True)
-        rewards.append(scored.rewards[0][0])
+        rewards.append(scored.for_all()[0][0])
         versions.append(float(scored.version))
     return {"rewards": tensor(rewards), "scores": tensor(rewards), "extra_logs": {"cooper_version": tensor(versions)}}
 

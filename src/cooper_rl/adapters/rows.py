@@ -1,12 +1,13 @@
 """Rows of trainers become problems and groups of answers, and rewards go back in the rows' order."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2s
+from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from cooper_rl.data.mappings import text_of
+from cooper_rl.data.mappings import MISSING, field_of, text_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
@@ -25,7 +26,8 @@ class Columns:
 
     The prompt is not the question: it wraps it in a system message or a chat template, which no reward model should
     read. So the data set needs a column for each. A column that is named must exist. A field that is None is read from
-    the column of the field's name, which may be missing.
+    the column of the field's name, which may be missing. A value inside a column has a dotted name, such as
+    `reward_model.ground_truth`.
     """
 
     question: str = "question"
@@ -46,7 +48,7 @@ class Columns:
     def check(self, present: Collection[str], where: str = "the data set") -> None:
         """Raises InputError if a column is missing, naming those that exist."""
         for field, name in vars(self).items():
-            if name is not None and field != "verdict" and name not in present:
+            if name is not None and field != "verdict" and not {name, name.split(".")[0]} & {*present}:
                 there = ", ".join(map(repr, present)) or "none"
                 raise InputError(f"{where} has no column {name!r} (its columns: {there}){_REMEDY}")
 
@@ -75,19 +77,21 @@ class Columns:
             raise InputError(f"{where}: {self.verdict!r} {found}; write correct, wrong, unparsed, silent or null there")
         return row[self.verdict]
 
-    def _value(self, row: Mapping[str, Any], field: str) -> Any:
+    def _value(self, row: Mapping[str, Any], field: str, where: str) -> Any:
         if (name := getattr(self, field)) is not None:
-            return row[name]
+            if (value := field_of(dict(row), name)) is MISSING:
+                raise InputError(f"{where}: {name!r} is missing{_REMEDY}")
+            return value
         return None if field in (self.question, self.answer) else row.get(field)  # another field's column
 
     def _text(self, row: Mapping[str, Any], field: str, where: str) -> str:
         try:
-            return text_of(self._value(row, field))
+            return text_of(self._value(row, field, where))
         except TypeError as error:
             raise InputError(f"{where}: column {getattr(self, field) or field!r}: {error}{_REMEDY}") from error
 
     def _metadata(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
-        found, place = self._value(row, "metadata"), f"{where}: column {self.metadata or 'metadata'!r}"
+        found, place = self._value(row, "metadata", where), f"{where}: column {self.metadata or 'metadata'!r}"
         try:
             found = parse_json(found) if isinstance(found, str) and found else found or {}
         except ValueError as error:
@@ -129,6 +133,11 @@ def by_row(rows: Sequence[AnswerGroup], results: Sequence[Sequence[T]]) -> list[
     """The results of `joined(rows)` in the order of the rows, each a group with one answer."""
     left = {group.id: iter(found) for group, found in zip(joined(rows), results, strict=True)}
     return [next(left[row.id]) for row in rows]
+
+
+def or_none(rewards: Iterable[float]) -> list[float | None]:
+    """Rewards for a trainer that leaves out an answer whose reward is None: those without an opinion (NaN)."""
+    return [None if isnan(reward) else reward for reward in rewards]
 
 
 def folder_in(args: Any, state: Any) -> Path:

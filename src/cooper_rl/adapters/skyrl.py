@@ -39,4 +39,5 @@ class CooperEnv(BaseTextEnv):
         group = single(self.problem, completion, stopped=True, verdict=self.verdict)
         scored = client().score([group], train=self.train, partial=True)
         metadata = {"verdict": scored.verdicts[0][0], "version": scored.version}
-        return BaseTextEnvStepOutput(observations=[], reward=scored.rewards[0][0], done=True, metadata=metadata)
+        reward = scored.for_all()[0][0]
+        return BaseTextEnvStepOutput(observations=[], reward=reward, done=True, metadata=metadata)

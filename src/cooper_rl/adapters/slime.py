@@ -32,7 +32,7 @@ async def reward(args: Any, sample: Any, **unused: Any) -> Any:
     scored = await async_client().score(joined(groups), train=train, partial=not whole)
     if train:
         _scored.update(group.id for group in groups)
-    rewards = by_row(groups, scored.rewards)
+    rewards = by_row(groups, scored.for_all())
     return rewards if isinstance(sample, list) else rewards[0]
 
 

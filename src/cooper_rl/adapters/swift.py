@@ -56,7 +56,7 @@ class CooperORM(ORM):
         train = trainer.model.training  # evaluation comes the same way
         step = trainer_state.global_step + 1 if train else None
         scored = client().score(joined(groups), step=step, train=train, partial=True)
-        return by_row(groups, scored.rewards)
+        return by_row(groups, scored.for_all())
 
 
 def _run(row: dict[str, Any], completion: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import FOLDER, Columns, Row, consecutive, folder_in, gathered, on_first
+from cooper_rl.adapters.rows import FOLDER, Columns, Row, consecutive, folder_in, gathered, on_first, or_none
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
@@ -24,7 +24,7 @@ Scorer = CooperReward | StepKeeper | RewardClient
 
 LOGGED = frozenset(
     {
-        *("reward/mean", "rule/accuracy", "rule/unparsed", "rule/heard", "gold/accuracy"),
+        *("reward/mean", "reward/no_opinion", "rule/accuracy", "rule/unparsed", "rule/heard", "gold/accuracy"),
         *(
             "reward_model/mean",
             "reward_model/rule_agreement",
@@ -83,7 +83,9 @@ class GRPOReward:
         log_metric: Callable[[str, float], None],
         **columns: Any,
     ) -> list[float | None]:
-        """One reward per completion. An environment with an attribute `verdict` judges its own completion.
+        """One reward per completion, None without an opinion: TRL then leaves the completion out of its group.
+
+        An environment with an attribute `verdict` judges its own completion.
 
         Raises InputError if a column is missing or the rows are not whole groups.
         """
@@ -105,7 +107,7 @@ class GRPOReward:
         rewards, metrics = on_first(lambda: self._score(rows, size, step), args.process_index, args.world_size)
         for name, value in self.logged(metrics).items() if args.process_index == 0 else ():
             log_metric(name, value)
-        return [*rewards[args.process_index * len(own) :][: len(own)]]
+        return or_none(rewards[args.process_index * len(own) :][: len(own)])
 
     def logged(self, metrics: Metrics) -> Metrics:
         """What TRL's log gets of these metrics, under its names."""

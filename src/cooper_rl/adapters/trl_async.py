@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import Columns, folder_in
+from cooper_rl.adapters.rows import Columns, folder_in, or_none
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
@@ -30,7 +30,7 @@ class AsyncGRPOReward:
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Sequence[Any], **columns: Any
     ) -> list[float | None]:
-        """One reward per completion of the group. Raises InputError if a column is missing."""
+        """One reward per completion of the group, None without an opinion. Raises InputError if a column is missing."""
         row = {name: values[0] for name, values in columns.items() if isinstance(values, list)}
         environments = columns.get("environments") or [None] * len(completions)
         verdicts = [getattr(one, "verdict", None) for one in environments]
@@ -40,7 +40,7 @@ class AsyncGRPOReward:
         ]
         problem = self.columns.problem(row, "the data set")
         scored = self.client.score([AnswerGroup(uuid4().hex, problem, answers)], commit=self.commit)
-        return [*scored.rewards[0]]
+        return or_none(scored.rewards[0])
 
     @property
     def callback(self) -> TrainerCallback:

@@ -29,4 +29,4 @@ class CooperTask:
         group = single(problem, completion, stopped, id=trace.id, verdict=verdict)
         scored = await async_client().score([group], train=train, partial=True)
         trace.record_metric("cooper_version", float(scored.version))
-        return scored.rewards[0][0]
+        return scored.for_all()[0][0]

@@ -42,7 +42,7 @@ class CooperRewardManager(RewardManagerBase):
         scored = await async_client().score([group], step=step if train else None, train=train, partial=True)
         # verl requires the same keys from every answer.
         extra = {"cooper_version": scored.version, "cooper_verdict": scored.verdicts[0][0]}
-        return {"reward_score": scored.rewards[0][0], "reward_extra_info": extra}
+        return {"reward_score": scored.for_all()[0][0], "reward_extra_info": extra}
 
     def _read(self, item: Any) -> tuple[str | list[dict[str, str]], bool]:
         """The completion, as messages if it has several turns, and whether it stopped by itself."""

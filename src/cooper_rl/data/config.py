@@ -10,7 +10,22 @@ from pydantic import Field, field_validator, model_validator
 from cooper_rl.config.base import Config, mapping_of
 from cooper_rl.config.user_functions import added
 
-Format = Literal["gsm8k", "svamp", "asdiv", "mawps", "math", "math500", "olympiadbench", "math_odyssey", "deepmath"]
+Format = Literal[
+    "gsm8k",
+    "svamp",
+    "asdiv",
+    "mawps",
+    "math",
+    "math500",
+    "olympiadbench",
+    "math_odyssey",
+    "deepmath",
+    "verl",
+    "open_instruct",
+    "prime_rl",
+]
+CHATS = ("verl", "open_instruct")
+"""Formats whose rows are chats."""
 
 FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
@@ -51,11 +66,14 @@ class ProblemsConfig(Config):
     `{gcd: {max_value: 60, weight: 2}, spell_backward: {}}`. A `partial` rule can name what it may judge:
     `only: {task: [gcd]}`."""
     format: Format | None = None
-    """A ready-made mapping of fields. Without it, `question`, `answer` and `solution` name the fields."""
+    """A ready-made mapping of fields: of a data set, or of the rows that another trainer reads (`verl`,
+    `open_instruct`, `prime_rl`). Without it, `question`, `answer` and `solution` name the fields. A field inside
+    another has a dotted name, such as `reward_model.ground_truth`."""
     messages: str | None = None
     """Field with a whole chat: a list of `{role, content}`, such as system, few-shot and user turns. The chat is asked
     as it is, without `prompt.template`; `prompt.system` comes before a chat without a system turn. A last turn of the
-    assistant is the beginning of the reply: the policy goes on from there, and rewards see what it adds."""
+    assistant is the beginning of the reply: the policy goes on from there, and rewards see what it adds. If that turn
+    already holds the reference answer, it is removed, and the log says so."""
     question: str | None = None
     """Field with the question. Several fields are joined as sentences: `Body+Question`. Default: `question`,
     or the last user turn of `messages`."""
@@ -125,7 +143,7 @@ class ProblemsConfig(Config):
             )
         if self.kind == "file" and (self.split is not None or self.subset is not None):
             raise ValueError("a file has no split or subset: name the file of the split, or use skip and limit")
-        if self.messages is not None and self.prompt.template != PromptConfig().template:
+        if (self.messages is not None or self.format in CHATS) and self.prompt.template != PromptConfig().template:
             raise ValueError("messages are asked as they are: remove prompt.template, or name a question field instead")
         if isinstance(self.max_bad_rows, float) and self.max_bad_rows > 1:
             raise ValueError("max_bad_rows as a fraction must lie between 0 and 1; write a count as an integer")

@@ -34,6 +34,8 @@ class LoadedProblems:
     duplicates: list[tuple[Problem, Problem]] = field(default_factory=list)
     """Each problem that repeats a question, and the first with that question."""
     rows: int = 0
+    without_reply: list[str] = field(default_factory=list)
+    """The location of each row whose chat ended with the assistant's answer, which is no part of the prompt."""
 
     def summary(self) -> str:
         return (
@@ -137,7 +139,7 @@ def read_problems(
     wanted = None if config.limit is None else config.skip + config.limit
     questions: dict[str, Problem] = {}  # by question or, of a chat, by all its turns
     ids: set[str] = set()
-    for problem in _problems_of(config, loaded.bad_rows, answers_required, section, held_out):
+    for problem in _problems_of(config, loaded, answers_required, section, held_out):
         # Before shuffling and cutting, so that no question ends up in both a training part and a held-out part.
         asked = json.dumps(problem.messages) if problem.messages else problem.question
         if asked in questions:
@@ -151,6 +153,7 @@ def read_problems(
         if config.shuffle_seed is None and len(loaded.problems) == wanted:
             break
     loaded.rows = len(loaded.problems) + len(loaded.bad_rows) + len(loaded.duplicates)
+    _say_how_chats_end(loaded, section)
     if config.shuffle_seed is not None:
         Random(config.shuffle_seed).shuffle(loaded.problems)
     loaded.problems = loaded.problems[config.skip : wanted]
@@ -158,8 +161,9 @@ def read_problems(
 
 
 def _problems_of(
-    config: ProblemsConfig, bad_rows: list[str], answers_required: bool, section: str, held_out: bool
+    config: ProblemsConfig, loaded: LoadedProblems, answers_required: bool, section: str, held_out: bool
 ) -> Iterator[Problem]:
+    bad_rows = loaded.bad_rows
     split = config.split or "train"
     if config.kind == "made":
         count = config.skip + (config.limit or MADE_COUNT)
@@ -188,11 +192,11 @@ def _problems_of(
     own = Mapping(question, config.answer or "answer", config.solution, config.id)
     mapping = own if config.format is None else READY_MADE[config.format]
     mapping = replace(mapping, answer_required=answers_required, rule=config.rule, rule_field=config.rule_field)
-    mapping = replace(mapping, messages=config.messages, pass_rate=config.pass_rate)
+    mapping = replace(mapping, messages=config.messages or mapping.messages, pass_rate=config.pass_rate)
     mapping = replace(mapping, section=section, solution_required=not held_out)
     for number, row in enumerate(rows, start=1):
         try:
-            problem = map_row(row, mapping, fallback_id=f"{name}-{number}")
+            problem = map_row(row, mapping, f"{name}-{number}", loaded.without_reply)
         except BadValue as error:
             bad_rows.append(f"{row.location}: {error}")
         except InputError as error:
@@ -200,6 +204,23 @@ def _problems_of(
         else:
             found += 1
             yield problem
+
+
+def _say_how_chats_end(loaded: LoadedProblems, section: str) -> None:
+    """Log how many chats ended with a turn of the assistant, and what became of it."""
+    if removed := loaded.without_reply:
+        logger.warning(
+            "%s: %d of %d chats (the first: %s) end with the assistant's answer. It was removed: the policy answers "
+            "the turn before it",
+            *(section, len(removed), loaded.rows, removed[0]),
+        )
+    begun = [problem for problem in loaded.problems if problem.messages and problem.messages[-1]["role"] == "assistant"]
+    if begun:
+        logger.info(
+            "%s: %d of %d chats (the first: %s) end with a turn of the assistant, which is taken for the beginning of "
+            "the reply: the policy goes on from there",
+            *(section, len(begun), loaded.rows, location(begun[0])),
+        )
 
 
 def _listing(bad_rows: Sequence[str]) -> str:

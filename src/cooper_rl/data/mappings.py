@@ -17,6 +17,8 @@ from cooper_rl.data.text import without_end
 from cooper_rl.errors import InputError, did_you_mean
 
 _DEMAND = "set {0}.format, or {0}.question and {0}.answer"
+LONGEST_BEGINNING = 200
+"""Characters; a longer turn of the assistant that names the answer in its last line is no mere beginning of a reply."""
 _RULE_DEMAND = "choose another {0}.rule_field, or write null in rows that leave the rule to the run"
 
 
@@ -37,9 +39,35 @@ def text_of(value: Any) -> str:
     return str(value) if isinstance(value, int) else np.format_float_positional(value, trim="-")
 
 
+MISSING = object()
+"""What `field_of` returns for a field that a row does not have."""
+
+
+def field_of(fields: Any, name: str) -> Any:
+    """The field of this name. By a dotted name such as `reward_model.ground_truth`, a field inside another one, which
+    may be JSON text; with a number (`golden_answers.0`), an item of a list. `MISSING` if there is none."""
+    if isinstance(fields, str):
+        try:
+            fields = parse_json(fields)
+        except ValueError:
+            return MISSING
+    if isinstance(fields, list):
+        first, _, rest = name.partition(".")
+        item = fields[int(first)] if first.isdecimal() and int(first) < len(fields) else MISSING
+        return item if item is MISSING or not rest else field_of(item, rest)
+    if not isinstance(fields, dict):
+        return MISSING
+    if name in fields:
+        return fields[name]
+    dots = [place for place, character in enumerate(name) if character == "."]
+    outer = next((place for place in reversed(dots) if name[:place] in fields), None)
+    return MISSING if outer is None else field_of(fields[name[:outer]], name[outer + 1 :])
+
+
 @dataclass(frozen=True)
 class Mapping:
-    """The fields of a row and how to read each. `question` fields are joined as sentences; the last must have text."""
+    """The fields of a row and how to read each. `question` fields are joined as sentences; the last must have text. A
+    name may be dotted; see `field_of`."""
 
     question: tuple[str, ...]
     answer: str
@@ -60,6 +88,10 @@ class Mapping:
     """Field in which a row names its rule."""
     messages: str | None = None
     """Field with the chat. Without `question` fields, its last user turn is the question."""
+    question_of_chat: str | None = None
+    """Field with the bare question of a chat, which rows may lack; else it is the last user turn."""
+    drops_reply: bool = False
+    """Whether a last turn of the assistant is always an answer and no part of the prompt."""
     pass_rate: str | None = None
     """Field with the share of right answers that was measured before."""
     solution_required: bool = True
@@ -68,26 +100,36 @@ class Mapping:
     """Where these settings stand in the configuration, for messages."""
 
 
-def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
+def map_row(row: Row, mapping: Mapping, fallback_id: str, without_reply: list[str] | None = None) -> Problem:
     """Make a problem from a row. `metadata` gets all fields that are not read or omitted.
 
+    A last turn of the assistant that already holds the reference answer is left out of the chat; `without_reply` then
+    gets the row's location.
     Raises InputError for a field that is missing or of the wrong type, and BadValue for one without an answer.
     """
     messages = _read_messages(row, mapping.messages, mapping.section) if mapping.messages else None
     demand = _DEMAND.format(mapping.section)
     parts = [_read(row, name, mapping.read_question, demand) for name in mapping.question]
+    if mapping.question_of_chat and field_of(row.fields, mapping.question_of_chat) not in (MISSING, None, ""):
+        parts = [_read(row, mapping.question_of_chat, text_of, demand)]
     if messages and not parts:
         parts = [next(turn["content"].strip() for turn in reversed(messages) if turn["role"] == "user")]
     question = mapping.question[-1] if mapping.question else mapping.messages
     required, answer = mapping.answer_required, ""
-    if required or mapping.answer in row.fields:
+    if required or field_of(row.fields, mapping.answer) is not MISSING:
         with nullcontext() if required else suppress(InputError, BadValue):
             answer = _read(row, mapping.answer, mapping.read_answer, demand)
     for name, text in ((question, parts[-1]), (mapping.answer, answer)):
         if not text and (required or name != mapping.answer):
             raise BadValue(f"field {name!r} is empty")
-    has_solution = mapping.solution and (mapping.solution_required or mapping.solution in row.fields)
-    solution = _read(row, mapping.solution, mapping.read_solution, demand) if mapping.solution and has_solution else ""
+    has_reply = messages and messages[-1]["role"] == "assistant"
+    if messages and has_reply and (mapping.drops_reply or states(messages[-1]["content"], answer)):
+        messages = messages[:-1]
+        if without_reply is not None:
+            without_reply.append(row.location)
+    solution = ""
+    if mapping.solution and (mapping.solution_required or field_of(row.fields, mapping.solution) is not MISSING):
+        solution = _read(row, mapping.solution, mapping.read_solution, demand)
     if solution and answer and mapping.box_solution and "\\boxed" not in solution:
         solution = f"{solution}\nThe answer is \\boxed{{{answer}}}."
     rule = _read(row, mapping.rule_field, text_of, _RULE_DEMAND.format(mapping.section)) if mapping.rule_field else ""
@@ -107,12 +149,43 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
     )
 
 
+def states(reply: str, answer: str) -> bool:
+    """Whether an assistant's turn already holds the answer: in a box, at its end, or in the last line of a long turn.
+
+    Else the turn is the beginning of a reply, such as `<think>` or "Let us see."
+    """
+    with suppress(BadValue):
+        if last_boxed(reply) == answer:
+            return True
+    bare, line = (text.strip(" .!$*()[]{}\n\t") for text in (answer, reply.rstrip().rpartition("\n")[2]))
+    start = line.rfind(bare) if bare else -1
+    if start < 0:
+        return False
+    before, after = line[:start], line[start + len(bare) :]
+    in_number = before[-1:] in (".", ",") and before[-2:-1].isdigit()
+    is_word = not (before[-1:].isalnum() or after[:1].isalnum() or in_number)
+    return is_word and (not after or len(reply) > LONGEST_BEGINNING)
+
+
+def _value(row: Row, name: str, demand: str) -> Any:
+    """The field of this name. Raises InputError if it is missing."""
+    if (value := field_of(row.fields, name)) is not MISSING:
+        return value
+    names: dict[str, Any] = row.fields
+    inside = ""
+    outer = name.rpartition(".")[0]
+    while outer and not isinstance(field_of(row.fields, outer), dict):
+        outer = outer.rpartition(".")[0]
+    if outer:
+        names, inside = field_of(row.fields, outer), f" in {outer!r}"
+    remedy = did_you_mean(name, names, f"the row has{inside} {', '.join(map(repr, names))};")
+    raise InputError(f"{row.location}: field {name!r} is missing; {remedy} {demand}")
+
+
 def _read(row: Row, name: str, read: Callable[[Any], str], demand: str) -> str:
-    if name not in row.fields:
-        remedy = did_you_mean(name, row.fields, f"the row has {', '.join(map(repr, row.fields))};")
-        raise InputError(f"{row.location}: field {name!r} is missing; {remedy} {demand}")
+    value = _value(row, name, demand)
     try:
-        return read(row.fields[name]).strip()
+        return read(value).strip()
     except TypeError as error:
         raise InputError(f"{row.location}: field {name!r}: {error}; choose another field or change the data") from error
     except BadValue as error:
@@ -121,10 +194,7 @@ def _read(row: Row, name: str, read: Callable[[Any], str], demand: str) -> str:
 
 def _read_messages(row: Row, name: str, section: str) -> list[dict[str, str]]:
     """A chat: turns with `role` and `content`, also as JSON text. It ends with the user, or with the reply's start."""
-    if name not in row.fields:
-        remedy = did_you_mean(name, row.fields, f"the row has {', '.join(map(repr, row.fields))};")
-        raise InputError(f"{row.location}: field {name!r} is missing; {remedy} set {section}.messages")
-    turns = row.fields[name]
+    turns = _value(row, name, f"set {section}.messages")
     if isinstance(turns, str):
         try:
             turns = parse_json(turns)
@@ -198,6 +268,20 @@ def _without_dollars(value: Any) -> str:
     return ", ".join(text_of(answer).replace("$", "") for answer in answers)
 
 
+def _single_answer(value: Any) -> str:
+    """The answer of a list of one, also as JSON text (Skywork-OR1), and of `{"target": …}` (Search-R1)."""
+    if isinstance(value, str) and value.lstrip()[:2] in ('["', "['"):
+        with suppress(ValueError):
+            value = parse_json(value)
+    if isinstance(value, dict) and "target" in value:
+        return _single_answer(value["target"])
+    if not isinstance(value, list):
+        return text_of(value)
+    if len(value) != 1:
+        raise BadValue(f"is a list of {len(value)} answers; a problem has one reference answer")
+    return _single_answer(value[0])
+
+
 _LATEX_DEBRIS = re.compile(r"(?:\s|\\\\|\\noindent|\\end\{problem\})++")
 
 
@@ -211,6 +295,20 @@ def _odyssey_answer(value: Any) -> str:
 
 
 READY_MADE: dict[str, Mapping] = {
+    # What verl's scripts in examples/data_preprocess write. The prompt wraps the question in instructions; some keep
+    # the bare question, which a reward model should read.
+    "verl": Mapping(
+        (),
+        "reward_model.ground_truth",
+        messages="prompt",
+        question_of_chat="extra_info.question",
+        read_answer=_single_answer,
+    ),
+    # allenai's RLVR data sets, as rlvr_tokenize_v3 reads them: a last turn of the assistant is left out. `dataset`
+    # names the verifier of a row; `rule_field: dataset` makes it the rule.
+    "open_instruct": Mapping((), "ground_truth", messages="messages", drops_reply=True, read_answer=_single_answer),
+    # PrimeIntellect's data sets for prime-rl (INTELLECT-2, SYNTHETIC-2): `verification_info` is JSON text
+    "prime_rl": Mapping(("prompt",), "verification_info.ground_truth", id="problem_id", read_answer=_single_answer),
     # openai/gsm8k
     "gsm8k": Mapping(
         ("question",),

@@ -38,6 +38,11 @@ class Engine(Config):
         """Raises InputError, before any model is loaded, for a policy or sampling that the engine cannot take."""
 
     @property
+    def draws_elsewhere(self) -> bool:
+        """Whether another implementation of the model than the learner's draws, whose log-probabilities differ."""
+        return False
+
+    @property
     def learns_side_by_side(self) -> bool:
         """Whether the reward model can be updated while the policy is."""
         return False

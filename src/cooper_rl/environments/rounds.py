@@ -62,10 +62,6 @@ class Drawn(NamedTuple):
     metrics: Metrics  # `environment/…`
 
 
-SOLVED = 1.0
-"""The `get_reward()` from which on a problem counts as solved. An environment with another scale divides by its own."""
-
-
 class Rounds:
     """Samples rollouts in an environment.
 
@@ -81,13 +77,15 @@ class Rounds:
         encoder: PromptEncoder,
         max_turns: int,
         tool_syntax: str | None,
+        solved_at: float | None,
         needs_verdict: Callable[[Problem], bool],
     ) -> None:
         """`encoder` shows the tools in its prompts (`tool_schemas`). Answers to problems that `needs_verdict` get the
-        verdict `correct` from a `get_reward()` of `SOLVED` or more, `wrong` below, and `silent` without a number.
+        verdict `correct` from a `get_reward()` of `solved_at` or more, `wrong` below, and `silent` without a number or
+        without `solved_at`.
         """
         self._environments, self._encoder, self._max_turns = environments, encoder, max_turns
-        self._needs_verdict = needs_verdict
+        self._solved_at, self._needs_verdict = solved_at, needs_verdict
         self._syntax = load_syntax(tool_syntax, encoder, tool_schemas(environments))
         self._plain = without_markup(encoder.tokenizer)
 
@@ -202,8 +200,12 @@ class Rounds:
     ) -> Samples:
         answers = []
         for problem, rollout, reward in zip(asked, rollouts, rewards, strict=True):
-            verdict = "silent" if reward is None else "correct" if reward >= SOLVED else "wrong"
-            answers.append(Answer.of(rollout.messages, verdict=verdict if self._needs_verdict(problem) else None))
+            if reward is None or self._solved_at is None:
+                verdict = "silent"
+            else:
+                verdict = "correct" if reward >= self._solved_at else "wrong"
+            verdict = verdict if self._needs_verdict(problem) else None
+            answers.append(Answer.of(rollout.messages, verdict=verdict, reward=reward))
         return Samples(
             token_ids=Column.of([one.token_ids for one in rollouts]),
             logprobs=Column.of([one.logprobs for one in rollouts], np.float32).values,

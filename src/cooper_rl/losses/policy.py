@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
@@ -99,7 +100,14 @@ class PolicyLoss(Config):
     """Upper bound of the importance weight exp(old_logprobs - sampler_logprobs). Each token's loss, but not its KL
     term, is multiplied by this weight, without gradient; null leaves the weight out (Yao et al. 2025, "Your efficient
     RL framework secretly brings you off-policy RL training"). The weight is 1 if the old log-probabilities are the
-    sampler's own."""
+    sampler's own. With another engine as the sampler, or `rollout.lag`, the default is 2."""
+    drift: Literal["product", "mean"] | None = None
+    """Which measure of a completion's drift decides whether its loss, but not its KL term, is masked: `product`, if the
+    product of its tokens' importance weights is above `drift_limit` (TRL's sequence_mask); `mean`, if the geometric
+    mean of these weights is above `drift_limit` or below its inverse (verl's seq_mean_k1), which does not grow with the
+    length. Null masks nothing. With another engine as the sampler, or `rollout.lag`, the default is `product`."""
+    drift_limit: float = Field(default=3.0, gt=1)
+    """The limit of `drift`, as a ratio of probabilities. For `mean` choose one close to 1, such as 1.01."""
 
     @abstractmethod
     def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
@@ -144,7 +152,7 @@ class PolicyLossOutputs:
     Both add up over micro-batches; divide the sums by the step's token count for means. `metric_sums` holds
     `clip_fraction` (tokens that clipping left without gradient; for CISPO, tokens with a changed weight), `ratio`,
     `kl_to_old` (KL(old || new), k3), `mismatch_kl` (KL(sampler || old), k3) and, if these features are on,
-    `dual_clip_fraction` and `truncated_fraction`.
+    `dual_clip_fraction`, `truncated_fraction` and `drifted_fraction`.
     """
 
     loss: Float[Tensor, ""]
@@ -170,6 +178,11 @@ def policy_loss(inputs: PolicyLossInputs, config: PolicyLoss, kl: KLConfig | Non
         per_token = per_token * weight.clamp(max=cap)
         metrics["truncated_fraction"] = weight > cap
 
+    if config.drift is not None:
+        drifted = has_drifted(mismatch, inputs.mask, config.drift, config.drift_limit)
+        per_token = per_token.where(~drifted, 0.0)
+        metrics["drifted_fraction"] = drifted.expand_as(inputs.mask)
+
     if kl is not None and kl.acts_on("loss"):
         if (reference := inputs.reference_logprobs) is None:
             raise ValueError("a KL term in the loss needs reference_logprobs")
@@ -177,6 +190,21 @@ def policy_loss(inputs: PolicyLossInputs, config: PolicyLoss, kl: KLConfig | Non
 
     sums = {name: value.detach().to(log_ratio.dtype).where(inputs.mask, 0.0).sum() for name, value in metrics.items()}
     return PolicyLossOutputs((inputs.weights * per_token).sum(), sums)
+
+
+def has_drifted(
+    mismatch: Tokens, mask: Bool[Tensor, "B T"], drift: Literal["product", "mean"], limit: float
+) -> Bool[Tensor, "B 1"]:
+    """The completions that the sampler's policy and the learner's disagree on; see `PolicyLoss.drift`.
+
+    `mismatch` is old_logprobs - sampler_logprobs, 0 outside the mask. A mismatch that is no number is no drift, so that
+    it stays visible.
+    """
+    total = mismatch.sum(dim=1, keepdim=True)
+    if drift == "product":
+        return (total > math.log(limit)) & total.isfinite()
+    mean = total / mask.sum(dim=1, keepdim=True).clamp(min=1)
+    return (mean.abs() > math.log(limit)) & mean.isfinite()
 
 
 def _without_padding(inputs: PolicyLossInputs) -> PolicyLossInputs:

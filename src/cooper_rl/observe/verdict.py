@@ -21,7 +21,7 @@ FEWEST = 3
 """Values of the truth that a verdict takes."""
 FAULTS = (
     *("rollout/non_finite_logits", "rollout/cut_off_rate", "policy/grad_norm", "reward/non_finite", "judge/unheard"),
-    *("reward_model/grad_norm", "reward_model/loss", "reward_model/pair_accuracy_after"),
+    *("reward_model/non_finite", "reward_model/grad_norm", "reward_model/loss", "reward_model/pair_accuracy_after"),
 )
 """Metrics whose default watch rules show that training does not work. The other rules may also fire in a sound run."""
 

@@ -78,8 +78,12 @@ DEFAULT_RULES = tuple(
     rule.workers, or lower rule.timeout_s if verify_s of all others is far below it"}
 - {metric: rollout/cut_off_rate, above: 0.95, patience: 5, advice: "nearly every completion reaches the length limit;
     raise rollout.max_tokens, or check that the policy ends its answers"}
-- {metric: reward/non_finite, above: 0, advice: "groups with such rewards get no advantages; the reward model has
-    probably diverged"}
+- {metric: reward/non_finite, above: 0, advice: "groups with infinite rewards get no advantages; look at the parts of
+    the reward in rollouts/"}
+- {metric: reward/no_opinion, above: 0.9, patience: 3, advice: "there is an opinion on few answers, and the others teach
+    nothing: does a function return None, a judge fail, or is the rule silent where it alone pays?"}
+- {metric: reward_model/non_finite, above: 0, advice: "the policy learns nothing from such answers; the reward model has
+    probably diverged; lower reward_model.learning_rate"}
 - {metric: judge/unheard, above: 0.5, patience: 3, advice: "the judge gives no verdict on most answers, so most groups
     teach nothing; see judge/failures_* and judge/unreadable: is the server up, and does the judge reply as it is
     asked to?"}

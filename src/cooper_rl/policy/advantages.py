@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
-    import numpy as np
     from jaxtyping import Bool, Float
     from torch import Tensor
 
     from cooper_rl.policy.config import AlgorithmConfig
     from cooper_rl.rewards.context import RewardModel
-    from cooper_rl.rollouts import Ragged, Rollouts
+    from cooper_rl.rollouts import Ragged, Rollouts, Summands
     from cooper_rl.run_config import RunConfig
 
 EPS = 1e-6
@@ -32,11 +32,20 @@ class Completions:
     lengths: Ragged
     """Tokens of each completion."""
     mean_logprobs: Ragged
-    """The mean log-probability of each completion's tokens, in nats."""
+    """The mean log-probability of each completion's tokens, in nats; NaN unless the estimator `reads_completions`."""
+    summands: Summands = ()
+    """The rewards that add up to the finished one, each with its weight; empty unless the estimator `reads_summands`.
+    A reward is constant in groups in which it differs by no more than `algorithm.min_spread`, or has no opinion."""
 
     def select(self, chosen: Bool[Tensor, " P"]) -> Completions:
         """Only the groups where `chosen` is true."""
-        return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen))
+        summands = tuple((weight, part.select(chosen)) for weight, part in self.summands)
+        return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen), summands)
+
+    def keep(self, kept: Bool[Tensor, " B"]) -> Completions:
+        """Only the answers where `kept` is true."""
+        summands = tuple((weight, part.keep(kept)) for weight, part in self.summands)
+        return Completions(self.lengths.keep(kept), self.mean_logprobs.keep(kept), summands)
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,11 @@ class AdvantageConfig(Config):
         return False
 
     @property
+    def reads_summands(self) -> bool:
+        """Whether `advantages` needs `completions` with their `summands`, the single rewards."""
+        return False
+
+    @property
     def credits_tokens(self) -> bool:
         """Whether the estimator has a `token_credit` of its own."""
         return type(self).token_credit is not AdvantageConfig.token_credit
@@ -84,8 +98,8 @@ class AdvantageConfig(Config):
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged | AdvantagesWithMetrics:
         """Advantages of the step's usable groups.
 
-        `rewards` are float64, finite, and not all equal within any group. `completions` are None unless the estimator
-        reads them.
+        `rewards` are float64, finite, and not all equal within any group: answers without an opinion are left out
+        before. `completions` are None unless the estimator reads them.
         """
 
     def token_credit(
@@ -103,15 +117,23 @@ ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"], b
 """The kinds of `algorithm.advantages`."""
 
 
-def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
+def usable_groups(rewards: Ragged, min_spread: float, summands: Summands = ()) -> Bool[Tensor, " P"]:
     """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
 
+    Answers without an opinion (NaN) are left out, so a group needs two opinions. With `summands`, a group is usable in
+    which one of these differs so, even if they add up to the same reward.
     The spread is the range, not the std, so one different completion counts the same for any group size N. The
     threshold is needed because reward-model scores are never exactly equal: without it, dividing by the std would
-    amplify their noise to advantages of about 1. Raises ValueError on a non-finite reward.
+    amplify their noise to advantages of about 1. Raises ValueError on an infinite reward.
     """
+    kept = ~rewards.flat.isnan()
+    rewards = rewards.opinions()
     _require_finite(rewards)
-    return rewards.amax() - rewards.amin() > min_spread
+    if not summands:
+        return rewards.amax() - rewards.amin() > min_spread
+    parts = [part.keep(kept) for _, part in summands]
+    usable = [part.amax() - part.amin() > min_spread for part in parts]
+    return usable[0].new_tensor([any(row) for row in zip(*(one.tolist() for one in usable), strict=True)])
 
 
 def estimate(
@@ -122,26 +144,51 @@ def estimate(
 ) -> AdvantagesWithMetrics:
     """Advantages in the dtype of `rewards`, computed in float64. They are exactly 0 in groups that are not `usable`.
 
-    `usable` comes from `usable_groups`; by default, every group with any spread is usable. Groups may differ in size.
-    An estimator that reads `completions` needs them. Raises ValueError on a non-finite reward.
+    An answer without an opinion (its reward is NaN) has advantage 0, and those of the others are what they would be if
+    it had not been sampled: no estimator sees it. `usable` comes from `usable_groups`; by default, every group with any
+    spread is usable. Groups may differ in size. An estimator that reads `completions` needs them. Raises ValueError on
+    an infinite reward.
     """
-    _require_finite(rewards)
     usable = usable_groups(rewards, min_spread=0.0) if usable is None else usable
+    kept = ~rewards.flat.isnan()
+    opinions = rewards.keep(kept)
+    _require_finite(opinions)
+    usable = usable & (opinions.counts() > 1)
     result, metrics = rewards.flat.new_zeros(rewards.flat.shape), {}
     if usable.any():
-        chosen = rewards.select(usable)
+        chosen = opinions.select(usable)
         chosen = chosen.like(chosen.flat.double())
-        estimated = estimate_usable(config, chosen, None if completions is None else completions.select(usable))
-        result[rewards.expand(usable)] = estimated.advantages.flat.to(result.dtype)
+        of_chosen = None if completions is None else completions.keep(kept).select(usable)
+        estimated = estimate_usable(config, chosen, of_chosen)
+        result[rewards.expand(usable) & kept] = estimated.advantages.flat.to(result.dtype)
         metrics = estimated.metrics
     return AdvantagesWithMetrics(rewards.like(result), metrics)
+
+
+def token_credit(
+    config: AdvantageConfig,
+    model: RewardModel | None,
+    rollouts: Rollouts,
+    rewards: Ragged,
+    decode: Callable[[Sequence[int]], str],
+) -> TokenCredit | None:
+    """The estimator's credit of tokens; see `AdvantageConfig.token_credit`, which never sees an answer without an
+    opinion (its reward is NaN). The tokens of such an answer have credit 0."""
+    kept = ~rewards.flat.isnan().numpy()
+    if kept.all():
+        return config.token_credit(model, rollouts, decode)
+    credit = config.token_credit(model, rollouts.keep(kept), decode)
+    if credit is None:
+        return None
+    rows, found = iter(credit.advantages), [np.zeros(length) for length in rollouts.token_ids.lengths]
+    return TokenCredit([next(rows) if keep else none for keep, none in zip(kept, found, strict=True)], credit.metrics)
 
 
 def estimate_usable(
     config: AdvantageConfig, rewards: Ragged, completions: Completions | None = None
 ) -> AdvantagesWithMetrics:
     """What an estimator makes of usable groups: for an estimator that builds on another. See `AdvantageConfig`."""
-    if config.reads_completions and completions is None:
+    if (config.reads_completions or config.reads_summands) and completions is None:
         raise ValueError("the estimator reads completions, but none are given")
     estimated = config.advantages(rewards, completions)
     return estimated if isinstance(estimated, AdvantagesWithMetrics) else AdvantagesWithMetrics(estimated, {})
@@ -150,7 +197,7 @@ def estimate_usable(
 def _require_finite(rewards: Ragged) -> None:
     broken = [p for p, group in enumerate(rewards.groups()) if not group.isfinite().all()]
     if broken:
-        raise ValueError(f"non-finite rewards in groups {broken}; every reward must be a finite number")
+        raise ValueError(f"infinite rewards in groups {broken}; a reward is a finite number, or NaN for no opinion")
 
 
 @ADVANTAGES.register
@@ -217,6 +264,46 @@ class ReinforcePPBaseline(AdvantageConfig):
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         centred = _centred(rewards)
         return rewards.like(centred / (centred.square().mean().sqrt() + EPS))
+
+
+@ADVANTAGES.register
+class GDPO(AdvantageConfig):
+    """Each of the `rewards` is normalised in its group before they are added, and the sum is normalised over the step.
+
+    Liu et al. 2026 (GDPO, arXiv 2601.05242), as TRL (`normalize_then_sum`), verl and ms-swift have it: for reward k of
+    weight w_k, z_k = (r_k - mean) / (std + eps) in the group (std with N - 1), s = sum of w_k z_k, and the advantage is
+    s / (std of s + eps) over the completions of the step's usable groups (N - 1). The mean of s is 0 in every group.
+    A reward of large scale thus counts no more than its weight says, and completions with other rewards but the same
+    sum are told apart. eps is 1e-4, as in TRL; verl takes the std over tokens.
+
+    A reward with no opinion on a group, or that differs in it by no more than `algorithm.min_spread`, adds 0 there.
+    """
+
+    kind: Literal["gdpo"] = "gdpo"
+
+    @property
+    def reads_summands(self) -> bool:
+        return True
+
+    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
+        """Raises ValueError for a KL penalty in the reward, which is in none of the rewards that are normalised."""
+        if algorithm.pulls_in("reward"):
+            raise ValueError("advantages of kind gdpo normalise each reward by itself; set kl.where: loss")
+
+    def check_run(self, config: RunConfig) -> None:
+        """Raises ValueError for shapings, which transform the sum."""
+        if config.shaping:
+            raise ValueError("advantages of kind gdpo read the single rewards, so shaping has no effect; remove it")
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        if completions is None or not completions.summands:
+            raise ValueError("gdpo reads the rewards that add up to the finished one, but none are given")
+        total = rewards.flat.new_zeros(len(rewards.flat))
+        for weight, part in completions.summands:
+            part = part.like(part.flat.double())
+            z = _centred(part) / (part.expand(part.std()) + 1e-4)
+            total = total + weight * z.nan_to_num(nan=0.0)
+        return rewards.like(total / (total.std() + 1e-4))
 
 
 def _centred(rewards: Ragged) -> Float[Tensor, " B"]:

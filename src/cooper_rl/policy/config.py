@@ -8,6 +8,9 @@ from cooper_rl.config.base import Config, mapping_of
 from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
 from cooper_rl.policy.advantages import ADVANTAGES, GRPO, AdvantageConfig
 
+CORRECTION = {"truncated_importance_sampling": 2.0, "drift": "product"}
+"""The settings of the loss where the sampler's log-probabilities are not the learner's: the bounds of verl and TRL."""
+
 
 class AlgorithmConfig(Config):
     """How rewards become a policy update."""
@@ -32,7 +35,18 @@ class AlgorithmConfig(Config):
     """Optimizer steps on each step's rollouts. Each one uses its share of the groups."""
     recompute_old_logprobs: bool = False
     """Take the log-probabilities before the update from the learner, not from the sampler, for engines in which the two
-    disagree."""
+    disagree. The default is true where the loss corrects for the difference, as it does with another engine as the
+    sampler, or `rollout.lag`."""
+
+    def corrected(self) -> Self:
+        """These settings for completions that another engine, or an older policy, has drawn: with importance sampling
+        and the masking of completions that drifted, where the user has not set them."""
+        if "recompute_old_logprobs" in self.model_fields_set and not self.recompute_old_logprobs:
+            return self
+        given = self.loss.model_fields_set
+        defaults = {name: value for name, value in CORRECTION.items() if name not in given and hasattr(self.loss, name)}
+        loss = self.loss.model_copy(update=defaults)
+        return self.model_copy(update={"loss": loss, "recompute_old_logprobs": True})
 
     def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
         """Whether there is a KL term in the loss, or in the reward."""
@@ -56,9 +70,12 @@ class AlgorithmConfig(Config):
                 "loss of kind gspo has one ratio per completion, so the credit of single tokens would be spread over "
                 "all of them; use another loss, or advantages without token credit"
             )
-        if self.loss.truncated_importance_sampling is not None and not self.recompute_old_logprobs:
+        corrects = [name for name in CORRECTION if getattr(self.loss, name, None) is not None]
+        if corrects and "recompute_old_logprobs" not in self.model_fields_set:
+            object.__setattr__(self, "recompute_old_logprobs", True)  # the record is frozen for its users
+        if corrects and not self.recompute_old_logprobs:
             raise ValueError(
-                "loss.truncated_importance_sampling needs the learner's own log-probabilities in addition; "
-                "set recompute_old_logprobs: true"
+                f"loss.{corrects[0]} needs the learner's own log-probabilities in addition; leave out "
+                "recompute_old_logprobs: false"
             )
         return self

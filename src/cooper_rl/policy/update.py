@@ -12,9 +12,9 @@ from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.progress import weights_change
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
-from cooper_rl.policy.advantages import Completions, TokenCredit, estimate, usable_groups
+from cooper_rl.policy.advantages import AdvantageConfig, Completions, TokenCredit, estimate, usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.rollouts import Ragged, Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts, Summands
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,15 @@ def update_policy(
     config: AlgorithmConfig,
     sampling: SamplingParams,
     credit: TokenCredit | None = None,
+    summands: Summands = (),
 ) -> PolicyUpdate:
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start; a KL term needs it. `credit` is what the estimator gives to single
-    tokens. All log-probabilities are at the sampling temperature. In a group with a non-finite reward, all advantages
-    are 0. Raises ValueError if the rewards belong to other groups.
+    `reference` is the frozen start; a KL term needs it. `credit` is what the estimator gives to single tokens, and
+    `summands` are the rewards that add up to `rewards`, which some estimators read. All log-probabilities are at the
+    sampling temperature. In a group with an infinite reward, all advantages are 0. An answer whose reward is NaN,
+    because there is no opinion on it, is left out of the advantages, and of the loss with its denominators and its KL
+    term. Raises ValueError if the rewards belong to other groups.
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
         raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
@@ -72,9 +75,9 @@ def update_policy(
         written_T = torch.from_numpy(rollouts.written)
         metrics["policy/reference_kl"] = before.of_all().kl("k3")[written_T].mean().item()
     after_kl, of_kl = _minus_kl(rewards.like(rewards.flat.double()), before, config)
-    taught = _advantages(finite_rewards(after_kl), before, config, credit)
+    taught = _advantages(finite_rewards(after_kl), before, config, credit, summands)
     every = np.arange(len(rollouts.token_ids))
-    counted_B = rollouts.stopped if config.overlong == "mask" else np.ones(len(every), bool)
+    counted_B = ~after_kl.flat.isnan().numpy() & (rollouts.stopped | (config.overlong == "keep"))
     # In groups without usable spread, a KL term in the loss still has a gradient.
     in_loss = config.pulls_in("loss")
     kept_B = counted_B if in_loss else counted_B & taught.usable_P[rollouts.problem_of]
@@ -119,11 +122,13 @@ class _Before:
         """The log-probabilities of at least these completions."""
         return self._of_all or _logprobs(*self._inputs, rows)
 
-    def completions(self, rewards: Ragged) -> Completions:
+    def completions(self, rewards: Ragged, reads_logprobs: bool, summands: Summands) -> Completions:
         """What some estimators read, in the groups of the rewards."""
-        mean_logprobs = _means(self.of_all().old.astype(np.float64), self.rollouts)
+        mean_logprobs = torch.full_like(rewards.flat, torch.nan)
+        if reads_logprobs:
+            mean_logprobs = _means(self.of_all().old.astype(np.float64), self.rollouts)
         lengths = torch.from_numpy(self.rollouts.written_lengths)
-        return Completions(rewards.like(lengths), rewards.like(mean_logprobs))
+        return Completions(rewards.like(lengths), rewards.like(mean_logprobs), summands)
 
 
 def _minus_kl(rewards: Ragged, before: _Before, config: AlgorithmConfig) -> tuple[Ragged, Metrics]:
@@ -134,7 +139,7 @@ def _minus_kl(rewards: Ragged, before: _Before, config: AlgorithmConfig) -> tupl
     rollouts, written_T = before.rollouts, torch.from_numpy(before.rollouts.written)
     estimates = before.of_all().kl(kl.kind, kl.clamp).where(written_T, 0.0).split(rollouts.token_ids.lengths.tolist())
     after_kl = rewards.like(rewards.flat - torch.stack([kl.coefficient * row.sum() for row in estimates]))
-    finite = finite_rewards(after_kl)
+    finite = finite_rewards(after_kl).opinions()
     return after_kl, {
         "reward/after_kl_mean": finite.flat.mean().item(),
         "reward/after_kl_std": finite.flat.std(unbiased=False).item(),
@@ -154,11 +159,15 @@ class _Advantages:
     metrics: Metrics
 
 
-def _advantages(rewards: Ragged, before: _Before, config: AlgorithmConfig, credit: TokenCredit | None) -> _Advantages:
-    """Advantages from finite rewards and, if the estimator tells tokens apart, their credit."""
-    estimator, rollouts = config.advantages, before.rollouts
-    usable_P = usable_groups(rewards, config.min_spread)
-    completions = before.completions(rewards) if estimator.reads_completions else None
+def _advantages(
+    rewards: Ragged, before: _Before, config: AlgorithmConfig, credit: TokenCredit | None, summands: Summands
+) -> _Advantages:
+    """Advantages from rewards, finite or NaN, and, if the estimator tells tokens apart, their credit."""
+    estimator, rollouts, completions = config.advantages, before.rollouts, None
+    summands = differing(estimator, rewards, summands, config.min_spread)
+    usable_P = usable_groups(rewards, config.min_spread, summands)
+    if estimator.reads_completions or estimator.reads_summands:
+        completions = before.completions(rewards, estimator.reads_completions, summands)
     estimated = estimate(rewards, estimator, usable_P, completions)
     taught_P, values, metrics = usable_P.numpy(), estimated.advantages.flat, dict(estimated.metrics)
     tokens_T = np.repeat(values.numpy(), rollouts.token_ids.lengths)
@@ -198,12 +207,23 @@ def _logprobs(
 
 
 def finite_rewards(rewards: Ragged) -> Ragged:
-    """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
+    """The rewards, with zeros for every group that has an infinite reward, so that it has no spread to learn from.
 
-    A diverged reward model thus costs its groups but does not end the run.
+    A reward that overflows thus costs its groups but does not end the run. NaN, no opinion, stays.
     """
-    groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
-    return rewards.like(torch.cat(groups))
+    infinite = rewards.like(rewards.flat.isinf().float()).amax() > 0
+    return rewards.like(rewards.flat.masked_fill(rewards.expand(infinite) & ~rewards.flat.isnan(), 0.0))
+
+
+def differing(estimator: AdvantageConfig, rewards: Ragged, summands: Summands, min_spread: float) -> Summands:
+    """The summands for an estimator that reads them, each 0 in groups in which it differs by at most `min_spread`, or
+    is not finite: among the answers whose finite reward, in `rewards`, is an opinion. Empty for other estimators."""
+    result, kept = [], ~rewards.flat.isnan()
+    for weight, part in summands if estimator.reads_summands else ():
+        opinions = part.keep(kept)
+        spread = (opinions.amax() - opinions.amin()).nan_to_num(nan=0.0, posinf=0.0)
+        result.append((weight, part.like(part.flat.where(part.expand(spread > min_spread), 0.0))))
+    return tuple(result)
 
 
 def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:

@@ -13,7 +13,7 @@ from cooper_rl.metric_names import AREAS, area_of
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts import Ragged
+    from cooper_rl.rollouts import Ragged, Summands
 
 T = TypeVar("T")
 
@@ -26,6 +26,9 @@ class Count(float):
 class Scores:
     """One reward for every answer of a step, and its breakdown.
 
+    A reward of NaN says that there is no opinion on the answer: a function returned None, a judge was not heard, the
+    rule is silent. The policy learns nothing from it, and it counts in no baseline.
+
     `parts` holds each component under its own name (`rule`, `reward_model`, `logit`, …). `metrics` holds step-level
     numbers under their full name, `area/name`: means over the answers, and counts (`Count`). What a class from outside
     Cooper names gets a namespace, so that it never takes the place of something that Cooper records: see `named_parts`
@@ -35,6 +38,8 @@ class Scores:
     rewards: Ragged
     parts: dict[str, Ragged] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
+    summands: Summands = ()
+    """The rewards that add up to `rewards`, each with its weight, where they are a sum."""
 
 
 class Reward(Protocol):
@@ -99,6 +104,11 @@ class PartConfig(Config):
     @property
     def reads_model(self) -> bool:
         """Whether it reads the run's reward model, which is loaded only if it learns or something reads it."""
+        return False
+
+    @property
+    def reads_environment(self) -> bool:
+        """Whether it reads what an environment's `get_reward()` returned."""
         return False
 
     def check(self) -> None:
@@ -196,8 +206,9 @@ def merged(earlier: Mapping[str, T], later: Mapping[str, T], place: int) -> dict
 def reward_metrics(scores: Scores) -> dict[str, float]:
     """`reward/mean`, `reward/std` and `reward/group_spread` before shaping; with shaping, `reward/shaped_*` after it.
 
-    `reward/non_finite` is the share of completions whose reward before shaping is not finite. The other metrics cover
-    the rest and are NaN if nothing is left. The spread is the largest minus the smallest reward of a group.
+    `reward/no_opinion` is the share of completions without an opinion, `reward/non_finite` the share of those whose
+    reward is infinite. The other metrics cover the rest and are NaN if nothing is left. The spread is the largest minus
+    the smallest reward of a group.
     """
     if (before := scores.parts.get("unshaped")) is None:
         return _summary(scores.rewards, "reward/")
@@ -205,11 +216,12 @@ def reward_metrics(scores: Scores) -> dict[str, float]:
 
 
 def _summary(rewards: Ragged, prefix: str) -> dict[str, float]:
-    finite = rewards.flat.isfinite()
-    values, spreads = rewards.flat[finite], rewards.amax() - rewards.amin()
+    values, opinions = rewards.flat[rewards.flat.isfinite()], rewards.opinions()
+    spreads = opinions.amax() - opinions.amin()
     return {
         f"{prefix}mean": values.mean().item(),
         f"{prefix}std": values.std(unbiased=False).item() if len(values) else math.nan,
         f"{prefix}group_spread": spreads[spreads.isfinite()].mean().item(),
-        f"{prefix}non_finite": 1 - finite.float().mean().item(),
+        f"{prefix}non_finite": rewards.flat.isinf().float().mean().item(),
+        f"{prefix}no_opinion": rewards.flat.isnan().float().mean().item(),
     }

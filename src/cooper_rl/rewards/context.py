@@ -1,5 +1,6 @@
 """Everything that is known about a step's answers, computed once and kept."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
@@ -82,9 +83,25 @@ class StepContext:
 
     @property
     def correct(self) -> Ragged:
-        """1.0 where the verdict is `correct`, else 0.0."""
-        flat = [float(verdict == "correct") for row in self.verdicts for verdict in row]
+        """1.0 where the verdict is `correct`, NaN (no opinion) where it is `silent`, else 0.0."""
+        flat = [math.nan if verdict == "silent" else float(verdict == "correct") for verdict in self._flat_verdicts]
         return self._kept("correct", lambda: self.ragged(flat))
+
+    @property
+    def silent(self) -> Ragged:
+        """Where the rule is silent."""
+        return self.ragged([verdict == "silent" for verdict in self._flat_verdicts])
+
+    @property
+    def passed_over(self) -> Ragged:
+        """Where the rule is silent on an answer, though it judges another of its group."""
+        silent = self.silent
+        judges = silent.expand(silent.like(silent.flat.float()).amin() < 1)
+        return silent.like(silent.flat & judges)
+
+    @property
+    def _flat_verdicts(self) -> list[Verdict]:
+        return [verdict for row in self.verdicts for verdict in row]
 
     @property
     def has_model(self) -> bool:

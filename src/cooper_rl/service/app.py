@@ -192,7 +192,7 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
         labels = [wire.read_text(label, wire.Label, "label") for label in body.labels]
         found = await score(list(zip(labels, texts, strict=True)), commit)
-        rewards, verdicts = [one.rewards[0][0] for one in found], [one.verdicts[0][0] for one in found]
+        rewards, verdicts = [one.for_all()[0][0] for one in found], [one.verdicts[0][0] for one in found]
         # OpenRLHF logs means: that of `correct` by that of `judged` is the accuracy where the rule is not silent.
         logs = {"correct": [float(one == "correct") for one in verdicts]}
         logs |= {"judged": [float(one != "silent") for one in verdicts]}
@@ -205,7 +205,7 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         body = await read_body(request, wire.SlimeBody)
         label = body.label if isinstance(body.label, wire.Label) else wire.read_text(body.label, wire.Label, "label")
         (found,) = await score([(label, Answer(body.response))], commit)
-        return reply(found.rewards[0][0])
+        return reply(found.for_all()[0][0])
 
     @app.post("/classify")
     async def classify(request: Request, commit: str | None = None) -> Response:
@@ -217,7 +217,7 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
             [(one, Answer.of(one.completion, one.stopped, id=one.id, verdict=one.verdict)) for one in given], commit
         )
         raw = body.use_activation is False
-        values = [(one.logits if raw and one.logits else one.rewards)[0][0] for one in found]
+        values = [(one.logits if raw and one.logits else one.for_all())[0][0] for one in found]
         data = [{"index": i, "label": "LABEL_0", "probs": [one], "num_classes": 1} for i, one in enumerate(values)]
         name = body.model or "cooper"
         content = {"id": f"classify-{time.time_ns()}", "object": "list", "created": int(time.time()), "model": name}

@@ -260,7 +260,8 @@ class CooperReward:
         scores = self._reward.score(context)
         # Even if no reward reads the model: pairs need its logits before the update, and its scores are recorded.
         parts = scores.parts | (context.model_parts if context.has_model else {})
-        final = shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context)
+        unshaped = Scores(scores.rewards, parts, scores.metrics, scores.summands)
+        final = shaped(unshaped, self._shaping, context)
         return Scored.of(context, final, self.version, step)
 
     def begin_pairs(self, scored: Scored) -> Scored:

@@ -48,8 +48,8 @@ class CooperRewardConfig(Config):
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
-    `rule`, `reward_model`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`,
-    `rubric_judge`, `function`, `sum`, or `package.module:Class`."""
+    `rule`, `reward_model`, `environment`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`,
+    `pairwise_judge`, `rubric_judge`, `function`, `sum`, or `package.module:Class`."""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
     """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
     `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
@@ -131,6 +131,11 @@ class CooperRewardConfig(Config):
         """Number of steps of the whole run, if known."""
         return None
 
+    @property
+    def environment(self) -> str | None:
+        """The environment that completions are drawn in, which only a run of Cooper's own loop has."""
+        return None
+
 
 def _check_kind(config: CooperRewardConfig) -> None:
     """Raises ValueError if `kind` lacks rewards or a reward model, or contradicts that the model learns."""
@@ -166,7 +171,17 @@ def reads_model(parts: Sequence[Config]) -> bool:
     return any(getattr(record, "reads_model", False) for record in records_within(parts))
 
 
+def reads_environment(parts: Sequence[Config]) -> bool:
+    """Whether one of these parts, or a part inside one, reads the rewards of an environment."""
+    return any(getattr(record, "reads_environment", False) for record in records_within(parts))
+
+
 def _check_tree(config: CooperRewardConfig) -> None:
+    if reads_environment(config.parts) and config.environment is None:
+        raise ValueError(
+            "rewards: kind environment pays what get_reward() of an environment returns, and there is none; set "
+            "rollout.environment (in another trainer, list the environment's reward among its own reward functions)"
+        )
     for name in {"silent", "outside"} & config.rules.keys():
         if getattr(config.rules[name], "kind", None) != name:
             raise ValueError(f"rules.{name}: a kind of this name has a meaning of its own; choose another name")

@@ -5,10 +5,13 @@ Importing this module does not import torch, because the reward's clients use it
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import isfinite
+from functools import cache
+from math import isfinite, isnan
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from cooper_rl.engines.base import Metrics, RewardModelLearner
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.input import RewardModelInput
     from cooper_rl.stage2.stage2 import Stage2
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,21 @@ class Scored:
         parts = {name: column(lambda scores, name=name: scores.parts[name]) for name in names}
         metrics = metrics_of_calls([(calls[c].scores, count) for c, count in answers.items()])
         context = type(first.context).joined([(call.context, p) for call, p in picks])
-        scores = Scores(column(lambda scores: scores.rewards), parts, metrics)
+        summands = tuple(
+            (weight, column(lambda scores, place=place: scores.summands[place][1]))
+            for place, (weight, _) in enumerate(first.scores.summands)
+        )
+        scores = Scores(column(lambda scores: scores.rewards), parts, metrics, summands)
         return replace(cls.of(context, scores, first.version, first.step), calls=tuple(calls))
+
+    def for_all(self) -> list[list[float]]:
+        """Rewards for a trainer that cannot leave an answer out. An answer without an opinion (NaN) gets the mean of
+        its group, so that it does not move it; 0 if no answer that was scored with it has an opinion."""
+        means = [fmean([value for value in row if not isnan(value)] or [0.0]) for row in self.rewards]
+        if any(isnan(value) for row in self.rewards for value in row):
+            _warn_of_missing_opinions()
+        rows = zip(self.rewards, means, strict=True)
+        return [[mean if isnan(value) else value for value in row] for row, mean in rows]
 
     @property
     def context(self) -> StepContext:
@@ -92,6 +110,15 @@ class Scored:
         if self.breakdown is None:
             raise InputError("the service sends rewards, logits and verdicts only; score in this process for the rest")
         return self.breakdown
+
+
+@cache
+def _warn_of_missing_opinions() -> None:
+    logger.warning(
+        "there is no opinion on some answers (the rule is silent, a judge failed, a function returned None), and this "
+        "trainer cannot leave them out: each is paid the mean of the answers to the same question that were scored "
+        "with it, or 0 if there are none (docs/trainers.md). The metric reward/no_opinion has their share"
+    )
 
 
 @dataclass(frozen=True)
@@ -130,6 +157,7 @@ def step_health(context: StepContext, scores: Scores) -> Metrics:
         metrics |= {
             "reward_model/mean": part.flat.mean().item(),
             "reward_model/std": part.flat.std(correction=0).item(),
+            "reward_model/non_finite": 1 - part.flat.isfinite().float().mean().item(),
         }
         metrics |= {f"reward_model/{key}": value for key, value in _agreement(part, context.verdicts).items()}
         if gold is not None:

@@ -1,5 +1,6 @@
 """Stage 1 with a real learner in float64, compared with gradients derived by hand."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,8 @@ from cooper_lab.designs.process_credit import Delta, Steps, process_advantages, 
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.losses.policy import KLConfig, SequenceMeanTokenSum
-from cooper_rl.policy.advantages import DrGRPO, TokenCredit
+from cooper_rl.losses.policy import KLConfig, SequenceMeanTokenMean, SequenceMeanTokenSum, TokenMean
+from cooper_rl.policy.advantages import DrGRPO, ReinforcePPBaseline, TokenCredit
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rollouts import Column, Ragged, Rollouts
@@ -133,6 +134,24 @@ def test_the_distance_to_the_reference_is_measured_on_all_rows(models, where, cu
     _, metrics = step(model, reference, [[0.9, 0.1, 0.5], [0.2] * 3], cut, kl=kl, overlong="mask")
     assert metrics["policy/usable_groups"] == 0.5
     assert metrics["policy/reference_kl"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kl", [None, KLConfig(coefficient=0.3), KLConfig(coefficient=0.3, where="reward", kind="k1")])
+@pytest.mark.parametrize("aggregation", [TokenMean(), SequenceMeanTokenMean(), SequenceMeanTokenSum(normaliser=8)])
+def test_an_answer_without_an_opinion_is_as_if_it_had_not_been_sampled(make_policy, kl, aggregation):
+    """The gradient is that of the step without it: it counts in no baseline, no denominator and no KL term."""
+    rollouts, gradients = rollouts_of(make_policy(torch.float64), COMPLETIONS, 0.7), []
+    rewards = Ragged.of([[1.0, 0.25, math.nan], [math.nan, 0.5, 0.0]], torch.float64)
+    config = AlgorithmConfig(advantages=ReinforcePPBaseline(), kl=kl, aggregation=aggregation)
+    kept = ~rewards.flat.isnan()
+    for steps_rollouts, paid in ((rollouts, rewards), (rollouts.keep(kept.numpy()), rewards.keep(kept))):
+        learner = learner_of(make_policy(torch.float64))
+        reference = TorchPolicyLearner(make_policy(torch.float64, seed=1), learner.config, 0, trainable=False)
+        found = update_policy(learner, reference, steps_rollouts, paid, config, SamplingParams(temperature=0.7))
+        assert found.metrics["policy/usable_groups"] == 1
+        gradients.append(learner.gradient)
+    assert gradients[0].norm() > 0.01
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=1e-12)
 
 
 def test_without_a_kl_term_groups_without_spread_are_only_counted(models):

@@ -112,6 +112,10 @@ class ClusterEngine(Engine):
     _session: Session | None = PrivateAttr(default=None)
 
     @property
+    def draws_elsewhere(self) -> bool:
+        return not isinstance(self.samplers, NativeSamplers)
+
+    @property
     def learns_side_by_side(self) -> bool:
         return self.reward_model_ranks > 0
 

@@ -111,6 +111,10 @@ class VllmEngine(LearnsHere, VllmConfig, Engine):
     kind: Literal["vllm"] = "vllm"
     evaluates_folders: ClassVar[bool] = True
 
+    @property
+    def draws_elsewhere(self) -> bool:
+        return True
+
     def sampler(self, policy: LearnerConfig, max_rows: int) -> VllmSampler:
         import torch  # noqa: PLC0415 - settings are checked without torch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -22,9 +23,10 @@ class EarnedConfig(RewardConfig):
     """w * reward model + (1 - w) * rule. The weight w is earned by telling what the rule accepts from what it rejects.
 
     With J = the share of rule-correct completions that the model accepts minus the share of rule-wrong ones (Youden's
-    J: 1 for full agreement, 0 for guessing), w = max(0, J)^2. Where the rule is silent, w * reward model pays:
-    trust is earned where the rule speaks. If it has never spoken, w is 1. An answer without a finite score is paid by
-    the rule alone, unless the rule is silent on it and w is above 0.
+    J: 1 for full agreement, 0 for guessing), w = max(0, J)^2. Where the rule is silent on a whole group, w * reward
+    model pays: trust is earned where the rule speaks. If it has never spoken, w is 1. An answer without a finite score
+    is paid by the rule alone. There is no opinion on an answer on which the rule is silent if it judges others of its
+    group and w is below 1, or if the rule alone pays.
     """
 
     kind: Literal["earned"] = "earned"
@@ -45,17 +47,18 @@ class EarnedReward:
         """Whether the rule was not silent on some answer of a finished step."""
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1], with the parts `rule`, `reward_model` and `logit`; the metric `earned/weight` is w.
+        """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model` and `logit`; the metric `earned/weight` is w.
 
         The evidence is that of finished steps, of these answers and of the others of their step that were scored.
         """
         weight, rule = self._weight([context, *context.others_of_step]), context.correct
-        scores = context.probabilities.flat
-        mixed = weight * scores + (1 - weight) * rule.flat.to(scores.dtype)
-        silent = context.ragged([verdict == "silent" for row in context.verdicts for verdict in row]).flat
-        by_rule_alone = ~scores.isfinite() & (~silent | (weight == 0))  # also at w = 0, where 0 * NaN would be NaN
-        rewards = context.ragged(rule.flat.to(scores.dtype).where(by_rule_alone, mixed))
-        return Scores(rewards, {"rule": rule, **context.model_parts}, {"earned/weight": weight})
+        scores, by_rule = context.probabilities.flat, rule.flat.to(context.probabilities.flat.dtype)
+        pays = scores.isfinite() & (weight > 0)  # 0 * NaN would be NaN
+        of_model = (weight * scores).where(pays, math.nan)
+        by_model = context.silent.flat & ~(context.passed_over.flat & (weight < 1))
+        rewards = of_model.where(by_model, (weight * scores + (1 - weight) * by_rule).where(pays, by_rule))
+        parts = {"rule": rule, **context.model_parts}
+        return Scores(context.ragged(rewards), parts, {"earned/weight": weight})
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Add a finished step to the counts, however many calls scored it."""

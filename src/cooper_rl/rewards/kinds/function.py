@@ -27,8 +27,8 @@ class FunctionRewardConfig(RewardConfig):
     """The kind of reward."""
     function: str
     """`package.module:function`, from an installed package or a module in the working folder; plain or `async def`.
-    `function(problem, completion) -> float` is called once per completion; the calls of an `async def` run
-    concurrently for all completions of a step."""
+    `function(problem, completion) -> float | None` is called once per completion; None is no opinion. The calls of an
+    `async def` run concurrently for all completions of a step."""
     batched: bool = False
     """Call the function once per step, as `function(problems, completions) -> list[float]`. Both lists have one entry
     per completion; the function returns one number per completion, in the same order."""
@@ -60,8 +60,8 @@ class FunctionReward:
     """The function at `package.module:function`, plain or `async def`; see `FunctionRewardConfig`.
 
     A completion is an `Answer`. A function that takes `completions` by name, and is not `batched`, is one in TRL's
-    style: it is called once a step, with `prompts`, `completions` and the problems' fields as lists, by name; None
-    among its values counts as 0. Raises InputError if the function cannot be found or takes other arguments.
+    style: it is called once a step, with `prompts`, `completions` and the problems' fields as lists, by name. None and
+    NaN among its values are no opinion. Raises InputError if the function cannot be found or takes other arguments.
     """
 
     def __init__(self, path: str, batched: bool = False, chats: bool | None = None) -> None:
@@ -73,20 +73,21 @@ class FunctionReward:
         self._function = UserFunction(path, parameters if self._columns is None else None)
 
     def score(self, context: StepContext) -> Scores:
-        """The function's values. The part and the metric are called `function/` and the function's name.
+        """The function's values, NaN where it has no opinion. The part and the metric, their mean, are called
+        `function/` and the function's name.
 
-        Raises InputError naming the function and the problem if a returned value is not a finite number. Exceptions of
-        the function itself propagate.
+        Raises InputError naming the function and the problem if a returned value is no number, or infinite. Exceptions
+        of the function itself propagate.
         """
         values = context.once(self, lambda: context.ragged(self._values(context)))
         name = f"function/{self._path.rpartition(':')[2]}"
-        return Scores(values, {name: values}, {name: values.flat.mean().item()})
+        heard = values.opinions().flat
+        return Scores(values, {name: values}, {name: heard.mean().item()} if len(heard) else {})
 
     def _values(self, context: StepContext) -> list[float]:
         answers = [(group.problem, answer) for group in context.groups for answer in group.answers]
         if self._columns is not None:
             returned = self._one_for_each(self._function.result_of(**self._arguments(answers)), len(answers))
-            returned = [0.0 if value is None else value for value in returned]
             return [self._number(value, problem) for value, (problem, _) in zip(returned, answers, strict=True)]
         calls = [([problem for problem, _ in answers], [answer for _, answer in answers])] if self._batched else answers
         returned = self._function.results(calls)
@@ -119,14 +120,15 @@ class FunctionReward:
 
     def _number(self, value: Any, problem: Problem) -> float:
         try:
-            number = float(value)
+            number = math.nan if value is None else float(value)
         except (TypeError, ValueError):
-            number = math.nan
-        if not math.isfinite(number):
+            number = math.inf
+        if math.isinf(number):
             of_lists = isinstance(value, list | tuple) and not self._batched
             remedy = "; a function that takes lists needs batched: true" if of_lists else ""
             raise InputError(
-                f"{self._path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number{remedy}"
+                f"{self._path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number, or "
+                f"None for no opinion{remedy}"
             )
         return number
 

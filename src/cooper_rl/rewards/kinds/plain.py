@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,16 +24,17 @@ from cooper_rl.rewards.base import (
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rollouts import Ragged
 
 
 @REWARDS.register
 class RuleReward(RewardConfig):
-    """1 for an answer that the rule calls correct, 0 for any other answer."""
+    """1 for an answer that the rule calls correct, 0 for any other. Where the rule is silent, there is no opinion."""
 
     kind: Literal["rule"] = "rule"
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards of 0 or 1, with the part `rule` (the reward)."""
+        """Rewards of 0, 1 or NaN, with the part `rule` (the reward)."""
         return Scores(context.correct, {"rule": context.correct})
 
 
@@ -53,8 +55,30 @@ class RewardModelReward(RewardConfig):
 
 
 @REWARDS.register
+class EnvironmentReward(RewardConfig):
+    """What the environment's `get_reward()` returned, as it is. There is no opinion where it returned nothing."""
+
+    needs_reference: ClassVar[bool] = False
+    kind: Literal["environment"] = "environment"
+
+    @property
+    def reads_environment(self) -> bool:
+        return True
+
+    def score(self, context: StepContext) -> Scores:
+        """Any finite numbers or NaN, with the part `environment` (the reward)."""
+        rewards = [answer.reward for group in context.groups for answer in group.answers]
+        paid = context.ragged([math.nan if reward is None else reward for reward in rewards])
+        return Scores(paid, {"environment": paid})
+
+
+@REWARDS.register
 class SumConfig(RewardConfig):
-    """The sum of several rewards, each times its own weight. It nests a list of rewards inside another list."""
+    """The sum of several rewards, each times its own weight. It nests a list of rewards inside another list.
+
+    A reward with an opinion on no answer of a group, such as a function for problems of another kind, is left out of
+    the group's sum. Otherwise an answer on which one of the rewards has no opinion has none.
+    """
 
     kind: Literal["sum"] = "sum"
     rewards: tuple[Annotated[Any, REWARDS], ...] = Field(min_length=1)
@@ -75,7 +99,7 @@ class SumConfig(RewardConfig):
 
 
 class WeightedSum:
-    """The sum of rewards, each times its weight. The parts and metrics of all rewards are kept.
+    """The sum of rewards, each times its weight; see `SumConfig`. The parts and metrics of all rewards are kept.
 
     If two rewards use the same name for different parts, the later reward's index is appended (`length_2`).
     """
@@ -90,16 +114,14 @@ class WeightedSum:
     def score(self, context: StepContext) -> Scores:
         """The weighted sum of every reward's score on the same answers."""
         scored = [reward.score(context) for reward in self._rewards]
-        total = scored[0].rewards.flat.new_zeros(len(scored[0].rewards.flat))
-        for weight, scores in zip(self._weights, scored, strict=True):
-            if weight:  # 0 times a score that is no number would be no number
-                total = total + weight * scores.rewards.flat
+        weighted = [(weight, one.rewards) for weight, one in zip(self._weights, scored, strict=True) if weight]
+        total = _sum_of_opinions(weighted) if weighted else context.ragged([0.0] * sum(context.sizes))
         parts, metrics = {}, {}
         for place, (reward, scores) in enumerate(zip(self._rewards, scored, strict=True), 1):
             named = named_parts(reward, scores.parts, context.computed)
             parts = merged(parts, {name: part for name, part in named.items() if parts.get(name) is not part}, place)
             metrics = merged(metrics, named_metrics(reward, scores.metrics), place)
-        return Scores(context.ragged(total), parts, metrics)
+        return Scores(total, parts, metrics, tuple(weighted))
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         for reward in self._remembering:
@@ -117,6 +139,20 @@ class WeightedSum:
         for reward in self._rewards:
             if isinstance(reward, Closes):
                 reward.close()
+
+
+def _sum_of_opinions(weighted: Sequence[tuple[float, Ragged]]) -> Ragged:
+    """The sum for each answer, each reward times its weight; NaN on which a reward has no opinion, unless it has none
+    on the whole group. Then it is left out of the group's sum, which is NaN if every reward is left out."""
+    first = weighted[0][1]
+    total = first.flat.new_zeros(len(first.flat))
+    anybody = total > 0
+    for weight, rewards in weighted:
+        heard = ~rewards.flat.isnan()
+        of_group = rewards.expand(rewards.like(heard.float()).amax() > 0)
+        anybody = anybody | of_group
+        total = total + weight * rewards.flat.where(of_group, 0.0)
+    return first.like(total.where(anybody, math.nan))
 
 
 def build_sum(configs: Sequence[Any]) -> WeightedSum:
