@@ -131,8 +131,8 @@ class Tolerant(Sink):
 
 
 def is_installed(module: str) -> bool:
-    found = find_spec(module)
-    return found is not None and found.origin is not None  # without one it is a folder that a tracker writes, `wandb/`
+    spec = find_spec(module)
+    return spec is not None and spec.origin is not None  # without one it is a folder that a tracker writes, `wandb/`
 
 
 def require(module: str, kind: str, library: str, package: str) -> None:
