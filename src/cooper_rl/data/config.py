@@ -138,8 +138,8 @@ FORM = ("format", *FIELDS, "rule", "rule_field", "unverified", "gold")
 
 
 def with_form_of(base: Mapping[str, Any], further: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
-    """The settings of a `further` set of problems, with what the set `base` says of the form of the data and the prompt,
-    where `further` does not say it, and the paths of what was taken.
+    """The settings of a `further` set of problems, with what the set `base` says of the data's form and the prompt
+    where the further set does not say it, and the paths of what was taken.
 
     What selects the problems (source, split, limit, seeds, …) is never taken, nor what excludes something that
     `further` says: a `format` excludes field names, and `messages` exclude a question and a template.
