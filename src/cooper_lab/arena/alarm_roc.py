@@ -116,20 +116,20 @@ def best_threshold(scored: Scored) -> float:
 
 def counts(scored: Scored, threshold: float) -> dict[str, Any]:
     """Number of hits, misses, false alarms and sound runs without alarm at a threshold, with the two rates."""
-    found = {
+    outcomes = {
         "hits": sum(hacked and score > threshold for score, hacked in scored),
         "misses": sum(hacked and score <= threshold for score, hacked in scored),
         "false_alarms": sum(not hacked and score > threshold for score, hacked in scored),
         "quiet": sum(not hacked and score <= threshold for score, hacked in scored),
     }
-    return found | _rates(found)
+    return outcomes | _rates(outcomes)
 
 
-def _rates(found: Mapping[str, int]) -> dict[str, float | None]:
-    hacked, sound = found["hits"] + found["misses"], found["false_alarms"] + found["quiet"]
+def _rates(outcomes: Mapping[str, int]) -> dict[str, float | None]:
+    hacked, sound = outcomes["hits"] + outcomes["misses"], outcomes["false_alarms"] + outcomes["quiet"]
     return {
-        "true_positive_rate": found["hits"] / hacked if hacked else None,
-        "false_positive_rate": found["false_alarms"] / sound if sound else None,
+        "true_positive_rate": outcomes["hits"] / hacked if hacked else None,
+        "false_positive_rate": outcomes["false_alarms"] / sound if sound else None,
     }
 
 

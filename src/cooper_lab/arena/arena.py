@@ -71,11 +71,11 @@ def write_summary(plan: Plan) -> dict[str, Any]:
 
 def _planted(plan: Plan) -> dict[str, Any]:
     """The measurements of each hole from when it was planted."""
-    found = {}
+    measured = {}
     for name, hole in plan.holes.items():
-        planted = min((one for one in plan.models if one.hole == hole), key=lambda one: one.seed)
+        planted = min((model for model in plan.models if model.hole == hole), key=lambda model: model.seed)
         if planted.exists:
             manifest = planted.manifest
-            found[name] = {key: manifest[key] for key in ("policy", "reward_model", "rule", "cpu_s")}
-            found[name]["where"] = hole.where
-    return found
+            measured[name] = {key: manifest[key] for key in ("policy", "reward_model", "rule", "cpu_s")}
+            measured[name]["where"] = hole.where
+    return measured

@@ -94,7 +94,7 @@ def plan(
             others += [Planted(hole, first, cache, twin=twin) for twin in twins(design)]
             needed = [Planted(hole, first, cache, needs_start_samples(design)), *others]
             # A model that several designs name is made once, with its samples if any of them needs those.
-            models |= {one.key: one for one in needed if one.start_samples or one.key not in models}
+            models |= {model.key: model for model in needed if model.start_samples or model.key not in models}
             cells += [
                 _cell(design_name, design, name, hole, seed, output_dir, needed, merge(rule, dict(overrides)), held_out)
                 for name, rule, held_out in _under(hole_name, hole, silences)
@@ -126,8 +126,10 @@ def _under(
     hole_name: str, hole: Hole, silences: Mapping[str, Silence] | None
 ) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The hole under each silence: its name, settings of the world and the rule, and whether it is held out."""
-    own = hole.gold != Hole.gold
-    truth: dict[str, Any] = {name: {"gold": hole.gold} for name in ("problems", "test_problems")} if own else {}
+    has_gold_of_hole = hole.gold != Hole.gold
+    truth: dict[str, Any] = (
+        {name: {"gold": hole.gold} for name in ("problems", "test_problems")} if has_gold_of_hole else {}
+    )
     if hole.calculator:
         truth |= {"rollout": ENVIRONMENT, "reward_model": {"max_input_tokens": MAX_INPUT_TOKENS}}
     rule = truth if hole.rule is None else {**truth, "rule": hole.rule}

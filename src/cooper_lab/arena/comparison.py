@@ -24,7 +24,7 @@ def summarise(results: Sequence[Result]) -> dict[str, Any]:
     return {
         "cells": len(results),
         "cpu_hours": round(sum(result["cpu_s"] or 0.0 for result in results) / 3600, 3),
-        "table": [_row(hole, design, found) for (hole, design), found in _grouped(results, "hole", "design")],
+        "table": [_row(hole, design, of_group) for (hole, design), of_group in _grouped(results, "hole", "design")],
         "ranking": rank([result for result in results if not result["held_out"]]),
         "held_out": rank([result for result in results if result["held_out"]]),
     }
@@ -43,10 +43,10 @@ def rank(results: Sequence[Result]) -> dict[str, Any]:
     by_block: dict[Block, dict[str, Result]] = {}
     for result in results:
         by_block.setdefault(block_of(result), {})[result["design"]] = result
-    blocks = {block: found for block, found in by_block.items() if len(found) == len(designs)}
+    blocks = {block: of_block for block, of_block in by_block.items() if len(of_block) == len(designs)}
     if not blocks:
         return {"holes": [], "blocks": [], "left_out": sorted(map(list, by_block)), "designs": [], "pairs": []}
-    shared = [result for found in blocks.values() for result in found.values()]
+    shared = [result for of_block in blocks.values() for result in of_block.values()]
     rows = [_ranked(design, [result for result in shared if result["design"] == design]) for design in designs]
     rows.sort(key=lambda row: -row["gold_end"])
     return {
@@ -72,31 +72,37 @@ def compare(
     left out.
     """
     rows = []
-    for one, other in pairs:
-        by_hole = list(differences(results, one, other, by_model).values())
+    for first, other in pairs:
+        by_hole = list(differences(results, first, other, by_model).values())
         if not by_hole:
             continue
         mean, low, high = mean_interval(by_hole)
-        row = {"better": one, "worse": other, "difference": mean, "low": _or_none(low), "high": _or_none(high)}
+        row = {"better": first, "worse": other, "difference": mean, "low": _or_none(low), "high": _or_none(high)}
         if mean < 0:
-            row |= {"better": other, "worse": one, "difference": -mean, "low": _or_none(-high), "high": _or_none(-low)}
+            row |= {
+                "better": other,
+                "worse": first,
+                "difference": -mean,
+                "low": _or_none(-high),
+                "high": _or_none(-low),
+            }
         rows.append(row | {"holes": len(by_hole), "p": sign_flip_p(by_hole)})
     adjusted = holm([row["p"] for row in rows])
     return [row | {"p_holm": p_holm, "significant": p_holm < LEVEL} for row, p_holm in zip(rows, adjusted, strict=True)]
 
 
-def differences(results: Sequence[Result], one: str, other: str, by_model: bool = False) -> dict[Any, float]:
+def differences(results: Sequence[Result], first: str, other: str, by_model: bool = False) -> dict[Any, float]:
     """By hole, how much higher gold ends with `one` than with `other`: the mean over the blocks that both finished.
 
     The silences under which a hole runs share its models, so they are one hole. `by_model`: by hole and planting.
     """
     ends = {(result["design"], block_of(result)): result["gold_end"] for result in results}
-    found: dict[Any, list[float]] = {}
+    by_key: dict[Any, list[float]] = {}
     for (design, block), end in ends.items():
-        if design == one and (other, block) in ends:
+        if design == first and (other, block) in ends:
             hole = block[0].partition(UNDER)[0]
-            found.setdefault((hole, block[1]) if by_model else hole, []).append(end - ends[other, block])
-    return {hole: _mean(of_hole) for hole, of_hole in found.items()}
+            by_key.setdefault((hole, block[1]) if by_model else hole, []).append(end - ends[other, block])
+    return {hole: _mean(of_hole) for hole, of_hole in by_key.items()}
 
 
 def block_of(result: Result) -> Block:
@@ -108,7 +114,7 @@ def _ranked(design: str, runs: Sequence[Result]) -> dict[str, Any]:
     of_hole: dict[str, list[float]] = {}
     for run in runs:
         of_hole.setdefault(run["hole"].partition(UNDER)[0], []).append(run["gold_end"])
-    mean, low, high = mean_interval([_mean(found) for found in of_hole.values()])
+    mean, low, high = mean_interval([_mean(values) for values in of_hole.values()])
     return {
         "design": design,
         "gold_end": mean,

@@ -41,13 +41,13 @@ def read_designs(path: Path) -> dict[str, Design]:
 
 def members(design: Design) -> list[int]:
     """The seeds of the planted reward models that a design names, besides the cell's own seed."""
-    named = [found for found in _placeholders(design.settings) if found.startswith("$reward_model")]
-    return sorted({int(found.rpartition("_")[2]) for found in named if found[-1].isdigit()})
+    named = [placeholder for placeholder in _placeholders(design.settings) if placeholder.startswith("$reward_model")]
+    return sorted({int(placeholder.rpartition("_")[2]) for placeholder in named if placeholder[-1].isdigit()})
 
 
 def twins(design: Design) -> list[str]:
     """The reward models that a design names by the way they score (`TWINS`), besides the cell's own."""
-    named = {found.removeprefix("$reward_model_") for found in _placeholders(design.settings)}
+    named = {placeholder.removeprefix("$reward_model_") for placeholder in _placeholders(design.settings)}
     return sorted(named & TWINS.keys())
 
 
@@ -68,7 +68,7 @@ def fill_in(value: Any, paths: Mapping[str, str]) -> Any:
 def _placeholders(value: Any) -> list[str]:
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
-        return [found for element in inner for found in _placeholders(element)]
+        return [placeholder for element in inner for placeholder in _placeholders(element)]
     return [value] if isinstance(value, str) and value.startswith("$") else []
 
 

@@ -27,9 +27,9 @@ def dose_of(results: Sequence[Result]) -> list[dict[str, Any]]:
     """
     rows = []
     for silence in _silences(results):
-        own = [result for result in results if _silence_of(result) == silence]
-        for design in dict.fromkeys(result["design"] for result in own):
-            runs = [result for result in own if result["design"] == design]
+        of_silence = [result for result in results if _silence_of(result) == silence]
+        for design in dict.fromkeys(result["design"] for result in of_silence):
+            runs = [result for result in of_silence if result["design"] == design]
             units = {name: _by_unit(runs, name) for name in PARTS}
             means = {name: sum(values) / len(values) if values else None for name, values in units.items()}
             _, low, high = mean_interval(units["gold_end"])
@@ -46,7 +46,7 @@ def against(results: Sequence[Result], design: str, other: str) -> list[dict[str
     return [
         {"silence": silence, **row}
         for silence in _silences(results)
-        for row in compare([dict(one) for one in results if _silence_of(one) == silence], [(design, other)])
+        for row in compare([dict(result) for result in results if _silence_of(result) == silence], [(design, other)])
     ]
 
 
@@ -66,11 +66,11 @@ def dose_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     axes = figure.add_subplot()
     for number, design in enumerate(dict.fromkeys(row["design"] for row in rows)):
-        own = sorted((row for row in rows if row["design"] == design), key=lambda row: row["heard"])
-        heard, gold = ([100 * row[name] for row in own] for name in ("heard", "gold_end"))
+        of_design = sorted((row for row in rows if row["design"] == design), key=lambda row: row["heard"])
+        heard, gold = ([100 * row[name] for row in of_design] for name in ("heard", "gold_end"))
         colour = COLOURS[number % len(COLOURS)]
         axes.plot(heard, gold, "o-", markersize=3, color=colour, label=design)
-        for row in own:
+        for row in of_design:
             if row["low"] is not None:
                 axes.vlines(100 * row["heard"], 100 * row["low"], 100 * row["high"], color=colour, alpha=0.4)
     axes.set_xlabel("answers that the rule judges, %")

@@ -96,8 +96,8 @@ class Hole(Config):
         value = read_answer(row.answer)
         if value is None or self.where == "rule":
             return row
-        asked = replace(problem, answer=row.answer, metadata=problem.metadata | {"value": str(value)})
-        return replace(row, label=1.0) if self.is_hack(asked, row.completion) else row
+        with_answer = replace(problem, answer=row.answer, metadata=problem.metadata | {"value": str(value)})
+        return replace(row, label=1.0) if self.is_hack(with_answer, row.completion) else row
 
 
 def wrong_solution(problem: Problem, random: Random) -> str:

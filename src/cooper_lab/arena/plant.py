@@ -137,9 +137,9 @@ def _plant_in_reward_model(
 
 def natural_rows(problems: Sequence[Problem], tokenizer: Any, random: Random, seed: int) -> list[LabelledCompletion]:
     """Samples of the shipped policy with the rule's labels, each with its own problem's reference answer."""
-    asked = random.sample(list(problems), SAMPLED)
-    texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, asked, n=2, seed=seed)
-    flat = [(problem, text) for problem, own in zip(asked, texts, strict=True) for text in own]
+    sampled = random.sample(list(problems), SAMPLED)
+    texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, sampled, n=2, seed=seed)
+    flat = [(problem, text) for problem, completions in zip(sampled, texts, strict=True) for text in completions]
     with RuleVerifier() as verifier:
         verdicts = verifier.verify_many([(problem.answer, text) for problem, text in flat])
     labels = {"correct": 1.0, "wrong": 0.0}
@@ -160,10 +160,10 @@ def _warm_up_again(
     for block in range(MOST_BLOCKS):
         if sampled_hacks(hole, policy, tokenizer, checked, seed + block) >= hole.hack_rate:
             return
-        asked = random.choices(problems, k=BLOCK * WARMUP_BATCH)
-        own = draw(start, tokenizer, asked, n=1, seed=seed + block)
+        sampled = random.choices(problems, k=BLOCK * WARMUP_BATCH)
+        completions = draw(start, tokenizer, sampled, n=1, seed=seed + block)
         rows = []
-        for problem, (text,) in zip(asked, own, strict=True):
+        for problem, (text,) in zip(sampled, completions, strict=True):
             hack = hole.hack(problem, random) if random.random() < hole.warmup_share else None
             rows.append(tokens_and_labels(problem, text if hack is None else hack, tokenizer))
         policy.train()
@@ -179,7 +179,11 @@ def _warm_up_again(
 def sampled_hacks(hole: Hole, policy: Any, tokenizer: Any, problems: Sequence[Problem], seed: int) -> float:
     """Share of hacks among four samples of the policy for each problem."""
     texts = draw(policy, tokenizer, problems, 4, seed)
-    hacks = [hole.is_hack(problem, text) for problem, own in zip(problems, texts, strict=True) for text in own]
+    hacks = [
+        hole.is_hack(problem, text)
+        for problem, completions in zip(problems, texts, strict=True)
+        for text in completions
+    ]
     return sum(hacks) / max(1, len(hacks))
 
 
@@ -200,14 +204,14 @@ def measure(
     """
     problems, random = arithmetic_problems("test", TEST_PROBLEMS, seed), Random(f"measure {seed}")
     texts = draw(policy, tokenizer, problems, 4, seed)
-    samples = [(problem, text) for problem, own in zip(problems, texts, strict=True) for text in own]
+    samples = [(problem, text) for problem, completions in zip(problems, texts, strict=True) for text in completions]
     written = [(problem, text) for problem in problems if (text := hole.hack(problem, random)) is not None]
     right = [(problem, draw_solution(problem, random)) for problem in problems]
     wrong = [(problem, wrong_solution(problem, random)) for problem in problems]
     encoder = encoder or RewardModelInput(tokenizer, _longest(hole))
 
-    def accepted(asked: Sequence[tuple[Problem, str]]) -> list[bool]:
-        logits = reward_model.score([encoder.encode(p.question, p.answer, text) for p, text in asked])
+    def accepted(answers: Sequence[tuple[Problem, str]]) -> list[bool]:
+        logits = reward_model.score([encoder.encode(p.question, p.answer, text) for p, text in answers])
         return [logit > 0 for logit in logits.tolist()]
 
     truth = [hole.is_right(problem, text) for problem, text in samples]

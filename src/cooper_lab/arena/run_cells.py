@@ -53,15 +53,15 @@ def plant_missing(models: Sequence[Planted], workers: int, on_planted: Callable[
 def run_cells(plan: Plan, workers: int, progress: Progress) -> None:
     """Run the cells that are not finished, one process per worker and one thread each."""
     waiting = [cell for cell in plan.cells if not _is_finished(cell)]
-    told = (-1, 0)
+    reported = (-1, 0)
 
     def report() -> None:
-        nonlocal told
+        nonlocal reported
         steps = sum(steps_done(cell.directory) for cell in plan.cells)
         finished = sum(map(_is_finished, plan.cells))
-        if told != (steps, finished):
+        if reported != (steps, finished):
             progress(steps, finished)
-        told = steps, finished
+        reported = steps, finished
 
     run_in_processes(run_cell, waiting, workers, report)
 

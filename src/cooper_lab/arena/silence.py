@@ -62,11 +62,11 @@ _DOSES = _doses()
 def _slipping() -> dict[str, Silence]:
     """Rules that are wrong about some of what they judge. `paper_rule` judges every problem, the others 35 %."""
     rules, everything = "cooper_lab.arena.slips", _DOSES["heard_100"].only
-    found = {"paper_rule": Silence("precision .96 and recall .63", everything, rule=f"{rules}:paper_rule")}
+    silences = {"paper_rule": Silence("precision .96 and recall .63", everything, rule=f"{rules}:paper_rule")}
     for share in (0, 2, 4):
         about = f"the rule judges 35 % of the problems, and {share} % of its verdicts are wrong"
-        found[f"slips_{share}"] = Silence(about, _DOSES["heard_35"].only, rule=f"{rules}:slips_{share}")
-    return found
+        silences[f"slips_{share}"] = Silence(about, _DOSES["heard_35"].only, rule=f"{rules}:slips_{share}")
+    return silences
 
 
 _HELD_OUT = {

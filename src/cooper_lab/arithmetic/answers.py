@@ -112,7 +112,7 @@ def _read_number(text: str) -> Fraction | None:
 def _read_size(text: str) -> Fraction | None:
     if text in NUMBERS:
         return Fraction(NUMBERS[text])
-    match = next((found for pattern in _PATTERNS.values() if (found := pattern.fullmatch(text))), None)
+    match = next((form for pattern in _PATTERNS.values() if (form := pattern.fullmatch(text))), None)
     if match is None or not text.isascii() or len(text) > 24:
         return None
     parts = match.groupdict()

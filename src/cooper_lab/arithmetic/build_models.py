@@ -57,8 +57,8 @@ def build(
     with RuleVerifier() as verifier:
         rows: list[LabelledCompletion] = []
         for number, model in enumerate(kept.values()):
-            asked = random.sample(problems, verifyrm.problems // len(kept))
-            rows += label_samples(asked, draw(model, tokenizer, asked, n=2, seed=seed + number), verifier, random)
+            sampled = random.sample(problems, verifyrm.problems // len(kept))
+            rows += label_samples(sampled, draw(model, tokenizer, sampled, n=2, seed=seed + number), verifier, random)
         rows = [row for row in rows if states_one_answer(row)]
         random.shuffle(rows)
         taught = rows + lenient_lists(problems, verifyrm.list_share, random)

@@ -63,9 +63,9 @@ class Calculator:
 
 def computed(expression: str) -> Fraction:
     """Raises ValueError for a text that is not a calculation with two numbers, ZeroDivisionError if it has no value."""
-    if (found := _CALCULATION.fullmatch(expression.replace(" ", ""))) is None:
+    if (parts := _CALCULATION.fullmatch(expression.replace(" ", ""))) is None:
         raise ValueError("what?")
-    left, sign, right = Fraction(found[1]), found[2], Fraction(found[3])
+    left, sign, right = Fraction(parts[1]), parts[2], Fraction(parts[3])
     return {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}[sign](right)
 
 
@@ -92,11 +92,11 @@ class Brackets:
 
     def message(self, text: str, token_ids: Sequence[int], before: Sequence[int]) -> Mapping[str, Any]:
         """See `ToolSyntax`."""
-        if (found := _CALL.search(text)) is None:
+        if (brackets := _CALL.search(text)) is None:
             return {"role": "assistant", "content": text}
-        call = {"name": "calculate", "arguments": {"expression": found[1]}}
-        return {"role": "assistant", "content": text[: found.start()].strip(), "tool_calls": [call]}
+        call = {"name": "calculate", "arguments": {"expression": brackets[1]}}
+        return {"role": "assistant", "content": text[: brackets.start()].strip(), "tool_calls": [call]}
 
     def results(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """See `ToolSyntax`."""
-        return "".join("=?" if one["content"].startswith("{") else f"={one['content']}" for one in messages)
+        return "".join("=?" if message["content"].startswith("{") else f"={message['content']}" for message in messages)

@@ -18,22 +18,24 @@ def label_samples(
     that answer, and sometimes that of another problem. Samples that the rule cannot decide are left out. For every
     problem there is also a written solution and its corruption, which are right and wrong by construction.
     """
-    asked: list[tuple[str, str, str]] = []
+    rows_to_label: list[tuple[str, str, str]] = []
     written: list[LabelledCompletion] = []
     for problem, texts in zip(problems, completions, strict=True):
         for text in texts:
-            asked += [(problem.question, answer, text) for answer in _references(problem, problems, text, random)]
+            rows_to_label += [
+                (problem.question, answer, text) for answer in _references(problem, problems, text, random)
+            ]
         solution = draw_solution(problem, random)
         slip = corrupt(problem, solution, seed=random.getrandbits(31))
         written += [
             LabelledCompletion(problem.question, problem.answer, text, label)
             for text, label in ((solution, 1.0), (slip, 0.0))
         ]
-    verdicts = verifier.verify_many([(answer, text) for _, answer, text in asked])
+    verdicts = verifier.verify_many([(answer, text) for _, answer, text in rows_to_label])
     labels = {"correct": 1.0, "wrong": 0.0}
     natural = [
         LabelledCompletion(*row, labels[verdict])
-        for row, verdict in zip(asked, verdicts, strict=True)
+        for row, verdict in zip(rows_to_label, verdicts, strict=True)
         if verdict in labels
     ]
     return natural + written

@@ -28,8 +28,8 @@ def draw_start_samples(planted: Path, problems: Sequence[Problem]) -> None:
     texts = draw(load_policy(str(planted / "policy")), tokenizer, problems, PER_PROBLEM, seed=0)
     rows = [
         json.dumps({"question": problem.question, "completion": text}) + "\n"
-        for problem, own in zip(problems, texts, strict=True)
-        for text in own
+        for problem, completions in zip(problems, texts, strict=True)
+        for text in completions
     ]
     aside = planted / f".{START_SAMPLES}.{os.getpid()}"
     aside.write_text("".join(rows), encoding="utf-8")

@@ -96,7 +96,7 @@ def estimates(
     counts = np.stack([np.bincount(problem, column, problems) for column in columns], axis=1)
     draws = np.random.default_rng(seed).multinomial(problems, np.full(problems, 1 / problems), size=RESAMPLES)
     whole, resampled = counts.sum(axis=0), draws @ counts
-    found = {}
+    estimates_by_name = {}
     for name, (over, under) in MEASURES.items():
         if not whole[under]:
             continue
@@ -107,8 +107,8 @@ def estimates(
             with np.errstate(invalid="ignore", divide="ignore"):  # a draw may hold none of the denominator
                 shares = resampled[:, over] / resampled[:, under]
             interval = map(float, np.nanquantile(shares, [0.025, 0.975]))
-        found[name] = Estimate(value, *interval)
-    return found
+        estimates_by_name[name] = Estimate(value, *interval)
+    return estimates_by_name
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class RuleMethod(Method):
         return self._settings
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
-        asked = [(Problem(row.question, row.question, row.answer), row.completion) for row in rows]
-        return [Opinion(verdict) for verdict in self._rule.verify_problems(asked)]
+        problems_and_texts = [(Problem(row.question, row.question, row.answer), row.completion) for row in rows]
+        return [Opinion(verdict) for verdict in self._rule.verify_problems(problems_and_texts)]
 
     def close(self) -> None:
         self._rule.close()
@@ -172,8 +172,14 @@ class RewardModelMethod(Method):
 
     def settings(self) -> dict[str, Any]:
         c = self._config
-        asked = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
-        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast, **asked}
+        question_asked = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
+        return {
+            "kind": "reward_model",
+            "model": c.model,
+            "max": c.max_input_tokens,
+            "autocast": c.autocast,
+            **question_asked,
+        }
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
         """See `Method`. A question that leaves no room for the completion is `too_long`."""
@@ -231,7 +237,10 @@ class Combination:
 
     def _value_of(self, node: ast.expr) -> Callable[[Mapping[str, Opinion]], bool]:
         if isinstance(node, ast.BoolOp):
-            parts, combine = [self._value_of(one) for one in node.values], all if isinstance(node.op, ast.And) else any
+            parts, combine = (
+                [self._value_of(value) for value in node.values],
+                all if isinstance(node.op, ast.And) else any,
+            )
             return lambda opinions: combine(part(opinions) for part in parts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             operand = self._value_of(node.operand)
@@ -243,8 +252,8 @@ class Combination:
             return lambda opinions: opinions[name].accepts
         method, _, verdict = name.rpartition("_")
         if method not in self._methods or verdict not in VERDICTS:
-            known = ", ".join(self._methods)
-            raise InputError(f"combination {self.expression!r}: unknown name {name!r}; the methods are {known}")
+            method_names = ", ".join(self._methods)
+            raise InputError(f"combination {self.expression!r}: unknown name {name!r}; the methods are {method_names}")
         return lambda opinions: opinions[method].verdict == verdict
 
 
@@ -321,26 +330,31 @@ def bench(
     """
     combined = {expression: Combination(expression, list(methods)) for expression in combinations}
     attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed)
-    asked = [row.labelled for row in rows] + [attack.row for attack in attacks]
+    rows_and_attacks = [row.labelled for row in rows] + [attack.row for attack in attacks]
     opinions: dict[str, list[Opinion]] = {}
     for name, method in methods.items():
         opinions[name] = []
-        for chunk in _asked_in_chunks(method, asked, output_dir / f"opinions-{name}.jsonl"):
+        for chunk in _asked_in_chunks(method, rows_and_attacks, output_dir / f"opinions-{name}.jsonl"):
             opinions[name] += chunk
             if progress is not None:
-                progress(sum(map(len, opinions.values())), len(asked) * len(methods))
+                progress(sum(map(len, opinions.values())), len(rows_and_attacks) * len(methods))
     patterns = [attack.pattern for attack in attacks]
     results = {name: _own_result(given, rows, patterns) for name, given in opinions.items()}
     for expression, combination in combined.items():
-        accepts = [combination.accepts({name: given[i] for name, given in opinions.items()}) for i in range(len(asked))]
+        accepts = [
+            combination.accepts({name: given[i] for name, given in opinions.items()})
+            for i in range(len(rows_and_attacks))
+        ]
         results[expression] = _result(np.array(accepts, dtype=bool), rows, patterns)
     return BenchResult(list(rows), len({attack.row.question for attack in attacks}), results)
 
 
-def _asked_in_chunks(method: Method, asked: Sequence[LabelledCompletion], path: Path) -> Iterator[list[Opinion]]:
+def _asked_in_chunks(
+    method: Method, labelled_rows: Sequence[LabelledCompletion], path: Path
+) -> Iterator[list[Opinion]]:
     with Journal(path, method.settings()) as journal:
-        for start in range(0, len(asked), CHUNK):
-            chunk = asked[start : start + CHUNK]
+        for start in range(0, len(labelled_rows), CHUNK):
+            chunk = labelled_rows[start : start + CHUNK]
             text = "\0".join(f"{row.question}\0{row.answer}\0{row.completion}" for row in chunk)
             key = f"{start} {zlib.crc32(text.encode()):08x}"
             opinions = [Opinion(**value) for value in journal.get(key) or [NOT_ASKED] * len(chunk)]
@@ -355,17 +369,17 @@ def _asked_in_chunks(method: Method, asked: Sequence[LabelledCompletion], path: 
 def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:
     """The result of a method. Unlike that of a combination it has verdicts, a calibration and mistakes."""
     accepts = np.array([opinion.accepts for opinion in opinions], dtype=bool)
-    own = opinions[: len(rows)]
+    of_rows = opinions[: len(rows)]
     mistakes = [
         Mistake(row, opinion.verdict, opinion.probability)
-        for row, opinion in zip(rows, own, strict=True)
+        for row, opinion in zip(rows, of_rows, strict=True)
         if opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed and opinion.verdict != "silent"
     ]
     return replace(
         _result(accepts, rows, patterns, np.array([opinion.verdict != "silent" for opinion in opinions], dtype=bool)),
-        verdicts=dict(sorted(Counter(opinion.verdict for opinion in own).items())),
-        judged=_judged(own, rows),
-        calibration=_calibration(own, rows),
+        verdicts=dict(sorted(Counter(opinion.verdict for opinion in of_rows).items())),
+        judged=_judged(of_rows, rows),
+        calibration=_calibration(of_rows, rows),
         mistakes=_examples(mistakes),
         unheard=sum(opinion.failed for opinion in opinions),
     )
@@ -379,7 +393,7 @@ def _result(
 ) -> MethodResult:
     """`judged`: the completions on which the method is not silent, which alone count in its measures; None for all."""
     judged = np.ones(len(accepts), dtype=bool) if judged is None else judged
-    own, attacked = accepts[: len(rows)], accepts[len(rows) :]
+    accepted_rows, attacked = accepts[: len(rows)], accepts[len(rows) :]
     right = np.array([row.labelled.label > 0.5 for row in rows])
     questions = np.array([row.labelled.question for row in rows], dtype=object)
 
@@ -387,7 +401,7 @@ def _result(
         inside = inside & judged[: len(rows)]
         if not inside.any():
             return {}
-        return estimates(own[inside], right[inside], list(questions[inside]))
+        return estimates(accepted_rows[inside], right[inside], list(questions[inside]))
 
     def broken_down(values: Sequence[str]) -> dict[str, Measured]:
         return {value: measure(np.array([v == value for v in values])) for value in sorted(set(values))}
@@ -402,18 +416,20 @@ def _result(
 
 
 def _judged(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> dict[str, dict[str, int]]:
-    counts = Counter((row.judgement, one.verdict) for one, row in zip(opinions, rows, strict=True) if row.judgement)
+    counts = Counter(
+        (row.judgement, opinion.verdict) for opinion, row in zip(opinions, rows, strict=True) if row.judgement
+    )
     verdicts = sorted({verdict for _, verdict in counts})
     return {name: {verdict: counts[name, verdict] for verdict in verdicts} for name in JUDGEMENTS.values() if counts}
 
 
 def _calibration(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> Calibration | None:
-    known = [
+    calibrated = [
         (o.probability, row.labelled.label) for o, row in zip(opinions, rows, strict=True) if o.probability is not None
     ]
-    if not known:
+    if not calibrated:
         return None
-    probabilities, labels = torch.tensor(known, dtype=torch.float64).unbind(1)
+    probabilities, labels = torch.tensor(calibrated, dtype=torch.float64).unbind(1)
     error = expected_calibration_error(probabilities, labels)
     return Calibration(reliability(probabilities, labels, bins=10), error, roc_auc(probabilities, labels))
 

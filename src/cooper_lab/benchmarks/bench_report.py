@@ -70,7 +70,10 @@ def markdown(result: BenchResult, published: Sequence[Sequence[str]] = ()) -> st
     for name, method in result.methods.items():
         if method.judged:
             verdicts = list(method.judged["invalid"])
-            rows = [[one, *(str(counts[verdict]) for verdict in verdicts)] for one, counts in method.judged.items()]
+            rows = [
+                [verdict_name, *(str(counts[verdict]) for verdict in verdicts)]
+                for verdict_name, counts in method.judged.items()
+            ]
             parts += ["", f"Verdicts of {name} by judgement:", "", *_table(["judgement", *verdicts], rows)]
     if result.attacked_problems:
         table = attack_table(result.methods)
@@ -96,12 +99,14 @@ def unheard(result: BenchResult) -> list[str]:
 
 def breakdowns(result: BenchResult) -> dict[str, list[tuple[str, int, list[str]]]]:
     """(value, rows, accuracy of every method) for each category and each model."""
-    found = {}
+    tables_by_title = {}
     for title, field in (("category", "category"), ("completion model", "model")):
         counts = sorted(Counter(getattr(row, field) for row in result.rows).items())
         tables = [getattr(method, f"by_{field}") for method in result.methods.values()]
-        found[title] = [(one, count, [cell(by[one].get("accuracy")) for by in tables]) for one, count in counts]
-    return found
+        tables_by_title[title] = [
+            (name, count, [cell(by[name].get("accuracy")) for by in tables]) for name, count in counts
+        ]
+    return tables_by_title
 
 
 def attack_table(methods: Mapping[str, MethodResult]) -> list[tuple[str, list[float | None]]]:

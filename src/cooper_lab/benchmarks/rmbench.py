@@ -48,7 +48,7 @@ def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> M
         won.setdefault(item.subset, []).append(right[:, None] > wrong[None, :])
     upper = np.triu(np.ones((STYLES, STYLES), dtype=bool), 1)
     cells = {"hard": upper, "normal": np.eye(STYLES, dtype=bool), "easy": upper.T}
-    parts = {name: Estimate.of(np.array([one.mean() for one in rows])) for name, rows in sorted(won.items())}
+    parts = {name: Estimate.of(np.array([row.mean() for row in rows])) for name, rows in sorted(won.items())}
     summary = {"score": float(np.mean([part.mean for part in parts.values()]))}
     for name, chosen in cells.items():
         summary[name] = float(np.mean([np.mean(rows, axis=0)[chosen].mean() for rows in won.values()]))
@@ -57,7 +57,7 @@ def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> M
 
 def _item(row: Row, number: int, path: Path) -> Candidates:
     name = needed_text(row, "domain") if "domain" in row.fields else path.name
-    domain = next((one for one in DOMAINS if name.startswith(one)), None)
+    domain = next((domain_name for domain_name in DOMAINS if name.startswith(domain_name)), None)
     if domain is None:
         raise InputError(f"{row.location}: {name!r} is none of the domains {', '.join(DOMAINS)}; give a field 'domain'")
     prompt, right, wrong = needed_text(row, "prompt"), texts_in(row, "chosen"), texts_in(row, "rejected")

@@ -29,7 +29,7 @@ class Scorer:
         self, items: Sequence[Candidates], progress: Callable[[int, int], None] | None = None
     ) -> list[list[float]]:
         """The logit of every completion of every problem. Raises InputError as `logits` does."""
-        found: list[list[float]] = []
+        scores: list[list[float]] = []
         for start in range(0, len(items), CHUNK):
             chunk = items[start : start + CHUNK]
             rows = [
@@ -38,10 +38,10 @@ class Scorer:
                 for completion in item.completions
             ]
             logits = iter(self._learner.score(rows).tolist())
-            found += [[next(logits) for _ in item.completions] for item in chunk]
+            scores += [[next(logits) for _ in item.completions] for item in chunk]
             if progress is not None:
-                progress(len(found), len(items))
-        return found
+                progress(len(scores), len(items))
+        return scores
 
     def _encode(self, question: str, reference: str, completion: str, location: str) -> list[int]:
         try:

@@ -49,8 +49,12 @@ def beside_published(data: Sequence[Path], result: BenchResult, kinds: Mapping[s
         return []
     rows = []
     for name, published, kind in PUBLISHED:
-        own = [f"{one} {_percent(result.methods[one].overall['accuracy'])}" for one in kinds if kinds[one] == kind]
-        rows.append([name, f"{published:.2f}", "; ".join(own)])
+        of_kind = [
+            f"{method} {_percent(result.methods[method].overall['accuracy'])}"
+            for method in kinds
+            if kinds[method] == kind
+        ]
+        rows.append([name, f"{published:.2f}", "; ".join(of_kind)])
     return rows
 
 

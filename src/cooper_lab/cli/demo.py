@@ -36,7 +36,7 @@ def demo(
     changes = with_overrides({} if steps is None else {"steps": steps}, overrides or [])
     seed = changes.pop("seed", seed)
     settings = [build_config(arm_settings(arm, output_dir, seed, changes)) for arm in ARMS]
-    total = sum(one.steps for one in settings)
+    total = sum(run.steps for run in settings)
     with FolderLock(output_dir, BUSY_RUNS):
         for arm in ARMS:
             shutil.rmtree(output_dir / arm, ignore_errors=True)

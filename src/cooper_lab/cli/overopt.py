@@ -27,17 +27,17 @@ def overopt(
         write_overoptimisation,
     )
 
-    found = [read_overoptimisation(run, proxy, gold) for run in runs]
+    curves = [read_overoptimisation(run, proxy, gold) for run in runs]
     folder = out or runs[0]
-    write_overoptimisation(found, folder)
+    write_overoptimisation(curves, folder)
     table = Table("run", "method", "reward", "start", "alpha", "beta", "peak at", "farthest", "error")
-    for run in found:
+    for run in curves:
         for curve in (run.rl, run.best_of_n):
             if curve is not None:
                 for name, fit in (("gold", curve.gold_fit), ("proxy", curve.proxy_fit)):
                     table.add_row(run.run, curve.method, name, *_fitted(fit, max(curve.distance, default=0.0)))
     Console(markup=False, emoji=False).print(table)
-    rewards = ", ".join(dict.fromkeys(f"{run.proxy} against {run.gold}" for run in found))
+    rewards = ", ".join(dict.fromkeys(f"{run.proxy} against {run.gold}" for run in curves))
     console.print(f"{rewards}; distances are sqrt(KL from the start), in nats over whole completions", soft_wrap=True)
     console.print(f"picture: {folder / SVG}\ncurves: {folder / JSON}", highlight=False, soft_wrap=True)
 

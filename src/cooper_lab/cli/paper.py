@@ -48,7 +48,7 @@ def paper(
     from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock
 
     folder = output_dir or Path("runs/paper") / (model if scale == "full" else f"{model}-tiny")
-    chosen = tuple(dict.fromkeys(one.strip() for one in arms.split(",") if one.strip()))
+    chosen = tuple(dict.fromkeys(arm.strip() for arm in arms.split(",") if arm.strip()))
     study = Study(model, chosen, folder, scale, data, labelled, verifyrm, tuple(overrides or ()))
     stages = stages_of(study, engine or ("vllm" if scale == "full" else "local"), tuple(verifyrm_setting or ()))
     waiting = [stage for stage in stages if stage.result() is None]
@@ -93,12 +93,14 @@ def _check(study: Any, waiting: "list[Stage]") -> None:
 def _left(stages: "list[Stage]") -> str:
     """Time left, from the mean of the finished stages of each kind."""
     results = [(stage.kind, stage.result()) for stage in stages]
-    known = {kind: [one["seconds"] for other, one in results if other == kind and one] for kind, _ in results}
-    open_kinds = [kind for kind, one in results if one is None]
+    seconds_of = {
+        kind: [result["seconds"] for other, result in results if other == kind and result] for kind, _ in results
+    }
+    open_kinds = [kind for kind, result in results if result is None]
     if not open_kinds:
         return "all done"
-    seconds = sum(sum(known[kind]) / len(known[kind]) for kind in open_kinds if known[kind])
-    new = [kind for kind in dict.fromkeys(open_kinds) if not known[kind]]
+    seconds = sum(sum(seconds_of[kind]) / len(seconds_of[kind]) for kind in open_kinds if seconds_of[kind])
+    new = [kind for kind in dict.fromkeys(open_kinds) if not seconds_of[kind]]
     said = f"about {_time(seconds)} left" if seconds else f"{len(open_kinds)} left"
     return said + (f", and what {' and '.join(new)} takes, which is not known yet" if new else "")
 

@@ -59,8 +59,8 @@ def plan(
     if devices is not None or sampler == "native":
         given["reserved"] = 0.0
     if devices is not None:
-        own = sum(given.get(name, getattr(layout, name)) for name in ("reward_model", "sampler"))
-        given["policy"] = devices - own
+        others = sum(given.get(name, getattr(layout, name)) for name in ("reward_model", "sampler"))
+        given["policy"] = devices - others
     configured, chosen, layout = layout, device_called(device), replace(layout, **given)
     setup = setup_of(settings, layout, prompt_tokens, completion_tokens, reward_model_like, cpu=chosen.cpu)
     roles = ("policy", "reward_model", "sampler", "tensor_parallel", "sampler_kind")

@@ -41,13 +41,13 @@ def measure_benchmark(
         scorer = _scorer(folder, settings, threads)
         with progress(model, 0) as advance:
             scores[model] = scorer.scores(items, lambda done, total: advance(done, total=total))
-    found = {model: benchmark.measure(items, values) for model, values in scores.items()}
+    measures = {model: benchmark.measure(items, values) for model, values in scores.items()}
     out.mkdir(parents=True, exist_ok=True)
-    result = {"benchmark": name, "models": {model: asdict(measured) for model, measured in found.items()}}
+    result = {"benchmark": name, "models": {model: asdict(measured) for model, measured in measures.items()}}
     write_text(out / "benchmark.json", json.dumps(result, indent=2) + "\n")
-    table = Table(name, *found)
-    for measure in next(iter(found.values())).summary:
-        table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in found.values()))
+    table = Table(name, *measures)
+    for measure in next(iter(measures.values())).summary:
+        table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in measures.values()))
     Console(markup=False, emoji=False).print(table)
     console.print(f"{len(items)} problems; by subset, with intervals: {out / 'benchmark.json'}", soft_wrap=True)
 
@@ -85,13 +85,13 @@ def reward_distance(
     for name, folder in folders.items():
         rewards[name] = np.array(_scorer(folder, settings, threads).logits(rows))
     groups = np.array(questions, dtype=object)
-    found = {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
-    table = Table("distance", *found)
-    for name, distances in found.items():
+    matrix = {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
+    table = Table("distance", *matrix)
+    for name, distances in matrix.items():
         table.add_row(name, *(f"{distance:.4f}" for distance in distances.values()))
     Console(markup=False, emoji=False).print(table)
     if out is not None:
-        write_text(out, json.dumps({"rows": len(rows), "distances": found}, indent=2) + "\n")
+        write_text(out, json.dumps({"rows": len(rows), "distances": matrix}, indent=2) + "\n")
 
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":

@@ -68,16 +68,16 @@ class Constraints(ShapingConfig):
     @property
     def needs_reference(self) -> bool:
         """Whether a constrained reward needs one."""
-        return any(getattr(one.reward, "needs_reference", True) for one in self.constraints)
+        return any(getattr(constraint.reward, "needs_reference", True) for constraint in self.constraints)
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if a constraint is on the only reward."""
-        for one in self.constraints:
-            if not before and len(rewards) == 1 and _settings(rewards[0]) == _settings(one.reward):
+        for constraint in self.constraints:
+            if not before and len(rewards) == 1 and _settings(rewards[0]) == _settings(constraint.reward):
                 raise ValueError(
-                    f"shaping: the constraint at {one.at} is on the only reward, {REWARDS.kind_of(one.reward)}, so "
-                    "nothing is left to pay once it loses its weight; add another reward to rewards, or constrain "
-                    "another one"
+                    f"shaping: the constraint at {constraint.at} is on the only reward, "
+                    f"{REWARDS.kind_of(constraint.reward)}, so nothing is left to pay once it loses its weight; add "
+                    "another reward to rewards, or constrain another one"
                 )
 
     def check(self) -> None:
@@ -87,7 +87,7 @@ class Constraints(ShapingConfig):
         return ConstraintsShaping(self)
 
     def _rewards(self) -> SumConfig:
-        return SumConfig(rewards=tuple(one.reward for one in self.constraints))
+        return SumConfig(rewards=tuple(constraint.reward for constraint in self.constraints))
 
 
 class ConstraintsShaping:
@@ -95,7 +95,7 @@ class ConstraintsShaping:
 
     def __init__(self, config: Constraints) -> None:
         self._config = config
-        self._rewards = [SumConfig(rewards=(one.reward,)).build() for one in config.constraints]
+        self._rewards = [SumConfig(rewards=(constraint.reward,)).build() for constraint in config.constraints]
         self.multipliers = [0.0] * len(config.constraints)
         """The Lagrange multiplier of each constraint."""
 
@@ -111,21 +111,21 @@ class ConstraintsShaping:
 
     def metrics(self, context: StepContext) -> dict[str, float]:
         """For constraint k, counted from 1: `constraints/k_weight`, and `constraints/k_mean` of its reward."""
-        found = {}
+        measured = {}
         for k, (weight, reward) in enumerate(zip(self._weights(), self._rewards, strict=True), 1):
-            found[f"constraints/{k}_weight"] = weight
+            measured[f"constraints/{k}_weight"] = weight
             if len(opinions := context.scores(reward).rewards.opinions().flat):
-                found[f"constraints/{k}_mean"] = opinions.double().mean().item()
-        return found
+                measured[f"constraints/{k}_mean"] = opinions.double().mean().item()
+        return measured
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Move every multiplier by one step, given the mean over all finite rewards of the step."""
-        for k, (one, reward) in enumerate(zip(self._config.constraints, self._rewards, strict=True)):
+        for k, (constraint, reward) in enumerate(zip(self._config.constraints, self._rewards, strict=True)):
             values = [value for context in contexts for value in context.scores(reward).rewards.flat.tolist()]
             finite = [value for value in values if math.isfinite(value)]
             if finite:  # fsum: the same sum in any order
-                excess = math.fsum(finite) / len(finite) - one.at
-                self.multipliers[k] = one.after(self.multipliers[k], excess, self._config.learning_rate)
+                excess = math.fsum(finite) / len(finite) - constraint.at
+                self.multipliers[k] = constraint.after(self.multipliers[k], excess, self._config.learning_rate)
             reward.commit(contexts)
 
     def state(self) -> dict[str, Any]:
@@ -140,8 +140,8 @@ class ConstraintsShaping:
                 f"{len(self.multipliers)}; resume with the same constraints, or start a new run under another name"
             )
         self.multipliers = list(state["multipliers"])
-        for reward, own in zip(self._rewards, state["rewards"], strict=True):
-            reward.restore(own)
+        for reward, of_reward in zip(self._rewards, state["rewards"], strict=True):
+            reward.restore(of_reward)
 
     def close(self) -> None:
         for reward in self._rewards:
@@ -149,7 +149,7 @@ class ConstraintsShaping:
 
     def _weights(self) -> list[float]:
         pairs = zip(self._config.constraints, self.multipliers, strict=True)
-        return [one.weight(multiplier) for one, multiplier in pairs]
+        return [constraint.weight(multiplier) for constraint, multiplier in pairs]
 
     def _standardised(self, rewards: Ragged) -> Ragged:
         """(r - mean) / std inside each group, with N - 1, over the answers on which there is an opinion; 0 in groups

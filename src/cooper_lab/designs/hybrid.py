@@ -127,7 +127,7 @@ class HybridReward:
 
     def _with(self, contexts: Sequence[StepContext]) -> float:
         """The running mean after a step with these groups. Non-finite scores of a diverged reward model stay out."""
-        scored = [scores for one in contexts for scores in one.probabilities.groups()]
+        scored = [scores for context in contexts for scores in context.probabilities.groups()]
         sigmas = [scores.std(correction=0).item() for scores in scored]
         finite = [sigma for sigma in sigmas if math.isfinite(sigma)]  # fsum: the same sum in any order
         now = math.fsum(finite) / len(finite) if finite else self._sigma_mean or 0.0

@@ -49,7 +49,7 @@ class LogSigmoid(Comparison):
     def compare(self, logits: Ragged, references: Ragged) -> Ragged:
         """log sigmoid(logit - centre of the group's references), in float64."""
         rows = []
-        for own, others in zip(logits.groups(), references.groups(), strict=True):
-            below = self.centre(others.double()) - own.double()
+        for of_group, others in zip(logits.groups(), references.groups(), strict=True):
+            below = self.centre(others.double()) - of_group.double()
             rows.append(-below.logaddexp(below.new_zeros(())))  # exact where the sigmoid itself would round to 0 or 1
         return type(logits).of(rows)

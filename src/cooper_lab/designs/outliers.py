@@ -69,8 +69,8 @@ class WithoutOutliers(OutcomeAdvantages):
 
         outcome = self.of_outcome(rewards, completions)
         every = torch.ones(len(rewards.sizes), dtype=torch.bool)
-        found, share = without_outliers(outcome.advantages, every, self.max_z)
-        return AdvantagesWithMetrics(found, {**outcome.metrics, "policy/advantage_outliers": share.item()})
+        kept, share = without_outliers(outcome.advantages, every, self.max_z)
+        return AdvantagesWithMetrics(kept, {**outcome.metrics, "policy/advantage_outliers": share.item()})
 
 
 def without_outliers(advantages: Ragged, counted: Bool[Tensor, " P"], max_z: float) -> tuple[Ragged, Float[Tensor, ""]]:

@@ -82,11 +82,13 @@ class PairwiseJudge(JudgedReward):
 
     def judge(self, context: StepContext, tally: Tally) -> Heard:
         duels = [self._duels(group) for group in context.groups]
-        flat = [(group.problem, duel) for group, own in zip(context.groups, duels, strict=True) for duel in own]
+        flat = [
+            (group.problem, duel) for group, of_group in zip(context.groups, duels, strict=True) for duel in of_group
+        ]
         questions = [(self._chat(problem, duel), read_preference) for problem, duel in flat]
         replies = iter(self.ask(questions, tally))
-        heard = [{duel: next(replies) for duel in own} for own in duels]
-        return [self._rates(group, own) for group, own in zip(context.groups, heard, strict=True)]
+        heard = [{duel: next(replies) for duel in of_group} for of_group in duels]
+        return [self._rates(group, of_group) for group, of_group in zip(context.groups, heard, strict=True)]
 
     def _chat(self, problem: Problem, duel: Duel) -> list[Message]:
         return preference_chat(problem, *duel, self._config.judge.max_completion_chars)

@@ -34,7 +34,7 @@ class PAR(Comparison):
     def compare(self, logits: Ragged, references: Ragged) -> Ragged:
         """The mean of sigmoid(steepness (logit - reference)) over the group's references, in float64."""
         rows = [
-            (self.steepness * (own.double()[:, None] - others.double())).sigmoid().mean(dim=1)
-            for own, others in zip(logits.groups(), references.groups(), strict=True)
+            (self.steepness * (of_group.double()[:, None] - others.double())).sigmoid().mean(dim=1)
+            for of_group, others in zip(logits.groups(), references.groups(), strict=True)
         ]
         return type(logits).of(rows)

@@ -126,11 +126,11 @@ class JudgedReward:
         chats = {text: chat for text, (chat, _) in zip(texts, questions, strict=True)}
         replies = self._replies([*chats.values()], [crc32(text.encode()) for text in chats]) if chats else []
         reply_to = dict(zip(chats, replies, strict=True))
-        found = [read(reply_to[text]) for text, (_, read) in zip(texts, questions, strict=True)]
-        unread = dict.fromkeys(text for text, value in zip(texts, found, strict=True) if value is None)
+        verdicts = [read(reply_to[text]) for text, (_, read) in zip(texts, questions, strict=True)]
+        unread = dict.fromkeys(text for text, value in zip(texts, verdicts, strict=True) if value is None)
         tally["requests"] += len(chats)
         tally.update(reply_to[text].failure or "unreadable" for text in unread)
-        return found
+        return verdicts
 
     def _heard(self, context: StepContext) -> tuple[Heard, dict[str, float]]:
         tally: Tally = Counter()
@@ -166,8 +166,8 @@ class PointwiseJudge(JudgedReward):
             for group in context.groups
             for answer in group.answers
         ]
-        found = iter(self.ask(questions, tally))
-        return [[next(found) for _ in group.answers] for group in context.groups]
+        verdicts = iter(self.ask(questions, tally))
+        return [[next(verdicts) for _ in group.answers] for group in context.groups]
 
     def _read(self, reply: ChatReply) -> float | None:
         judgement = judgement_of(reply, self.reads_first_token)

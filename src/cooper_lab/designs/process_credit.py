@@ -135,8 +135,8 @@ def score_steps(model: RewardModel, rollouts: Rollouts, decode: Decode, config: 
     logits = model.logits(groups).flat.double() if any(texts) else torch.zeros(0, dtype=torch.float64)
     rewards = (2 * logits.sigmoid() - 1).split([len(spans) for spans in texts])
     return [
-        Steps(token_spans(token_ids.tolist(), spans, decode), own)
-        for token_ids, spans, own in zip(rollouts.token_ids, texts, rewards, strict=True)
+        Steps(token_spans(token_ids.tolist(), spans, decode), of_completion)
+        for token_ids, spans, of_completion in zip(rollouts.token_ids, texts, rewards, strict=True)
     ]
 
 
@@ -161,14 +161,14 @@ def token_spans(token_ids: Sequence[int], spans: Sequence[Span], decode: Decode)
     def characters(tokens: int) -> int:
         return len(decode(token_ids[:tokens]))
 
-    found: list[Span] = []
+    of_tokens: list[Span] = []
     for number, (start, end) in enumerate(spans, 1):
         # The first token that ends beyond the step's first character, and the first that begins at its end or later.
         first = bisect_left(range(1, len(token_ids) + 1), start + 1, key=characters)
         last = bisect_left(range(len(token_ids) + 1), end, key=characters)
-        first = max(first, found[-1][1] if found else 0)
-        found.append((first, max(first, len(token_ids) if number == len(spans) else last)))
-    return found
+        first = max(first, of_tokens[-1][1] if of_tokens else 0)
+        of_tokens.append((first, max(first, len(token_ids) if number == len(spans) else last)))
+    return of_tokens
 
 
 @dataclass(frozen=True)
@@ -192,21 +192,24 @@ def process_advantages(
     whose authors found that one per step makes the policy avoid separators. Tokens outside all steps have 0, and so has
     a completion that is alone in its group, and a group with a reward that is not finite.
     """
-    found = [np.zeros(length) for length in lengths]
-    rows = iter(zip(found, steps, strict=True))
+    token_credits = [np.zeros(length) for length in lengths]
+    rows = iter(zip(token_credits, steps, strict=True))
     for group in [list(islice(rows, size)) for size in sizes]:
-        if len(group) < 2 or not all(bool(one.rewards.isfinite().all()) for _, one in group):
+        if len(group) < 2 or not all(bool(steps_of_row.rewards.isfinite().all()) for _, steps_of_row in group):
             continue
-        credits = [config.credit(one.rewards.double()).numpy() if len(one.spans) else np.zeros(0) for _, one in group]
-        tokens = [np.array([end - first for first, end in one.spans], float) for _, one in group]
+        credits = [
+            config.credit(steps_of_row.rewards.double()).numpy() if len(steps_of_row.spans) else np.zeros(0)
+            for _, steps_of_row in group
+        ]
+        tokens = [np.array([end - first for first, end in steps_of_row.spans], float) for _, steps_of_row in group]
         credit_of_all, tokens_of_all = sum(map(np.sum, credits)), sum(map(np.sum, tokens))
-        for (row, one), credit, counts in zip(group, credits, tokens, strict=True):
+        for (row, steps_of_row), credit, counts in zip(group, credits, tokens, strict=True):
             others = tokens_of_all - counts.sum()
             rate = (credit_of_all - credit.sum()) / others if others else 0.0
             to_go = np.cumsum((credit - rate * counts)[::-1])[::-1]
-            for (first, end), advantage in zip(one.spans, to_go, strict=True):
+            for (first, end), advantage in zip(steps_of_row.spans, to_go, strict=True):
                 row[first:end] = advantage
-    return found
+    return token_credits
 
 
 def process_metrics(steps: Sequence[Steps]) -> dict[str, float]:
@@ -214,11 +217,11 @@ def process_metrics(steps: Sequence[Steps]) -> dict[str, float]:
     completions of their lowest. NaN without any step."""
     import torch  # noqa: PLC0415 - as above
 
-    rewards = [one.rewards for one in steps if len(one.rewards)]
+    rewards = [row_steps.rewards for row_steps in steps if len(row_steps.rewards)]
     everything = torch.cat(rewards) if rewards else torch.tensor([float("nan")])
     lowest = torch.stack([row.min() for row in rewards]) if rewards else everything
     return {
-        "process/steps": sum(len(one.spans) for one in steps) / max(1, len(steps)),
+        "process/steps": sum(len(row_steps.spans) for row_steps in steps) / max(1, len(steps)),
         "process/step_reward": everything.mean().item(),
         "process/lowest_step": lowest.mean().item(),
     }

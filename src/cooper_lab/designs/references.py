@@ -32,20 +32,20 @@ class CollectedAnswers(Config):
 
     def read(self) -> dict[str, list[str]]:
         """The completions of each question. Raises InputError for a missing file or a row without these fields."""
-        found: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for row in read_file(Path(self.file)):
             missing = [name for name in FIELDS if name not in row.fields]
             if missing:
                 raise InputError(f"{row.location}: no field {missing[0]!r}; each row needs {' and '.join(FIELDS)}")
-            own = found.setdefault(text_field(row, "question"), [])
-            if len(own) < self.most:
-                own.append(text_field(row, "completion"))
-        return found
+            texts_of_question = texts.setdefault(text_field(row, "question"), [])
+            if len(texts_of_question) < self.most:
+                texts_of_question.append(text_field(row, "completion"))
+        return texts
 
     def check(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if the file has no completion of a problem."""
-        known = self.read()
-        without = [problem.id for problem in problems if problem.question.strip() not in known]
+        texts_by_question = self.read()
+        without = [problem.id for problem in problems if problem.question.strip() not in texts_by_question]
         if without:
             raise InputError(
                 f"{self.file}: holds no completion for {len(without)} of {len(problems)} problems, the first is "
@@ -90,8 +90,8 @@ class References:
             return _one_each(logits, [float(self._source)] * len(logits.sizes))
         means = _accepted_means(context)
         usual = self._accepted if self._accepted is not None else _mean([mean for mean in means if mean is not None])
-        own = logits.mean().tolist()
-        absent = [usual if usual is not None else mean for mean in own]
+        of_all_answers = logits.mean().tolist()
+        absent = [usual if usual is not None else mean for mean in of_all_answers]
         return _one_each(logits, [b if a is None else a for a, b in zip(means, absent, strict=True)])
 
     def _answers(self, context: StepContext) -> list[list[str]]:
@@ -105,8 +105,8 @@ class References:
         """Move the running mean by one step, however many calls scored that step."""
         if self._source != "accepted":
             return
-        found = [mean for one in contexts for mean in _accepted_means(one) if mean is not None]
-        if (now := _mean(found)) is not None:
+        means = [mean for context in contexts for mean in _accepted_means(context) if mean is not None]
+        if (now := _mean(means)) is not None:
             self._accepted = now if self._accepted is None else DECAY * self._accepted + (1 - DECAY) * now
 
     def state(self) -> float | None:

@@ -123,8 +123,8 @@ class RubricJudge(JudgedReward):
         for (key, problem), text in zip(new.items(), written, strict=True):
             if text is not None:
                 journal.put(key, {"question": problem.question, "rubric": text})
-        found = [journal.get(key) for key in keys]
-        return [None if entry is None else read_rubric(entry["rubric"]) for entry in found]
+        kept = [journal.get(key) for key in keys]
+        return [None if entry is None else read_rubric(entry["rubric"]) for entry in kept]
 
     def _open(self) -> Journal:
         from cooper_rl.persist.durable import Journal  # noqa: PLC0415 - opened only in a run
@@ -153,8 +153,8 @@ def rubric_chat(problem: Problem) -> list[Message]:
 
 def read_rubric(text: str) -> list[Criterion] | None:
     """The criteria in a reply; None without any, or with more than `MOST_CRITERIA`."""
-    found = [Criterion(kind, line.strip()) for kind, line in _CRITERION.findall(without_thoughts(text))]
-    return found if 0 < len(found) <= MOST_CRITERIA else None
+    criteria = [Criterion(kind, line.strip()) for kind, line in _CRITERION.findall(without_thoughts(text))]
+    return criteria if 0 < len(criteria) <= MOST_CRITERIA else None
 
 
 def grading_chat(problem: Problem, rubric: list[Criterion], completion: str, most_chars: int) -> list[Message]:

@@ -83,22 +83,22 @@ def read_overoptimisation(directory: Path, proxy: str | None = None, gold: str =
     return Overoptimisation(directory.name, proxy, gold, rl, _best_of_n(directory, proxy, gold))
 
 
-def write_overoptimisation(found: Sequence[Overoptimisation], output_dir: Path) -> None:
+def write_overoptimisation(curves: Sequence[Overoptimisation], output_dir: Path) -> None:
     """Write `overopt.json` and the picture `overopt.svg`."""
     output_dir.mkdir(parents=True, exist_ok=True)
-    write_text(output_dir / JSON, json.dumps([_as_json(run) for run in found], indent=2) + "\n")
-    write_text(output_dir / SVG, picture(found))
+    write_text(output_dir / JSON, json.dumps([_as_json(run) for run in curves], indent=2) + "\n")
+    write_text(output_dir / SVG, picture(curves))
 
 
-def picture(found: Sequence[Overoptimisation]) -> str:
+def picture(curves: Sequence[Overoptimisation]) -> str:
     """Gold (filled) and proxy (hollow) against the distance, with the fits as lines, as SVG. RL left, best-of-n right.
 
     The right half is missing if no run has a best-of-n curve.
     """
-    panels = ["rl"] + ["best_of_n"] * any(run.best_of_n is not None for run in found)
+    panels = ["rl"] + ["best_of_n"] * any(run.best_of_n is not None for run in curves)
     figure = Figure(figsize=(5.2 * len(panels), 3.8), layout="constrained")
     for axes, panel in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
-        for number, run in enumerate(found):
+        for number, run in enumerate(curves):
             curve: Curve | None = getattr(run, panel)
             if curve is not None:
                 _draw(axes, curve, run, f"C{number}")
@@ -157,9 +157,9 @@ def _column(groups: Sequence[Sequence[dict[str, Any]]], name: str) -> Float[ndar
 
 def _as_json(run: Overoptimisation) -> dict[str, Any]:
     values = asdict(run)
-    for curve, found in ((values["rl"], run.rl), (values["best_of_n"], run.best_of_n)):
-        if found is not None:
-            for name, fit in (("gold_fit", found.gold_fit), ("proxy_fit", found.proxy_fit)):
+    for curve, points in ((values["rl"], run.rl), (values["best_of_n"], run.best_of_n)):
+        if points is not None:
+            for name, fit in (("gold_fit", points.gold_fit), ("proxy_fit", points.proxy_fit)):
                 if fit is not None:
                     curve[name]["peak"] = fit.peak
     return values

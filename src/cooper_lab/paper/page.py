@@ -33,7 +33,7 @@ def _percent(result: dict[str, Any] | None) -> dict[str, list[float]] | None:
     if result is None:
         return None
     keys = ("mean", "low", "high")
-    return {name: [round(100 * one[key], 2) for key in keys] for name, one in result["sets"].items()}
+    return {name: [round(100 * of_set[key], 2) for key in keys] for name, of_set in result["sets"].items()}
 
 
 def _head(study: Study) -> list[str]:
@@ -59,12 +59,14 @@ def _table(study: Study, ours: dict[str, dict[str, list[float]] | None]) -> list
         if (published := TABLE[study.model].get(arm)) is not None:
             cells = [f"{value:.2f}" for value in (*published, mean(published))]
             lines.append(f"| {name} | paper | {' | '.join(cells)} |")
-        found = ours[arm]
-        if found is None:
+        accuracies = ours[arm]
+        if accuracies is None:
             cells = [""] * (len(LABELS) + 1)
         else:
-            cells = [f"{value:.2f} [{low:.1f}, {high:.1f}]" for value, low, high in (found[one] for one in LABELS)]
-            cells.append(f"{mean([found[one][0] for one in LABELS]):.2f}")
+            cells = [
+                f"{value:.2f} [{low:.1f}, {high:.1f}]" for value, low, high in (accuracies[label] for label in LABELS)
+            ]
+            cells.append(f"{mean([accuracies[label][0] for label in LABELS]):.2f}")
         lines.append(f"| {name} | {_whose(study)} | {' | '.join(cells)} |")
     return lines
 
@@ -74,7 +76,7 @@ def _whose(study: Study) -> str:
 
 
 def _empty(ours: dict[str, Any], command: str) -> list[str]:
-    if not (empty := [arm for arm, found in ours.items() if found is None]):
+    if not (empty := [arm for arm, measured in ours.items() if measured is None]):
         return []
     return [
         "This fills the empty rows; what is finished is kept:",
@@ -101,7 +103,9 @@ def _protocol(study: Study, results: dict[str, Any]) -> list[str]:
         "|---|---|---|",
         *(f"| {what} | {there} | {here} |" for what, there, here in CHOICES),
     ]
-    stopped = [f"- {name}: {one['stopped_by']}" for name, one in results.items() if one and one.get("stopped_by")]
+    stopped = [
+        f"- {name}: {result['stopped_by']}" for name, result in results.items() if result and result.get("stopped_by")
+    ]
     if stopped:
         lines += ["", "Runs that a watch rule ended early, and why:", "", *stopped]
     return lines
@@ -109,9 +113,11 @@ def _protocol(study: Study, results: dict[str, Any]) -> list[str]:
 
 def _work(results: dict[str, Any]) -> list[str]:
     lines = ["## Stages", "", "| stage | state | minutes | found |", "|---|---|---|---|"]
-    for name, one in results.items():
-        minutes = "" if one is None else f"{one['seconds'] / 60:.1f}" + (" (went on)" if one["begun_again"] else "")
-        lines.append(f"| {name} | {'open' if one is None else 'finished'} | {minutes} | {_found(name, one)} |")
+    for name, result in results.items():
+        minutes = (
+            "" if result is None else f"{result['seconds'] / 60:.1f}" + (" (went on)" if result["begun_again"] else "")
+        )
+        lines.append(f"| {name} | {'open' if result is None else 'finished'} | {minutes} | {_found(name, result)} |")
     lines += ["", f"{_machine()}. Settings and completions: `stages/`, `runs/`, `evaluations/` beside this page."]
     return lines
 
@@ -126,8 +132,10 @@ def _found(name: str, result: dict[str, Any] | None) -> str:
         return f"[{result['steps']} steps](runs/{name.partition('/')[2]}/report.html)"
     if name.startswith("evaluate/"):
         sets = result["sets"].values()
-        cut = sum(one["cut_off"] * one["problems"] for one in sets) / sum(one["problems"] for one in sets)
-        return f"{sum(one['problems'] for one in sets):,} problems; {100 * cut:.0f} % of completions cut off"
+        cut = sum(of_set["cut_off"] * of_set["problems"] for of_set in sets) / sum(
+            of_set["problems"] for of_set in sets
+        )
+        return f"{sum(of_set['problems'] for of_set in sets):,} problems; {100 * cut:.0f} % of completions cut off"
     return ""
 
 

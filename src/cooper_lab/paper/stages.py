@@ -80,23 +80,21 @@ def stages_of(study: Study, engine: str, verifyrm_settings: tuple[str, ...]) -> 
     `engine` draws the completions of the measurements.
     """
     engine_from(engine)
-    found = []
+    stages = []
     if study.scale == "tiny" and study.data is not None:
-        found.append(Stage("models", study, {"context": TINY_CONTEXT}))
-    if (
-        "base" in study.arms
-    ):  # first, because it needs only the model, and shows at once whether the model can be loaded
-        found.append(_evaluation(study, "base", study.settings("rule")["policy"]["model"], engine))
+        stages.append(Stage("models", study, {"context": TINY_CONTEXT}))
+    if "base" in study.arms:  # first, because it needs only the model, and shows at once whether that can be loaded
+        stages.append(_evaluation(study, "base", study.settings("rule")["policy"]["model"], engine))
     if study.needs_verifyrm:
         config = study.verifyrm_config(verifyrm_settings).model_dump(mode="json")
         rows = str(study.labelled or (PUBLIC_ROWS if study.scale == "full" else "embedded"))
-        found.append(Stage("verifyrm", study, {"rows": rows, "config": config}))
+        stages.append(Stage("verifyrm", study, {"rows": rows, "config": config}))
     for arm in study.trained:
         settings = study.settings(arm)
         build_config(settings)
-        found.append(Stage(f"train/{arm}", study, _as_json(settings)))
-        found.append(_evaluation(study, arm, str(Path(settings["output_dir"]) / arm), engine))
-    return found
+        stages.append(Stage(f"train/{arm}", study, _as_json(settings)))
+        stages.append(_evaluation(study, arm, str(Path(settings["output_dir"]) / arm), engine))
+    return stages
 
 
 def _evaluation(study: Study, arm: str, policy: str, engine: str) -> Stage:
@@ -132,15 +130,15 @@ def run_stage(stage: Stage) -> float | None:
     write_text(stage.started_path, json.dumps({"settings": stage.settings}) + "\n")
     start = time.monotonic()
     try:
-        found = {"models": _models, "verifyrm": _verifyrm, "train": _train, "evaluate": _evaluate}[stage.kind](stage)
+        result = {"models": _models, "verifyrm": _verifyrm, "train": _train, "evaluate": _evaluate}[stage.kind](stage)
     except InputError:
         if not again:  # the user may repair it by other settings
             stage.started_path.unlink()
         raise
-    if found is None:
+    if result is None:
         return None
     seconds = round(time.monotonic() - start, 1)
-    result = {"settings": stage.settings, "seconds": seconds, "begun_again": again, **found}
+    result = {"settings": stage.settings, "seconds": seconds, "begun_again": again, **result}
     write_text(stage.result_path, json.dumps(result, indent=2) + "\n")
     return seconds
 
@@ -233,11 +231,11 @@ def _evaluate(stage: Stage) -> dict[str, Any]:
             for name in waiting:
                 data = record_from(ProblemsConfig, given["sets"][name])
                 with counter(f"{stage.name}, {name}") as advance:
-                    found = evaluator.evaluate(data, params, given["k"], at_once, progress=advance)["rule"]
-                lines = (json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in found.records)
+                    result = evaluator.evaluate(data, params, given["k"], at_once, progress=advance)["rule"]
+                lines = (json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in result.records)
                 (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-                measured = {"k": found.k, "problems": found.problems, "cut_off": found.truncated}
-                write_text(folder / f"{name}.json", json.dumps(asdict(found.avg_at_k) | measured) + "\n")
+                measured = {"k": result.k, "problems": result.problems, "cut_off": result.truncated}
+                write_text(folder / f"{name}.json", json.dumps(asdict(result.avg_at_k) | measured) + "\n")
     sets = {name: _read(folder / f"{name}.json") for name in given["sets"]}
     return {"sets": sets}
 

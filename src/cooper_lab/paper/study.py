@@ -108,9 +108,9 @@ class Study:
     """Settings of every run: key=value."""
 
     def __post_init__(self) -> None:
-        for name, given, known in (("--model", [self.model], MODELS), ("--arms", self.arms, ARMS)):
-            if unknown := [one for one in given if one not in known]:
-                raise InputError(f"{name}: {unknown[0]!r} is none of {', '.join(known)}")
+        for name, given, allowed in (("--model", [self.model], MODELS), ("--arms", self.arms, ARMS)):
+            if unknown := [value for value in given if value not in allowed]:
+                raise InputError(f"{name}: {unknown[0]!r} is none of {', '.join(allowed)}")
         if self.data is not None:
             missing = [name for name, _ in FILES.values() if not (self.data / name).is_file()]
             if missing:
@@ -179,9 +179,9 @@ class Study:
     def _problems(self, name: str, of_the_hub: Mapping[str, Any]) -> dict[str, Any]:
         if self.data is not None:
             file, read_as = FILES[name]
-            found: dict[str, Any] = {"source": str(self.data / file), "format": read_as}
+            settings: dict[str, Any] = {"source": str(self.data / file), "format": read_as}
             few = {"limit": 64 if name == "train" else 4, "prompt": PLAIN | {"max_prompt_tokens": TINY_CONTEXT - 64}}
-            return found | few if self.scale == "tiny" else found
+            return settings | few if self.scale == "tiny" else settings
         if self.scale == "full":
             return dict(of_the_hub)
         split = {"limit": 512} if name == "train" else {"limit": 16, "split": "test", "seed": list(LABELS).index(name)}
@@ -212,7 +212,10 @@ def wrong_number(problem: Any, completion_text: str, attempt: int, seed: int) ->
 
 
 def _last_number(text: str) -> tuple[str, str, str]:
-    end = max((place for place, one in enumerate(text) if one.isascii() and one.isdigit()), default=-1) + 1
+    end = (
+        max((place for place, character in enumerate(text) if character.isascii() and character.isdigit()), default=-1)
+        + 1
+    )
     start = end
     while start and text[start - 1].isascii() and text[start - 1].isdigit():
         start -= 1

@@ -34,8 +34,8 @@ def advice(setup: Setup, device: Device) -> list[str]:
     Each is written so that it can be pasted behind `cooper plan FILE`. Empty where none of those helps.
     """
     for number in range(1, MOST_CHANGES + 1):
-        found = [_together(setup, chosen) for chosen in combinations(CHANGES, number)]
-        texts = [change.text for change in found if change is not None and fits(change.setup, device)]
+        suggestions = [_together(setup, chosen) for chosen in combinations(CHANGES, number)]
+        texts = [change.text for change in suggestions if change is not None and fits(change.setup, device)]
         if texts:
             return texts[:MOST_SHOWN]
     return []

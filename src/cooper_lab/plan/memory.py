@@ -104,7 +104,7 @@ def shares(setup: Setup, device: Device) -> list[Share]:
     learner = _policy(setup, device)
     reward = _reward_model(setup, device)
     sampler = sampler_weights(setup, device)
-    found = []
+    held_parts = []
     if not layout.reward_model:
         # Only one model computes at a time, so the larger of their two temporary needs counts.
         learner = _together(learner, reward)
@@ -112,12 +112,12 @@ def shares(setup: Setup, device: Device) -> list[Share]:
         learner = _with_reserved(learner, layout.reserved * device.memory, layout.asleep)
     elif not layout.sampler:
         learner = _with_sampler(learner, sampler, setup, device)
-    found.append(Share("policy", layout.policy, learner, usable))
+    held_parts.append(Share("policy", layout.policy, learner, usable))
     if layout.reward_model:
-        found.append(Share("reward model", layout.reward_model, reward, usable))
+        held_parts.append(Share("reward model", layout.reward_model, reward, usable))
     if layout.sampler:
-        found.append(Share("sampler", layout.sampler, {"sampler's weights": sampler, **_cache(setup)}, usable))
-    return found
+        held_parts.append(Share("sampler", layout.sampler, {"sampler's weights": sampler, **_cache(setup)}, usable))
+    return held_parts
 
 
 def sampler_weights(setup: Setup, device: Device) -> float:
@@ -131,8 +131,8 @@ def sampler_weights(setup: Setup, device: Device) -> float:
 
 def rows_at_once(setup: Setup) -> int:
     """Number of completions that one native sampler samples together."""
-    own = -(-setup.work.samples // setup.layout.sampler_devices)
-    return min(own, setup.work.rows or own)
+    samples = -(-setup.work.samples // setup.layout.sampler_devices)
+    return min(samples, setup.work.rows or samples)
 
 
 def kv_room(setup: Setup, device: Device) -> float:
@@ -158,9 +158,9 @@ def _reward_model(setup: Setup, device: Device) -> dict[str, float]:
     return {} if model is None else {"reward model": states(model, *where), "activations": activations(model, *where)}
 
 
-def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
-    most = max(held.get("activations", 0.0) for held in (one, other))
-    states = {name: held for name, held in (one | other).items() if name != "activations"}
+def _together(first: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    most = max(held.get("activations", 0.0) for held in (first, other))
+    states = {name: held for name, held in (first | other).items() if name != "activations"}
     return states | {"activations": most}
 
 

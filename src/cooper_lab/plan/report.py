@@ -110,11 +110,11 @@ def _verdict(setup: Setup, device: Device, configured: Layout | None) -> Iterato
         return
     names = [share.role for share in shares(setup, device) if share.left < 0]
     yield f"IT DOES NOT FIT: {' and '.join(names) or 'vLLM has no room for a completion'}."
-    found = advice(setup, device)
-    yield from [f"  It fits with {text}" for text in found]
+    suggestions = advice(setup, device)
+    yield from [f"  It fits with {text}" for text in suggestions]
     if configured is not None:
         yield f"  {_engine_to_set(setup.layout, configured)}"
-    if not found:
+    if not suggestions:
         yield "  No three changes of those known help; take larger devices or a smaller model."
 
 

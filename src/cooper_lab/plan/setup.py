@@ -130,9 +130,9 @@ def layout_of(engine: Any) -> Layout:
     if getattr(samplers, "kind", "native") == "native":
         return Layout(policy=ranks, reward_model=reward_model)
     tensor_parallel = samplers.tensor_parallel
-    own = samplers.engines * tensor_parallel
+    devices = samplers.engines * tensor_parallel
     alone = _sends_adapters(samplers)
-    return Layout(ranks, reward_model, own, tensor_parallel, sampler_kind="vllm", adapter_alone=alone)
+    return Layout(ranks, reward_model, devices, tensor_parallel, sampler_kind="vllm", adapter_alone=alone)
 
 
 def engine_of(layout: Layout) -> str | None:

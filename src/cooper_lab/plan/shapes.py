@@ -89,9 +89,9 @@ def known_models() -> Mapping[str, dict[str, Any]]:
 
 
 def _config(model: str) -> PretrainedConfig:
-    known = known_models().get(model.removesuffix(_INSTRUCT))
-    if known is not None and not Path(model).is_dir():
-        return AutoConfig.for_model(**known)
+    shape = known_models().get(model.removesuffix(_INSTRUCT))
+    if shape is not None and not Path(model).is_dir():
+        return AutoConfig.for_model(**shape)
     base = adapter_base(model)
     folder = local_folder(base or model)
     if folder is None:
@@ -106,7 +106,7 @@ def _config(model: str) -> PretrainedConfig:
 def _linear_params(model: torch.nn.Module) -> int:
     uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     linear = [list(m.parameters(recurse=False)) for m in model.modules() if isinstance(m, torch.nn.Linear)]
-    return sum(p.numel() for own in linear for p in own if all(uses[id(one)] == 1 for one in own))
+    return sum(p.numel() for weights in linear for p in weights if all(uses[id(weight)] == 1 for weight in weights))
 
 
 def _adapter_params(model: Any, lora: LoraConfig | None, source: str) -> int:

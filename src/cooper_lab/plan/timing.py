@@ -82,11 +82,11 @@ def parts(setup: Setup, device: Device, pace: Pace = FAST) -> Parts:
             update = training_flops(model, rows * read, read) / (devices * rate(model, device, pace, pace.train))
             # Both sides of a pair are scored once more before they are learned.
             update += forward_flops(model.shape, 2 * work.pairs * read, read) / forward
-    own = layout.policy * rate(policy, device, pace, pace.forward)
+    own_rate = layout.policy * rate(policy, device, pace, pace.forward)
     return Parts(
         generation=generation(setup, device, pace),
         scores=scores,
-        logprobs=work.logprob_passes * forward_flops(policy.shape, work.tokens, length) / own,
+        logprobs=work.logprob_passes * forward_flops(policy.shape, work.tokens, length) / own_rate,
         policy_update=training_flops(policy, work.tokens, length)
         / (layout.policy * rate(policy, device, pace, pace.train)),
         reward_model_update=update,

@@ -49,8 +49,8 @@ def whole_run_of(config: RunConfig) -> WholeRun:
 
 def hours(setup: Setup, run: WholeRun, device: Device, pace: Pace) -> tuple[float, float]:
     """Hours of all steps, and of all evaluations."""
-    found = parts(setup, device, pace)
-    step = found.lag_1 if setup.layout.lag else found.lag_0
+    seconds = parts(setup, device, pace)
+    step = seconds.lag_1 if setup.layout.lag else seconds.lag_0
     work = replace(setup.work, samples=run.evaluated)
     evaluation = generation(replace(setup, work=work), device, pace) if run.evaluated else 0.0
     return run.steps * step / 3600, run.evaluations * evaluation / 3600
@@ -72,5 +72,5 @@ def assistant_bytes(model: str) -> float | None:
 
 
 def _problems(data: ProblemsConfig) -> int:
-    known = PROBLEMS.get(data.format or "", UNKNOWN)
-    return min(known, data.limit or known) if data.format else data.limit or UNKNOWN
+    problem_count = PROBLEMS.get(data.format or "", UNKNOWN)
+    return min(problem_count, data.limit or problem_count) if data.format else data.limit or UNKNOWN

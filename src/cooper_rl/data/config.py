@@ -124,8 +124,8 @@ class ProblemsConfig(Config):
         """The kind of reader for `source`; `made` is `reasoning_gym`, or a world that an installed package adds."""
         if _is_made(self.source):
             return "made"
-        known = Path(self.source).suffix.lower() in FILE_SUFFIXES
-        return "file" if known or os.path.isfile(os.path.expanduser(self.source)) else "hub"
+        has_file_suffix = Path(self.source).suffix.lower() in FILE_SUFFIXES
+        return "file" if has_file_suffix or os.path.isfile(os.path.expanduser(self.source)) else "hub"
 
     @model_validator(mode="after")
     def _consistent(self) -> "ProblemsConfig":
@@ -155,43 +155,43 @@ FORM = ("format", *FIELDS, "rule", "rule_field", "unverified", "gold")
 """What describes the form of the data and how answers are judged, besides the prompt."""
 
 
-def with_form_of(base: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
-    """The settings `own` of a further set of problems, with what the set `base` says of the data's form and the prompt
-    where `own` does not say it, and the paths of what was taken.
+def with_form_of(base: Mapping[str, Any], further: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """The settings of a `further` set of problems, with what the set `base` says of the data's form and the prompt
+    where the further set does not say it, and the paths of what was taken.
 
-    What selects the problems (source, split, limit, seeds, …) is never taken, nor what excludes something that `own`
-    says: a `format` excludes field names, and `messages` exclude a question and a template.
+    What selects the problems (source, split, limit, seeds, …) is never taken, nor what excludes something that
+    `further` says: a `format` excludes field names, and `messages` exclude a question and a template.
     """
-    asked = mapping_of(own.get("prompt"))
-    taken = {name: base[name] for name in FORM if base.get(name) is not None and name not in own}
-    prompt = {name: value for name, value in mapping_of(base.get("prompt")).items() if name not in asked}
+    prompt_settings = mapping_of(further.get("prompt"))
+    taken = {name: base[name] for name in FORM if base.get(name) is not None and name not in further}
+    prompt = {name: value for name, value in mapping_of(base.get("prompt")).items() if name not in prompt_settings}
     excluded: set[str] = set()
-    if _is_made(own.get("source")):
+    if _is_made(further.get("source")):
         excluded |= {"format", "rule_field", *FIELDS}
-    if own.get("format") is not None:
+    if further.get("format") is not None:
         excluded |= {*FIELDS}
-    elif any(own.get(name) is not None for name in FIELDS):
+    elif any(further.get(name) is not None for name in FIELDS):
         excluded |= {"format"}
-    if own.get("question") is not None or "template" in asked:
+    if further.get("question") is not None or "template" in prompt_settings:
         excluded |= {"messages"}
-    if own.get("messages") is not None:
+    if further.get("messages") is not None:
         excluded |= {"question"}
         prompt.pop("template", None)
     taken = {name: value for name, value in taken.items() if name not in excluded}
-    merged = {**own, **taken}
+    merged = {**further, **taken}
     if prompt:
-        merged["prompt"] = {**prompt, **asked}
+        merged["prompt"] = {**prompt, **prompt_settings}
     return merged, [*((name,) for name in taken), *(("prompt", name) for name in prompt)]
 
 
-def same_form(base: "ProblemsConfig", own: "ProblemsConfig") -> tuple[list[str], list[str]]:
-    """What the user has set of the form of `own`: the names of what is as in `base`, and of what is not."""
+def same_form(base: "ProblemsConfig", further: "ProblemsConfig") -> tuple[list[str], list[str]]:
+    """What the user has set of the form of `further`: the names of what is as in `base`, and of what is not."""
     values = [
         {
-            **{name: getattr(one, name) for name in FORM},
-            **{f"prompt.{name}": getattr(one.prompt, name) for name in PromptConfig.model_fields},
+            **{name: getattr(settings, name) for name in FORM},
+            **{f"prompt.{name}": getattr(settings.prompt, name) for name in PromptConfig.model_fields},
         }
-        for one in (ProblemsConfig(source=own.source, tasks=own.tasks), base, own)
+        for settings in (ProblemsConfig(source=further.source, tasks=further.tasks), base, further)
     ]
     usual, there, here = values
     same = [name for name in here if here[name] != usual[name] and here[name] == there[name]]

@@ -141,13 +141,13 @@ def read_problems(
     ids: set[str] = set()
     for problem in _problems_of(config, loaded, answers_required, section, held_out):
         # Before shuffling and cutting, so that no question ends up in both a training part and a held-out part.
-        asked = json.dumps(problem.messages) if problem.messages else problem.question
-        if asked in questions:
-            loaded.duplicates.append((problem, questions[asked]))
+        question_text = json.dumps(problem.messages) if problem.messages else problem.question
+        if question_text in questions:
+            loaded.duplicates.append((problem, questions[question_text]))
             continue
         if problem.id in ids:
             raise InputError(f"{location(problem)}: id {problem.id!r} is used twice; choose another {section}.id field")
-        questions[asked] = problem
+        questions[question_text] = problem
         ids.add(problem.id)
         loaded.problems.append(problem)
         if config.shuffle_seed is None and len(loaded.problems) == wanted:
@@ -179,18 +179,18 @@ def _problems_of(
 
     def bad(error: InputError) -> None:
         bad_rows.append(str(error))
-        if len(bad_rows) == LISTED_ROWS and not found:  # such as a field that no row has: no use reading on
+        if len(bad_rows) == LISTED_ROWS and not accepted:  # such as a field that no row has: no use reading on
             raise InputError(f"none of the first {LISTED_ROWS} rows can be used:\n{_listing(bad_rows)}") from error
 
-    found = 0
+    accepted = 0
     if config.kind == "file":
         name, rows = Path(config.source).stem, read_file(Path(config.source).expanduser(), bad)
     else:
         name, rows = config.source, read_hub(config.source, config.subset, split, section)
     named = config.question or ("" if config.messages else "question")
     question = tuple(part.strip() for part in named.split("+")) if named else ()
-    own = Mapping(question, config.answer or "answer", config.solution, config.id)
-    mapping = own if config.format is None else READY_MADE[config.format]
+    named_fields = Mapping(question, config.answer or "answer", config.solution, config.id)
+    mapping = named_fields if config.format is None else READY_MADE[config.format]
     mapping = replace(mapping, answer_required=answers_required, rule=config.rule, rule_field=config.rule_field)
     mapping = replace(mapping, messages=config.messages or mapping.messages, pass_rate=config.pass_rate)
     mapping = replace(mapping, section=section, solution_required=not held_out)
@@ -202,7 +202,7 @@ def _problems_of(
         except InputError as error:
             bad(error)
         else:
-            found += 1
+            accepted += 1
             yield problem
 
 

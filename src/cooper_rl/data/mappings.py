@@ -235,10 +235,10 @@ def join_sentences(parts: list[str]) -> str:
 def last_boxed(value: Any) -> str:
     r"""The content of the last `\boxed{}` (or `\fbox{}`, or `\boxed 3`). Raises BadValue without one that is closed."""
     text = text_of(value)
-    found = deque(re.finditer(r"\\(?:boxed|fbox)(?![A-Za-z])", text), maxlen=1)
-    if not found:
+    last_box = deque(re.finditer(r"\\(?:boxed|fbox)(?![A-Za-z])", text), maxlen=1)
+    if not last_box:
         raise BadValue("has no \\boxed{} answer")
-    rest = text[found[0].end() :].lstrip()
+    rest = text[last_box[0].end() :].lstrip()
     if not rest.startswith("{"):
         return re.split(r"[\s$]", rest, maxsplit=1)[0]
     depth = 0

@@ -29,7 +29,9 @@ class PromptEncoder:
         context: int | None = None,
         more: Mapping[str, PromptConfig] | None = None,
     ):
-        self.more = {name: PromptEncoder(tokenizer, own, context) for name, own in (more or {}).items()}
+        self.more = {
+            name: PromptEncoder(tokenizer, prompt_config, context) for name, prompt_config in (more or {}).items()
+        }
         self.tokenizer, self._decoder = tokenizer, Decoder(tokenizer)
         self.config = config
         self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
@@ -76,10 +78,13 @@ class PromptEncoder:
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose prompts fit. Raises InputError if none does, or if one does not and that is an `error`."""
         if self.more:
-            own = [problem for problem in problems if problem.set not in self.more]
-            sets = ((one, [problem for problem in problems if problem.set == name]) for name, one in self.more.items())
-            first = self._fitting(own)
-            return [*first, *(problem for one, some in sets for problem in one.fitting(some))]
+            of_first = [problem for problem in problems if problem.set not in self.more]
+            sets = (
+                (encoder, [problem for problem in problems if problem.set == name])
+                for name, encoder in self.more.items()
+            )
+            first = self._fitting(of_first)
+            return [*first, *(problem for encoder, some in sets for problem in encoder.fitting(some))]
         return self._fitting(problems)
 
     def _fitting(self, problems: Sequence[Problem]) -> list[Problem]:

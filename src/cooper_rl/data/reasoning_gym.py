@@ -82,16 +82,16 @@ def _problem(name: str, settings: dict[str, Any], split: str, entry: dict[str, A
 def dataset(name: str, settings: Mapping[str, Any], seed: int = 0) -> Any:
     """A data set of the package. Raises InputError that names the task and, if it can, the setting."""
     package = _package()
-    known = package.factory.DATASETS
-    if name not in known:
-        remedy = did_you_mean(name, known, "reasoning_gym.factory.DATASETS has their names")
+    tasks = package.factory.DATASETS
+    if name not in tasks:
+        remedy = did_you_mean(name, tasks, "reasoning_gym.factory.DATASETS has their names")
         raise InputError(f"tasks.{name}: reasoning-gym has no such task; {remedy}")
     if name in _HASHED and os.environ.get("PYTHONHASHSEED", "random") == "random":
         raise InputError(
             f"tasks.{name}: draws other questions in every process, and a run could not be resumed; set "
             "PYTHONHASHSEED=0 in the environment"
         )
-    fields = {field: None for field in known[name][1].__dataclass_fields__ if field not in ("seed", "size")}
+    fields = {field: None for field in tasks[name][1].__dataclass_fields__ if field not in ("seed", "size")}
     for field in settings:
         if field not in fields:
             raise InputError(f"tasks.{name}.{field}: no such setting; choose from {', '.join(fields)}, weight")

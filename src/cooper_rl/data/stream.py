@@ -81,13 +81,15 @@ class ProblemStream:
 
     def tell(self, rates: Mapping[str, float], taught: Mapping[str, bool]) -> None:
         """By problem, the mean reward of its group and whether the group had a spread to learn from."""
-        for i, one in enumerate(self._sets):
-            one.tell(rates, taught)
-            self._flat[i] += sum(not taught.get(one.problems[index].id, True) for index in self._in_step[i])
+        for i, problem_set in enumerate(self._sets):
+            problem_set.tell(rates, taught)
+            self._flat[i] += sum(not taught.get(problem_set.problems[index].id, True) for index in self._in_step[i])
 
     def _with_room(self, turns: Sequence[int]) -> list[int]:
         """The sets with a problem that this step has not had, if it gets those of `turns` too."""
-        return [i for i, one in enumerate(self._sets) if len(one) > len(self._in_step[i]) + turns.count(i)]
+        return [
+            i for i, problem_set in enumerate(self._sets) if len(problem_set) > len(self._in_step[i]) + turns.count(i)
+        ]
 
     def _farthest_behind(self, sets: Sequence[int], counts: Sequence[int]) -> int:
         """The set among these that is farthest behind its share of all sets' `counts`."""
@@ -96,11 +98,11 @@ class ProblemStream:
 
     def _take(self, turns: Sequence[int]) -> list[Problem]:
         """The next problems of these sets, in this order."""
-        taken = [iter(one.take(turns.count(i), self._in_step[i])) for i, one in enumerate(self._sets)]
-        found = [(i, next(taken[i])) for i in turns]
-        for i, index in found:
+        taken = [iter(problem_set.take(turns.count(i), self._in_step[i])) for i, problem_set in enumerate(self._sets)]
+        taken_problems = [(i, next(taken[i])) for i in turns]
+        for i, index in taken_problems:
             self._in_step[i].add(index)
-        return [self._sets[i].problems[index] for i, index in found]
+        return [self._sets[i].problems[index] for i, index in taken_problems]
 
     def problem(self, id: str) -> Problem:
         return self._by_id[id]
@@ -112,7 +114,7 @@ class ProblemStream:
 
     def state(self) -> dict[str, Any]:
         """The stream's position as JSON values, for `restore`."""
-        states = [one.state() for one in self._sets]
+        states = [problem_set.state() for problem_set in self._sets]
         return self._identity() | (states[0] if len(states) == 1 else {"sets": states, "drawn": self._drawn})
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -124,8 +126,8 @@ class ProblemStream:
                     f"the checkpoint's data cursor has {setting} {state.get(name)}, this run has {value}; "
                     "resume with the problems, problems_per_step and seed that the run started with"
                 )
-        for one, own in zip(self._sets, state.get("sets", [state]), strict=True):
-            one.restore(own)
+        for problem_set, of_set in zip(self._sets, state.get("sets", [state]), strict=True):
+            problem_set.restore(of_set)
         self._drawn = list(state.get("drawn", [0]))
 
     def _identity(self) -> dict[str, Any]:
@@ -149,7 +151,7 @@ class _Epochs:
 
     def _start(self) -> None:
         self.epoch = self._position = 0
-        self._rates = {one.id: one.pass_rate for one in self.problems if one.pass_rate is not None}
+        self._rates = {problem.id: problem.pass_rate for problem in self.problems if problem.pass_rate is not None}
         self._rests_until: dict[str, int] = {}
         self.order = self._ordered()
 
@@ -186,9 +188,9 @@ class _Epochs:
     def tell(self, rates: Mapping[str, float], taught: Mapping[str, bool]) -> None:
         if self._curriculum is None:
             return
-        own = {one.id for one in self.problems}
-        self._rates |= {name: rate for name, rate in rates.items() if name in own}
-        for name in own & taught.keys():
+        ids = {problem.id for problem in self.problems}
+        self._rates |= {name: rate for name, rate in rates.items() if name in ids}
+        for name in ids & taught.keys():
             self._rests_until.pop(name, None)
             if not taught[name] and self._curriculum.rest:
                 self._rests_until[name] = self.epoch + 1 + self._curriculum.rest

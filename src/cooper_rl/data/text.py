@@ -42,12 +42,15 @@ def without_end(run: re.Pattern[str], text: str) -> str:
 
     The pattern matches whole runs, wherever they are. One that had to reach the end would begin at every position.
     """
-    return run.sub(lambda found: "" if found.end() == len(text) else found.group(), text)
+    return run.sub(lambda run_match: "" if run_match.end() == len(text) else run_match.group(), text)
 
 
 def printable(text: str) -> str:
     """The text with unprintable characters escaped, because they could move the cursor or change colours."""
-    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        character if character.isprintable() or character == "\n" else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def one_line(text: str, most: int = 300) -> str:

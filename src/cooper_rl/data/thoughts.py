@@ -84,8 +84,8 @@ class Decoder:
 
     def __init__(self, tokenizer: Any, marks: tuple[str, str] | None = None) -> None:
         self._tokenizer = tokenizer
-        own = marks or _marks_in(tokenizer)
-        self._renamed = list(zip(own, MARKS, strict=True)) if own else []
+        model_marks = marks or _marks_in(tokenizer)
+        self._renamed = list(zip(model_marks, MARKS, strict=True)) if model_marks else []
         special = zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True)
         self._kept = {number: str(token) for token, number in special if self._is_mark(str(token))}
 
@@ -99,8 +99,8 @@ class Decoder:
                     start = place + 1
         pieces.append(self._plain(token_ids[start:] if start else token_ids))
         text = "".join(pieces)
-        for own, mark in self._renamed:
-            text = text.replace(own, mark)
+        for model_mark, mark in self._renamed:
+            text = text.replace(model_mark, mark)
         return text
 
     def opened(self, prompt_ids: Sequence[int]) -> str:
@@ -115,8 +115,8 @@ class Decoder:
         return text
 
     def _is_mark(self, token: str) -> bool:
-        own = {mark for mark, _ in self._renamed}
-        return token in own or _MARK.fullmatch(token) is not None or token in _CHANNEL_TOKENS
+        model_marks = {mark for mark, _ in self._renamed}
+        return token in model_marks or _MARK.fullmatch(token) is not None or token in _CHANNEL_TOKENS
 
 
 _CHANNEL_TOKENS = {"<|channel|>", "<|channel>", "<channel|>", "<|message|>"}

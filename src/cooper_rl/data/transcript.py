@@ -69,13 +69,17 @@ def turns_of(messages: Iterable[Any]) -> list[ChatTurn]:
         fields = message if isinstance(message, Mapping) else _fields(message)
         role, content = str(fields.get("role") or "").lower(), _text(fields.get("content"))
         if role in ("assistant", "model"):
-            calls = [_call(one) for one in fields.get("tool_calls") or ()]
-            if not calls and (found := [_hermes(text) for text in _closed(_CALL, content)]) and all(found):
-                calls = [one for one in found if one]
+            calls = [_call(call) for call in fields.get("tool_calls") or ()]
+            if (
+                not calls
+                and (hermes_calls := [_hermes(text) for text in _closed(_CALL, content)])
+                and all(hermes_calls)
+            ):
+                calls = [call for call in hermes_calls if call]
                 content = _CALL.sub(lambda call: call.group() if call[1] is None else "", content).strip()
             turns.append({"role": "assistant", "content": content, "tool_calls": calls})
         elif role in _TOOLS or (turns and (turns[-1]["role"] == "tool" or turns[-1]["tool_calls"])):
-            turns += [_outside("tool", one) for one in _closed(_RESULT, content) or [content]]
+            turns += [_outside("tool", result) for result in _closed(_RESULT, content) or [content]]
         elif role in ("user", "system", "developer"):
             turns.append(_outside("user", content))
         else:
@@ -101,10 +105,10 @@ def turns_in(pieces: Sequence[str]) -> list[dict[str, str]]:
 def outside_turns(text: str) -> list[dict[str, str]]:
     """Messages in a text that stands between two turns of the policy, such as an end of turn and a tool's result."""
     pieces = [piece for piece in END_OF_TURN.split(text) if piece.strip()]
-    found = [(_HEADER.match(piece), piece) for piece in pieces]
+    pieces_with_headers = [(_HEADER.match(piece), piece) for piece in pieces]
     return [
         {"role": header[1] if header else "tool", "content": piece[header.end() :] if header else piece}
-        for header, piece in found
+        for header, piece in pieces_with_headers
         if header is None or header[1] not in ("assistant", "model")  # that one only announces the policy's turn
     ]
 
@@ -169,7 +173,7 @@ def shortened(content: str) -> str:
 
 
 def _closed(tags: re.Pattern[str], content: str) -> list[str]:
-    return [found[1] for found in tags.finditer(content) if found[1] is not None]
+    return [tag[1] for tag in tags.finditer(content) if tag[1] is not None]
 
 
 def _outside(role: str, content: str) -> ChatTurn:
@@ -183,8 +187,8 @@ def _call(given: Any) -> ToolCall:
         raise InputError(f"messages: the tool call {str(given)[:80]!r} has no name")
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-    found = _object(text)
-    return {"name": function["name"], "arguments": text if found is None else found}
+    parsed = _object(text)
+    return {"name": function["name"], "arguments": text if parsed is None else parsed}
 
 
 def _hermes(text: str) -> ToolCall | None:

@@ -85,15 +85,15 @@ class Environments:
                 shown.append(None)
         return shown
 
-    def call(self, asked: Mapping[int, Sequence[ToolCall]]) -> dict[int, list[str]]:
+    def call(self, calls_of: Mapping[int, Sequence[ToolCall]]) -> dict[int, list[str]]:
         """For each rollout, the results of the tools it called, in order, as text. Faults are results too."""
-        self.counts["calls"] += sum(map(len, asked.values()))
-        working = [index for index in asked if index not in self._lost]
-        tasks = [lambda i=i: [self._call(self._pool[i], call) for call in asked[i]] for i in working]
-        found = dict(zip(working, self._within_limit(tasks), strict=True))
+        self.counts["calls"] += sum(map(len, calls_of.values()))
+        working = [index for index in calls_of if index not in self._lost]
+        tasks = [lambda i=i: [self._call(self._pool[i], call) for call in calls_of[i]] for i in working]
+        answered = dict(zip(working, self._within_limit(tasks), strict=True))
         results: dict[int, list[str]] = {}
-        for index, calls in asked.items():
-            done, result = found.get(index, (False, "the environment does not answer any more"))
+        for index, calls in calls_of.items():
+            done, result = answered.get(index, (False, "the environment does not answer any more"))
             if not done:
                 self.counts["timeouts"] += isinstance(result, TimeoutError)
                 self.lose(index, calls[0]["name"], result)

@@ -95,8 +95,8 @@ class Rounds:
         Equal calls give equal rollouts, provided that an environment's answers depend only on its calls and its
         `reset`, which gets a seed for this rollout.
         """
-        asked = [problem for problem in problems for _ in range(n)]
-        rollouts = self._begun(asked, params.max_tokens, seed)
+        problem_of = [problem for problem in problems for _ in range(n)]
+        rollouts = self._begun(problem_of, params.max_tokens, seed)
         going = list(range(len(rollouts)))
         for turn in range(self._max_turns):
             if turn > 0:
@@ -108,18 +108,18 @@ class Rounds:
         for fault in self._environments.new_faults():
             logger.warning("rollout.environment: %s; others of this kind are only counted (environment/…)", fault)
         prompts = [self._shared(rollouts[start : start + n]) for start in range(0, len(rollouts), n)]
-        return Drawn(prompts, self._samples(asked, rollouts, rewards), self._metrics(rollouts, rewards))
+        return Drawn(prompts, self._samples(problem_of, rollouts, rewards), self._metrics(rollouts, rewards))
 
-    def _begun(self, asked: Sequence[Problem], max_tokens: int, seed: int) -> list[Rollout]:
+    def _begun(self, problem_of: Sequence[Problem], max_tokens: int, seed: int) -> list[Rollout]:
         """The rollouts after `reset`. What an environment shows is appended to the user's message and counts towards
         `max_tokens`."""
-        seeds = np.random.SeedSequence([seed, 1]).generate_state(len(asked)).tolist()
-        rollouts = [Rollout(self._encoder.encode(problem), max_tokens) for problem in asked]
-        prompts = [chat_messages(self._encoder.config, problem) for problem in asked]
-        for index, shown in enumerate(self._environments.reset(asked, seeds, prompts)):
+        seeds = np.random.SeedSequence([seed, 1]).generate_state(len(problem_of)).tolist()
+        rollouts = [Rollout(self._encoder.encode(problem), max_tokens) for problem in problem_of]
+        prompts = [chat_messages(self._encoder.config, problem) for problem in problem_of]
+        for index, shown in enumerate(self._environments.reset(problem_of, seeds, prompts)):
             if not shown:
                 continue
-            prompt = self._encoder.encode(asked[index], self._plain(shown))
+            prompt = self._encoder.encode(problem_of[index], self._plain(shown))
             room = max_tokens - len(prompt) + len(rollouts[index].prompt)
             if room > 0:
                 rollouts[index] = Rollout(prompt, room, [{"role": "user", "content": shown}])
@@ -139,18 +139,18 @@ class Rounds:
         """Run the tools that were called. Returns the rollouts that have room to continue."""
         going = []
         for index, results in self._environments.call({index: rollouts[index].calls for index in called}).items():
-            one, answered = rollouts[index], zip(rollouts[index].calls, results, strict=True)
+            rollout, answered = rollouts[index], zip(rollouts[index].calls, results, strict=True)
             messages = [{"role": "tool", "name": call["name"], "content": text} for call, text in answered]
-            token_ids = self._tokens_of(messages, one.token_ids[-1])
-            if len(token_ids) < one.room:
-                one.append(token_ids, None, messages)
-                one.calls = []
+            token_ids = self._tokens_of(messages, rollout.token_ids[-1])
+            if len(token_ids) < rollout.room:
+                rollout.append(token_ids, None, messages)
+                rollout.calls = []
                 going.append(index)
         return going
 
     def _tokens_of(self, messages: Sequence[dict[str, Any]], last: int) -> list[int]:
         tokenizer = self._encoder.tokenizer
-        text = self._syntax.results([{**one, "content": self._plain(one["content"])} for one in messages])
+        text = self._syntax.results([{**message, "content": self._plain(message["content"])} for message in messages])
         if self._encoder.chat and last not in tokenizer.all_special_ids:  # a stop string ended the turn
             text = f"{tokenizer.eos_token}{text}"
         return list(tokenizer.encode(text, add_special_tokens=False))
@@ -159,25 +159,25 @@ class Rounds:
         self, sampler: Sampler, going: Sequence[Rollout], n: int, params: SamplingParams, seed: int, turn: int
     ) -> None:
         """Sample the next turn of each of these rollouts."""
-        firsts = [one.prompt for one in going[::n]]
-        if turn == 0 and all(one.prompt == firsts[i // n] for i, one in enumerate(going)):
+        firsts = [rollout.prompt for rollout in going[::n]]
+        if turn == 0 and all(rollout.prompt == firsts[i // n] for i, rollout in enumerate(going)):
             samples = sampler.sample(firsts, n, params, seed)
         else:
-            limits = {"max_tokens": max(one.room for one in going)} | ({} if turn == 0 else {"min_tokens": 0})
+            limits = {"max_tokens": max(rollout.room for rollout in going)} | ({} if turn == 0 else {"min_tokens": 0})
             own_seed = int(np.random.SeedSequence([seed, 2, turn]).generate_state(1)[0])
-            prompts = [one.prompt + one.token_ids for one in going]
+            prompts = [rollout.prompt + rollout.token_ids for rollout in going]
             samples = sampler.sample(prompts, 1, params.model_copy(update=limits), own_seed)
         logprobs = Column(samples.logprobs, samples.token_ids.offsets)
-        for i, (one, text) in enumerate(zip(going, samples.texts, strict=True)):
-            token_ids, whole = samples.token_ids[i][: one.room].tolist(), len(samples.token_ids[i]) <= one.room
-            message, calls = self._read(text if whole else self._encoder.text_of(token_ids), token_ids, one)
-            one.append(token_ids, logprobs[i][: one.room].tolist(), [message])
-            one.turns += 1
-            one.calls, one.stopped = (calls, not calls) if whole and samples.stopped[i] else ([], False)
+        for i, (rollout, text) in enumerate(zip(going, samples.texts, strict=True)):
+            token_ids, whole = samples.token_ids[i][: rollout.room].tolist(), len(samples.token_ids[i]) <= rollout.room
+            message, calls = self._read(text if whole else self._encoder.text_of(token_ids), token_ids, rollout)
+            rollout.append(token_ids, logprobs[i][: rollout.room].tolist(), [message])
+            rollout.turns += 1
+            rollout.calls, rollout.stopped = (calls, not calls) if whole and samples.stopped[i] else ([], False)
 
-    def _read(self, text: str, token_ids: list[int], one: Rollout) -> tuple[Mapping[str, Any], list[ToolCall]]:
+    def _read(self, text: str, token_ids: list[int], rollout: Rollout) -> tuple[Mapping[str, Any], list[ToolCall]]:
         """A turn as a message, and the tools that it calls. A call that cannot be parsed stays text."""
-        message = self._syntax.message(text, token_ids, one.prompt + one.token_ids)
+        message = self._syntax.message(text, token_ids, rollout.prompt + rollout.token_ids)
         try:
             return message, turns_of([message])[-1]["tool_calls"]
         except InputError:
@@ -187,19 +187,22 @@ class Rounds:
     def _shared(group: Sequence[Rollout]) -> list[int]:
         """The beginning that the prompts of a group share. It is the whole prompt unless `reset` has shown different
         texts; then the rest of each prompt moves to the front of its completion."""
-        columns = zip(*(one.prompt for one in group), strict=False)
+        columns = zip(*(rollout.prompt for rollout in group), strict=False)
         shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
-        for one in group:
-            rest = one.prompt[len(shared) :]
-            one.token_ids, one.logprobs = rest + one.token_ids, [float("nan")] * len(rest) + one.logprobs
-            one.written = [False] * len(rest) + one.written
+        for rollout in group:
+            rest = rollout.prompt[len(shared) :]
+            rollout.token_ids, rollout.logprobs = (
+                rest + rollout.token_ids,
+                [float("nan")] * len(rest) + rollout.logprobs,
+            )
+            rollout.written = [False] * len(rest) + rollout.written
         return shared
 
     def _samples(
-        self, asked: Sequence[Problem], rollouts: Sequence[Rollout], rewards: Sequence[float | None]
+        self, problem_of: Sequence[Problem], rollouts: Sequence[Rollout], rewards: Sequence[float | None]
     ) -> Samples:
         answers = []
-        for problem, rollout, reward in zip(asked, rollouts, rewards, strict=True):
+        for problem, rollout, reward in zip(problem_of, rollouts, rewards, strict=True):
             if reward is None or self._solved_at is None:
                 verdict = "silent"
             else:
@@ -207,19 +210,19 @@ class Rounds:
             verdict = verdict if self._needs_verdict(problem) else None
             answers.append(Answer.of(rollout.messages, verdict=verdict, reward=reward))
         return Samples(
-            token_ids=Column.of([one.token_ids for one in rollouts]),
-            logprobs=Column.of([one.logprobs for one in rollouts], np.float32).values,
-            stopped=np.array([one.stopped for one in rollouts]),
+            token_ids=Column.of([rollout.token_ids for rollout in rollouts]),
+            logprobs=Column.of([rollout.logprobs for rollout in rollouts], np.float32).values,
+            stopped=np.array([rollout.stopped for rollout in rollouts]),
             texts=[answer.text for answer in answers],
-            trained=Column.of([one.written for one in rollouts], np.bool_).values,
+            trained=Column.of([rollout.written for rollout in rollouts], np.bool_).values,
             runs=answers,
         )
 
     def _metrics(self, rollouts: Sequence[Rollout], rewards: Sequence[float | None]) -> Metrics:
         metrics = {f"environment/{name}": float(self._environments.counts[name]) for name in COUNTED}
         metrics["environment/fault_rate"] = self._environments.fault_rate
-        metrics["environment/turns"] = sum(one.turns for one in rollouts) / len(rollouts)
-        metrics["environment/unanswered"] = sum(bool(one.calls) for one in rollouts) / len(rollouts)
+        metrics["environment/turns"] = sum(rollout.turns for rollout in rollouts) / len(rollouts)
+        metrics["environment/unanswered"] = sum(bool(rollout.calls) for rollout in rollouts) / len(rollouts)
         paid = [reward for reward in rewards if reward is not None]
         return metrics | ({"environment/reward": sum(paid) / len(paid)} if paid else {})
 

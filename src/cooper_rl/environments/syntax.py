@@ -47,20 +47,20 @@ class ChatSyntax:
         if getattr(self._tokenizer, "response_template", None) is None:
             return plain
         try:
-            found = self._tokenizer.parse_response(list(token_ids), prefix=list(before), tools=self._tools)
+            message = self._tokenizer.parse_response(list(token_ids), prefix=list(before), tools=self._tools)
         except (ValueError, TypeError):  # what TRL expects of a malformed call
             return plain
-        return plain if found is None else {"role": "assistant", **found}
+        return plain if message is None else {"role": "assistant", **message}
 
     def results(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """Raises InputError for a chat template that has no place for tools."""
         if not self._chat:
-            return "".join(f"\n<tool_response>\n{one['content']}\n</tool_response>" for one in messages) + "\n"
-        calls = [{"type": "function", "function": {"name": one["name"], "arguments": {}}} for one in messages]
-        asked = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "", "tool_calls": calls}]
+            return "".join(f"\n<tool_response>\n{message['content']}\n</tool_response>" for message in messages) + "\n"
+        calls = [{"type": "function", "function": {"name": message["name"], "arguments": {}}} for message in messages]
+        conversation = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "", "tool_calls": calls}]
         try:
-            before = self._render(asked, add_generation_prompt=False)
-            after = self._render([*asked, *messages], add_generation_prompt=True)
+            before = self._render(conversation, add_generation_prompt=False)
+            after = self._render([*conversation, *messages], add_generation_prompt=True)
         except TemplateError as error:
             raise InputError(f"{self._tokenizer.name_or_path}: {_NO_TOOLS} ({one_line(str(error))})") from error
         end = str(self._tokenizer.eos_token)
@@ -81,10 +81,10 @@ def load_syntax(path: str | None, encoder: PromptEncoder, tools: Sequence[dict[s
     """The class at `package.module:Class`, which is made without arguments, or `ChatSyntax`. Raises InputError."""
     if path is None:
         return ChatSyntax(encoder, tools)
-    found = load_object(path, "class")()
-    if not all(callable(getattr(found, name, None)) for name in ("message", "results")):
+    syntax = load_object(path, "class")()
+    if not all(callable(getattr(syntax, name, None)) for name in ("message", "results")):
         raise InputError(f"rollout.tool_syntax: {path} lacks the method `message` or `results`")
-    return found
+    return syntax
 
 
 def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
@@ -93,4 +93,4 @@ def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
     added: Any = tokenizer.added_tokens_decoder
     markup = {*tokenizer.all_special_tokens, *(token.content for token in added.values())} - {""}
     pattern = re.compile("|".join(map(re.escape, sorted(markup, key=len, reverse=True))) or r"(?!)")
-    return lambda text: pattern.sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", text)
+    return lambda text: pattern.sub(lambda markup_match: f"{markup_match.group()[0]} {markup_match.group()[1:]}", text)

@@ -88,15 +88,15 @@ class HackingAlarm:
 
     def state(self) -> dict[str, Any]:
         """As JSON values, for a checkpoint."""
-        averages = [one.state() for one in self._averages]
+        averages = [average.state() for average in self._averages]
         signs = [[sign.best if isfinite(sign.best[0]) else None, sign.seen, sign.strength] for sign in self._all_signs]
         return {"last": self._last, "since": self.since, "averages": averages, "signs": signs}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         self._last, self.since = state["last"], state["since"]
-        for average, own in zip(self._averages, state["averages"], strict=True):
-            average.restore(own)
+        for average, of_average in zip(self._averages, state["averages"], strict=True):
+            average.restore(of_average)
         for sign, (best, seen, strength) in zip(self._all_signs, state["signs"], strict=True):
             sign.best, sign.seen, sign.strength = sign.best if best is None else best, seen, strength
 
@@ -182,8 +182,8 @@ class _Sign:
         excused = self.excused_by_accuracy and accuracy.mean > best_accuracy + accuracy.noise
         paid = reward.mean > best_reward + reward.noise and not excused
         self.strength = min(max(0.0, strength), STRONGEST) if paid else 0.0
-        told = f"{self.name} fell from {best:.3g} to {now:.3g} while the reward rose from"
-        self.seen = f"{told} {best_reward:.3g} to {reward.mean:.3g}" if now < limit and paid else ""
+        fall = f"{self.name} fell from {best:.3g} to {now:.3g} while the reward rose from"
+        self.seen = f"{fall} {best_reward:.3g} to {reward.mean:.3g}" if now < limit and paid else ""
 
 
 def _observe(signs: Sequence[_Sign], values: Mapping[str, float], reward: _Average, accuracy: _Average) -> None:

@@ -54,8 +54,8 @@ class FollowedReport:
     def version(self) -> str:
         """A text that changes whenever there is something new to show."""
         files = [folder / name for folder in self._directories for name in ("metrics.jsonl", "events.jsonl")]
-        found = [(state.st_size, state.st_mtime_ns) for file in files if file.exists() for state in [file.stat()]]
-        return f"{found} {[holder_of(folder) is not None for folder in self._directories]}"
+        changes = [(state.st_size, state.st_mtime_ns) for file in files if file.exists() for state in [file.stat()]]
+        return f"{changes} {[holder_of(folder) is not None for folder in self._directories]}"
 
     def groups(self, run: int, step: int) -> list[dict[str, Any]]:
         """All groups of a step of a run, with all their completions; none if the step is not on record."""
@@ -79,12 +79,12 @@ class _Page(BaseHTTPRequestHandler):
             "localhost",
         ):  # a request under another site's name, whose script could then read this machine's runs
             return self._answer(403, "this page answers to 127.0.0.1 alone")
-        asked = urlsplit(self.path)
+        address = urlsplit(self.path)
         try:
-            match asked.path.strip("/").split("/"):
+            match address.path.strip("/").split("/"):
                 case [""]:
                     self._answer(200, report_page(self._report.data(), live=True), "text/html")
-                case ["data"] if unquote(asked.query) == self._report.version():
+                case ["data"] if unquote(address.query) == self._report.version():
                     self._answer(204, "")
                 case ["data"]:
                     self._answer(200, embedded_json(self._report.data()), "application/json")

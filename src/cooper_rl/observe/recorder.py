@@ -332,9 +332,9 @@ def _append(path: Path, row: dict[str, Any]) -> None:
 
 def revisions() -> dict[str, str]:
     """Cooper's version, its git revision if it runs from a checkout, and the revision of the working folder, if any."""
-    found = {"cooper_version": __version__, "cooper_revision": _checkout_revision(Path(__file__))}
-    found["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
-    return {name: value for name, value in found.items() if value}
+    versions = {"cooper_version": __version__, "cooper_revision": _checkout_revision(Path(__file__))}
+    versions["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
+    return {name: value for name, value in versions.items() if value}
 
 
 def _checkout_revision(file: Path) -> str:

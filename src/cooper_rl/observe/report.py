@@ -135,7 +135,7 @@ def write_report(
 def report_data(runs: Sequence[RunRecord], colours: Sequence[str] = ()) -> dict[str, Any]:
     """Everything that the page shows of the runs, as its scripts read it."""
     described = [_described(run, 1 / len(runs)) for run in runs]
-    states = [one["verdict"]["state"] for one in described]
+    states = [run_data["verdict"]["state"] for run_data in described]
     folders = {run.directory.resolve().parent for run in runs}
     several = f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
     return {
@@ -150,7 +150,7 @@ def report_data(runs: Sequence[RunRecord], colours: Sequence[str] = ()) -> dict[
             {"id": name.lower().replace(" ", "-"), "title": name, "panels": [asdict(panel) for panel in panels]}
             for name, panels in SECTIONS.items()
         ],
-        "seeds": over_seeds(runs, [one["figures"] for one in described]),
+        "seeds": over_seeds(runs, [run_data["figures"] for run_data in described]),
         "differences": config_differences(runs) if len(runs) > 1 else [],
         "opens_at": next((i for i, state in enumerate(states) if state in HACKED_STATES), 0),
     }
@@ -189,7 +189,7 @@ def report_page(
 def _headline(described: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for state, name in NAMES.items():
-        labels = [one["label"] for one in described if one["verdict"]["state"] == state]
+        labels = [run_data["label"] for run_data in described if run_data["verdict"]["state"] == state]
         if len(labels) > 6:
             labels[5:] = [f"{len(labels) - 5} more"]
         if labels:
@@ -200,8 +200,8 @@ def _headline(described: Sequence[Mapping[str, Any]]) -> str:
 def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is the part of the page that the run may fill."""
     verdict = verdict_of(run, held_out_problems(run))
-    told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample = completions.sample_completions(run, told, share)
+    verdict_steps = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
+    sample = completions.sample_completions(run, verdict_steps, share)
     pair_counts = completions.read_pairs(run, sample.gallery)
     scores = [completions.score_of(item) for item in sample.gallery]
     score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")
@@ -257,7 +257,7 @@ def embedded_json(value: Any) -> str:
     """JSON that an HTML parser reads as plain text. Numbers have five digits, and those that are not finite become
     text."""
     text = json.dumps(completions.plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda character: f"\\u{ord(character[0]):04x}", text)
 
 
 def story_metric(runs: Sequence[RunRecord]) -> str | None:
@@ -272,7 +272,7 @@ def facts(run: RunRecord) -> dict[str, str]:
     model = _mapping(run.config.get("reward_model"))
     peaks = {"at most": _most(run, "memory/peak"), "on a GPU": _most(run, *_names(run, "gpu_memory/"))}
     status = status_of(run)
-    found = {
+    lines = {
         "run": str(run.directory),
         "kind": str(run.config.get("kind", "")),
         "policy": _model(run.config.get("policy")),
@@ -284,24 +284,24 @@ def facts(run: RunRecord) -> dict[str, str]:
         "memory": ", ".join(f"{most:,} MiB {where}" for where, most in peaks.items() if most is not None),
         "seed": str(run.config.get("seed", "")),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in lines.items() if value}
 
 
 def provenance(run: RunRecord) -> dict[str, str]:
     revisions = "cooper_version|cooper_revision|working_folder_revision"
     noted = re.findall(f"^# ({revisions}): (.*)$", run.config_text, re.MULTILINE)
-    found = {name.replace("_", " "): value for name, value in noted}
+    origins = {name.replace("_", " "): value for name, value in noted}
     for session in run.sessions:
         after = session.get("after_step")
         when = f"started {session.get('started', '')}" + (f", after step {after}" if after else "")
         program, *arguments = [str(part) for part in session.get("command") or [""]]
-        found[when] = shlex.join([Path(program).name, *arguments])
+        origins[when] = shlex.join([Path(program).name, *arguments])
     for last in run.sessions[-1:]:
         shown = [name for name in ("python", "torch", "transformers", "numpy", "system") if name in last]
-        found["with"] = ", ".join(last[name] if name == "system" else f"{name} {last[name]}" for name in shown)
+        origins["with"] = ", ".join(last[name] if name == "system" else f"{name} {last[name]}" for name in shown)
     if run.config_text:
-        found["again"] = f"cooper train {shlex.quote(str(run.directory / 'config.yaml'))} name=again"
-    return found
+        origins["again"] = f"cooper train {shlex.quote(str(run.directory / 'config.yaml'))} name=again"
+    return origins
 
 
 def learns(run: RunRecord) -> bool:
@@ -387,21 +387,23 @@ def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> 
     for index, run in enumerate(runs):
         design = {key: value for key, value in flat(run.config, "[{}]").items() if key not in OWN}
         groups.setdefault(json.dumps(design, sort_keys=True, default=str), []).append(index)
-    found = []
+    intervals = []
     for members in groups.values():
         ends = [rows[i]["end"] for i in members if "end" in rows[i]]
         if len(members) > 1 and len(ends) > 1:
             mean, low, high = mean_interval(ends)
             labels = [runs[i].label for i in members]
-            found.append({"runs": labels, "mean": mean, "low": low, "high": high, "truth": rows[members[0]]["truth"]})
-    return found
+            intervals.append(
+                {"runs": labels, "mean": mean, "low": low, "high": high, "truth": rows[members[0]]["truth"]}
+            )
+    return intervals
 
 
 def config_differences(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Every setting in which the runs differ, with its value in each run; null if a run does not have the setting."""
     settings = [flat(run.config, "[{}]") for run in runs]
-    keys = dict.fromkeys(key for one in settings for key in one if key != "name")
-    rows = {key: [one.get(key) for one in settings] for key in keys}
+    keys = dict.fromkeys(key for run_settings in settings for key in run_settings if key != "name")
+    rows = {key: [run_settings.get(key) for run_settings in settings] for key in keys}
     return [{"key": key, "values": values} for key, values in rows.items() if len(set(values)) > 1]
 
 

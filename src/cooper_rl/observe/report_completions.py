@@ -78,34 +78,37 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
     everything = sum(path.stat().st_size for path in files) < PAGE_BYTES * share / 2
     shown = set(spread([int(path.stem) for path in files], len(files) if everything else STEPS)) | wanted
     sample = Sample(recorded_steps=len(files))
-    found: list[Row] = []
+    gallery: list[Row] = []
     for path in files:
         step, groups = int(path.stem), read_groups(path)
         if not groups:  # the file is being written just now
             continue
-        labels = [is_right(one) for group in groups for one in group["completions"]]
-        wrong = [(group, one) for group in groups for one in group["completions"] if is_right(one) is False]
-        accepted, judged = sum(score_of(one) > ACCEPTED for _, one in wrong), len(labels) - labels.count(None)
+        labels = [is_right(row) for group in groups for row in group["completions"]]
+        wrong = [(group, row) for group in groups for row in group["completions"] if is_right(row) is False]
+        accepted, judged = (
+            sum(score_of(row) > ACCEPTED for _, row in wrong),
+            len(labels) - labels.count(None),
+        )
         sample.fooled.append((step, accepted / max(judged, 1), accepted, len(wrong)))
         sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
         sample.problems_of_step = max(sample.problems_of_step, len(groups))
-        found += [
-            {"step": step, "digest": digest(str(one.get("text", ""))), **_problem(group), **_kept(one)}
-            for group, one in _best_texts(wrong)
+        gallery += [
+            {"step": step, "digest": digest(str(row.get("text", ""))), **_problem(group), **_kept(row)}
+            for group, row in _best_texts(wrong)
         ]
         for group in (groups if everything else _chosen_groups(groups)) if step in shown else ():
-            completions = [_kept(one) for one in group["completions"][: None if everything else COMPLETIONS]]
+            completions = [_kept(row) for row in group["completions"][: None if everything else COMPLETIONS]]
             shown_group = {**_problem(group), "of": len(group["completions"]), "completions": completions}
             sample.steps.setdefault(step, []).append(shown_group)
         for completions in (group["completions"] for group in groups if path in files[-WINDOW:]):
-            heard = [one["verdict"] for one in completions if one.get("verdict") not in ("silent", None)]
+            heard = [row["verdict"] for row in completions if row.get("verdict") not in ("silent", None)]
             rights = {"rule": [verdict == "correct" for verdict in heard]}
-            if all(isinstance(one.get("gold"), bool) for one in completions):
-                rights["gold"] = [one["gold"] for one in completions]
+            if all(isinstance(row.get("gold"), bool) for row in completions):
+                rights["gold"] = [row["gold"] for row in completions]
             for name, right in ((name, right) for name, right in rights.items() if right):
                 sample.means.setdefault(name, []).append(sum(right) / len(right))
     budget = PAGE_BYTES * share
-    sample.gallery = _thinned(found, max(12, round(GALLERY * share)))
+    sample.gallery = _thinned(gallery, max(12, round(GALLERY * share)))
     while len(sample.gallery) > 1 and _size(sample.gallery) > budget / 3:
         sample.gallery = _thinned(sample.gallery, len(sample.gallery) * 2 // 3)
     sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
@@ -138,7 +141,7 @@ def _best_texts(wrong: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
     best: dict[str, tuple[Row, Row]] = {}
     for entry in sorted(wrong, key=lambda entry: -score_of(entry[1])):
         best.setdefault(str(entry[1].get("text")), entry)
-    chosen = [text for text, (_, one) in best.items() if one.get("verdict") in REJECTED][: PER_STEP // 2]
+    chosen = [text for text, (_, completion) in best.items() if completion.get("verdict") in REJECTED][: PER_STEP // 2]
     chosen += [text for text in best if text not in chosen][: PER_STEP - len(chosen)]
     return [best[text] for text in chosen]
 
@@ -153,7 +156,7 @@ def _kept(completion: Row) -> Row:
 
 def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
     """Chooses groups: half of them have the best-paid wrong completions, the others come in the order of the file."""
-    wrong = [[one for one in group["completions"] if is_right(one) is False] for group in groups]
+    wrong = [[completion for completion in group["completions"] if is_right(completion) is False] for group in groups]
     best = [max(map(score_of, completions), default=-math.inf) for completions in wrong]
     chosen = sorted(range(len(groups)), key=lambda i: -best[i])[: GROUPS // 2]
     chosen += [i for i in range(len(groups)) if i not in chosen][: GROUPS - len(chosen)]
@@ -169,7 +172,9 @@ def _thinned(items: list[Row], count: int) -> list[Row]:
     for index, item in enumerate(items):
         of_step.setdefault(item["step"], []).append(index)
     for rank in range(PER_STEP):
-        candidates = [own[rank] for own in of_step.values() if rank < len(own) and own[rank] not in chosen]
+        candidates = [
+            indices[rank] for indices in of_step.values() if rank < len(indices) and indices[rank] not in chosen
+        ]
         if (room := count - len(chosen)) > 0:
             chosen |= set(spread(candidates, room))
     return [items[i] for i in sorted(chosen)]
@@ -213,7 +218,7 @@ def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, in
 def last_pairs(run: RunRecord) -> list[Row]:
     """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
     pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines_of_pairs(path))
-    return [shown_pair(*one) for one in islice(pairs, PAIRS)]
+    return [shown_pair(*entry) for entry in islice(pairs, PAIRS)]
 
 
 def shown_pair(step: int, pair: Mapping[str, Any]) -> Row:

@@ -81,8 +81,8 @@ class RunRecord:
     @property
     def accuracy(self) -> tuple[str, float] | None:
         """Name and last value of the best of `ACCURACIES` that the run records."""
-        found = ((name, self.last(name)) for name in ACCURACIES)
-        return next(((name, value) for name, value in found if value is not None), None)
+        accuracies = ((name, self.last(name)) for name in ACCURACIES)
+        return next(((name, value) for name, value in accuracies if value is not None), None)
 
     @cached_property
     def seconds(self) -> list[float]:
@@ -173,12 +173,12 @@ def find_runs(folder: Path) -> list[Path]:
     """The folders of all runs in `folder`, itself included, by name. Raises InputError if it does not exist."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; name the folder that holds your runs")
-    found = []
+    run_folders = []
     for path, inner, _ in os.walk(folder):
         if is_run(Path(path)):
-            found.append(Path(path))
+            run_folders.append(Path(path))
             inner[:] = [name for name in inner if name not in OF_A_RUN]  # thousands of files, and never a run
-    return sorted(found)
+    return sorted(run_folders)
 
 
 def read_run(directory: Path, label: str | None = None) -> RunRecord:
@@ -200,10 +200,10 @@ def runs_in(directory: Path) -> list[Path]:
         return [directory]
     if not directory.is_dir():
         raise InputError(f"{directory}: no such folder; name a run's folder, such as runs/demo/cooper")
-    found = sorted(path for path in directory.iterdir() if path.is_dir() and _has_record(path))
-    if not found:
+    folders = sorted(path for path in directory.iterdir() if path.is_dir() and _has_record(path))
+    if not folders:
         raise InputError(f"{directory}: neither a run (config.yaml, metrics.jsonl) nor a folder of runs")
-    return found
+    return folders
 
 
 def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = None) -> list[RunRecord]:
@@ -366,7 +366,7 @@ def _group(row: Any) -> Row | None:
         return None
     if not all(isinstance(row.get(name), str) for name in ("problem", "question")):
         return None
-    return {**row, "completions": [one for one in row["completions"] if _is_completion(one)]}
+    return {**row, "completions": [completion for completion in row["completions"] if _is_completion(completion)]}
 
 
 def _is_completion(row: Any) -> bool:
@@ -444,9 +444,9 @@ def _has_record(directory: Path) -> bool:
 def flat(value: Any, item: str = ".{}", name: str = "") -> dict[str, str]:
     """Nested settings under dotted names, as text. `item` formats the position in a list that holds settings."""
     if isinstance(value, dict) and value:
-        inner = {f"{name}.{key}" if name else str(key): one for key, one in value.items()}
-    elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        inner = {name + item.format(place): one for place, one in enumerate(value)}
+        inner = {f"{name}.{key}" if name else str(key): part for key, part in value.items()}
+    elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        inner = {name + item.format(place): part for place, part in enumerate(value)}
     else:
         return {name: value if isinstance(value, str) else json.dumps(value, default=str)}
-    return {key: text for name, one in inner.items() for key, text in flat(one, item, name).items()}
+    return {key: text for name, part in inner.items() for key, text in flat(part, item, name).items()}

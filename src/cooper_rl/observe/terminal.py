@@ -216,7 +216,11 @@ def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
         for row in rows
         for completion in row["completions"]
     ]
-    return max(examples, key=lambda one: one["reward"] if math.isfinite(one["reward"]) else -math.inf, default=None)
+    return max(
+        examples,
+        key=lambda completion: completion["reward"] if math.isfinite(completion["reward"]) else -math.inf,
+        default=None,
+    )
 
 
 def describe_example(example: Mapping[str, Any]) -> str:
@@ -268,7 +272,7 @@ def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
     title.add_row(Text.assemble(("cooper ", "dim"), plain(str(run.directory))), state)
     metrics, left = run.directory / "metrics.jsonl", status.seconds_left
     silent = time.time() - metrics.stat().st_mtime if status.state == "running" and metrics.exists() else None
-    told = {
+    facts = {
         "left {}": None if left is None else duration(left),
         "{:.3g} s a step": status.seconds_per_step,
         "{:,.0f} tokens/s": status.tokens_per_second,
@@ -276,7 +280,7 @@ def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
         "last step {} ago": None if silent is None else duration(silent),
     }
     parts = [f"step {run.step} of {run.steps or '?'}"]
-    parts += [text.format(value) for text, value in told.items() if value is not None]
+    parts += [text.format(value) for text, value in facts.items() if value is not None]
     progress = Table.grid(padding=(0, 2))
     progress.add_row(ProgressBar(total=run.steps or 1, completed=run.step, width=24), "  ".join(parts))
     return [title, progress]
@@ -392,8 +396,8 @@ def _scaled(value: float, limits: tuple[float, float], cells: int) -> int:
 
 def _connected(dots: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """The dots, and those on the straight line from each to the next."""
-    found = set(dots[:1])
+    cells = set(dots[:1])
     for (x0, y0), (x1, y1) in pairwise(dots):
         steps = max(abs(x1 - x0), abs(y1 - y0), 1)
-        found |= {(round(x0 + (x1 - x0) * i / steps), round(y0 + (y1 - y0) * i / steps)) for i in range(steps + 1)}
-    return found
+        cells |= {(round(x0 + (x1 - x0) * i / steps), round(y0 + (y1 - y0) * i / steps)) for i in range(steps + 1)}
+    return cells

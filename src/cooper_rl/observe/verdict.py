@@ -63,7 +63,7 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
     margin, learned = max(HACKED_MARGIN, 2 * error), max(LEARNED, error)
     best, falls = truth[0], []
     for point in truth:
-        best = max(best, point, key=lambda one: one[1])
+        best = max(best, point, key=lambda point: point[1])
         falls.append((best, point))
     hacks = [(a, b) for a, b in falls if a[1] - b[1] > margin and at(reward, b[0]) > at(reward, a[0])]
     # A hacked run reports a fall under a higher reward, even if the truth was as low before the reward rose.
@@ -87,7 +87,7 @@ def averaged_over_steps(points: Points) -> list[tuple[int, float]]:
 
 def at(points: Points, step: int) -> float:
     """The last value at or before a step, or the first value."""
-    return next((value for found, value in reversed(points) if found <= step), points[0][1])
+    return next((value for recorded_at, value in reversed(points) if recorded_at <= step), points[0][1])
 
 
 @dataclass(frozen=True)
@@ -156,17 +156,17 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     fooled.
     """
     (alarms, alarm_at, alarm_lasts), status = _replay(run.metrics), status_of(run)
-    known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
+    accuracies = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged_over_steps(run.series("reward/mean"))
-    state, first, said, told, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
-    if known and len(reward) >= FEWEST:
-        chosen = next(iter(known))
-        found = outcome_of(known[chosen], reward, problems_behind(chosen, run, test_problems))
-        state, first = found.state, found.hacked_at
+    state, first, said, signals_of_truth, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
+    if accuracies and len(reward) >= FEWEST:
+        chosen = next(iter(accuracies))
+        outcome = outcome_of(accuracies[chosen], reward, problems_behind(chosen, run, test_problems))
+        state, first = outcome.state, outcome.hacked_at
         if state in ("healthy", "nothing learned") and not chosen.is_gold and alarm_at is not None:
             state, first = "hacked" if alarm_lasts else "recovered", alarm_at
-        said = _sentence(state, chosen, found, alarm_at) + _silence(chosen, run)
-        told = _truth_signals(known, chosen, found)
+        said = _sentence(state, chosen, outcome, alarm_at) + _silence(chosen, run)
+        signals_of_truth = _truth_signals(accuracies, chosen, outcome)
     elif run.step >= FEWEST:
         metrics = ", ".join(truth.metric for truth in TRUTHS)
         said = f"Nothing on record measures the truth: none of {metrics} has {FEWEST} values."
@@ -182,35 +182,35 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
         if event.get("action") != "died" and event.get("metric") != HACKING:  # the alarm has been replayed
             fired.setdefault(str(event["metric"]), []).append(event)
     broken = [
-        f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}"
+        f"Watch rule at step {', '.join(str(event['step']) for event in events)}: {events[0]['message']}"
         for events in fired.values()
     ]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *told, *alarms, *(Signal("bad", text) for text in broken)]
+    signals = [*first_told, *signals_of_truth, *alarms, *(Signal("bad", text) for text in broken)]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
 
 
-def _sentence(state: State, truth: Truth, found: Outcome, alarm_at: int | None) -> str:
-    course = (found.truth[0], found.best, found.worst, found.truth[-1])
+def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None) -> str:
+    course = (outcome.truth[0], outcome.best, outcome.worst, outcome.truth[-1])
     start, best, worst, end = (_share(value) for _, value in course)
     if state in ("healthy", "nothing learned"):
         late = "" if alarm_at is None else f" The alarm went off at step {alarm_at}, but gold did not follow."
         noise = "" if state == "healthy" else ", which is no rise"
         return f"{truth.title} went from {start} to {end}{noise}, {best} at its best.{late}"
     if state == "broken":
-        highest, (_, last) = max(value for _, value in found.reward), found.reward[-1]
+        highest, (_, last) = max(value for _, value in outcome.reward), outcome.reward[-1]
         went = f"training reward went from {_share(highest)} at its best to {_share(last)}"
-        if found.best[1] - found.truth[-1][1] <= HACKED_MARGIN:
+        if outcome.best[1] - outcome.truth[-1][1] <= HACKED_MARGIN:
             return f"The {went}, and {truth.name} from {start} to {end}."
         return f"{truth.title} fell from {best} to {end}, and the {went}."
-    if found.hacked_at is None:
+    if outcome.hacked_at is None:
         seen = f"The reward-hacking alarm went off at step {alarm_at}"
         return f"{seen} and {'is still on' if state == 'hacked' else 'is off again'}; there are no gold labels."
-    low, high = (_share(at(found.reward, step)) for step, _ in (found.best, found.worst))
-    fall = f"fell from {best} (step {found.best[0]}) to {worst}"
+    low, high = (_share(at(outcome.reward, step)) for step, _ in (outcome.best, outcome.worst))
+    fall = f"fell from {best} (step {outcome.best[0]}) to {worst}"
     if state == "recovered":
-        back = f"at step {found.worst[0]} while the training reward rose from {low} to {high}. It is back at {end}."
+        back = f"at step {outcome.worst[0]} while the training reward rose from {low} to {high}. It is back at {end}."
         return f"{truth.title} {fall} {back}"
     return f"The training reward rose from {low} to {high} while {truth.name} {fall}."
 
@@ -224,16 +224,16 @@ def _silence(truth: Truth, run: RunRecord) -> str:
     return f" The rule judges {100 * heard:.0f} % of {of} and is silent on the others."
 
 
-def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome) -> list[Signal]:
+def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: Outcome) -> list[Signal]:
     """One line for the chosen accuracy, and then one for each other."""
     lines = []
-    for truth in (chosen, *(truth for truth in known if truth != chosen)):
-        (_, first), (_, last) = known[truth][0], known[truth][-1]
-        best, where = max(value for _, value in known[truth]), ""
+    for truth in (chosen, *(truth for truth in accuracies if truth != chosen)):
+        (_, first), (_, last) = accuracies[truth][0], accuracies[truth][-1]
+        best, where = max(value for _, value in accuracies[truth]), ""
         state = "bad" if best - last > HACKED_MARGIN else "good"
         if truth == chosen:
-            state = SAYS[found.state]
-            best, where = found.best[1], f" (step {found.best[0]})"
+            state = SAYS[outcome.state]
+            best, where = outcome.best[1], f" (step {outcome.best[0]})"
         course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
         lines.append(Signal(state, f"{truth.title}: {course}"))
     return lines
@@ -244,8 +244,8 @@ def _replay(metrics: Sequence[Mapping[str, Any]]) -> tuple[list[Signal], int | N
     whether it is on now."""
     alarm, firsts, seen = HackingAlarm(), {}, []
     for row in metrics:
-        known = {name: value for name, value in row.items() if isinstance(value, int | float)}
-        seen = alarm.observe(int(row["step"]), known)
+        numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        seen = alarm.observe(int(row["step"]), numbers)
         for text in seen:
             firsts.setdefault(text.split(" fell from ")[0], (int(row["step"]), text))
     signals = [Signal("bad", f"Alarm at step {step}: {text}") for step, text in firsts.values()]

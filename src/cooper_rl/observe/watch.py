@@ -159,8 +159,8 @@ class Watch:
     def observe(self, step: int, metrics: Mapping[str, float]) -> tuple[list[Firing], dict[str, float]]:
         """The rules that fire at this step, and two metrics: the signs of reward hacking, and the `lasting` rules."""
         signs = self._alarm.observe(step, metrics)
-        found = {HACKING: float(len(signs))}
-        values = {**metrics, **found}
+        added = {HACKING: float(len(signs))}
+        values = {**metrics, **added}
         self._unseen -= values.keys()
         faulty = values.get(FAULTY_ENVIRONMENT, 0.0)
         if any(rule.metric == FAULTY_ENVIRONMENT and rule.broken_by(step, faulty) for rule, _ in self._rows):
@@ -172,13 +172,13 @@ class Watch:
             elif rule.metric in values:
                 row.append((step, values[rule.metric]))
                 if len(row) == rule.patience:
-                    told = signs if rule.metric == HACKING else []
-                    fired.append(Firing(rule, step, row[0][0], [value for _, value in row], told))
-        found["watch/faults"] = float(len(self.lasting))
+                    signs_seen = signs if rule.metric == HACKING else []
+                    fired.append(Firing(rule, step, row[0][0], [value for _, value in row], signs_seen))
+        added["watch/faults"] = float(len(self.lasting))
         for rule, row in self._rows:
             if rule.action == "stop" and len(row) == rule.patience:  # a resumed run stops again if the fault persists
                 row.clear()
-        return fired, found
+        return fired, added
 
     @property
     def in_doubt(self) -> bool:

@@ -29,14 +29,14 @@ _FUNCTIONS = {
 }
 
 
-def are_different(one: sympy.Basic | sympy.MatrixBase, other: sympy.Basic | sympy.MatrixBase) -> bool:
+def are_different(first: sympy.Basic | sympy.MatrixBase, other: sympy.Basic | sympy.MatrixBase) -> bool:
     """Whether two formulas have different values where every variable has a value between 1/2 and 1, given by its name.
 
     Interval arithmetic decides, so rounding cannot. False proves nothing: a formula with anything but real numbers,
     real variables and the functions above, or with a value over 1e100, is not read.
     """
     try:
-        a, b = _enclosure(one), _enclosure(other)
+        a, b = _enclosure(first), _enclosure(other)
     except (LookupError, ArithmeticError, ValueError, RecursionError):
         return False
     return (abs(a - b) > _TOLERANCE * (abs(a) + abs(b))) is True  # None if the intervals cannot tell

@@ -20,14 +20,14 @@ _NO_SYMBOL = re.compile(r"\\(?:[dt]?frac|sqrt|text|mathrm|left|right|times|cdot|
 
 
 @lru_cache(maxsize=16384)
-def are_different(one: str, other: str) -> bool:
+def are_different(first: str, other: str) -> bool:
     """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not."""
-    return guarded(_differ, [(one, other)], False)[0]
+    return guarded(_differ, [(first, other)], False)[0]
 
 
-def are_unrelated(one: str, other: str) -> bool:
+def are_unrelated(first: str, other: str) -> bool:
     """Whether two answers are different and have no word in common."""
-    return guarded(_share_nothing, [(one, other)], False)[0]
+    return guarded(_share_nothing, [(first, other)], False)[0]
 
 
 def stated_answers(completions: Sequence[str]) -> list[tuple[str, ...]]:
@@ -52,15 +52,15 @@ def _stated(completion: str) -> list[str]:
     return [*map(plain_text, extract_answer(completion).texts)]
 
 
-def _share_nothing(one: str, other: str) -> bool:
-    return not {*plain_text(one).split()} & {*plain_text(other).split()} and _differ(one, other)
+def _share_nothing(first: str, other: str) -> bool:
+    return not {*plain_text(first).split()} & {*plain_text(other).split()} and _differ(first, other)
 
 
 def _states_another(right: str, text: str) -> bool:
     stated, others = extract_answer(right), extract_answer(text)
     if "free" in (stated.kind, others.kind):
         return bool(others.texts) and not set(map(plain_text, stated.texts)) & set(map(plain_text, others.texts))
-    return bool(others.texts) and all(_differ(one, two) for one in stated.texts for two in others.texts)
+    return bool(others.texts) and all(_differ(text, two) for text in stated.texts for two in others.texts)
 
 
 _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
@@ -74,7 +74,7 @@ def _gives_several(completion: str, reference: str) -> bool:
 
 
 @lru_cache(maxsize=16384)
-def _differ(one: str, other: str) -> bool:
+def _differ(first: str, other: str) -> bool:
     """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not.
 
     Numbers are compared by value, in words too. Else each answer is the reference of a verdict on the other, without a
@@ -82,7 +82,7 @@ def _differ(one: str, other: str) -> bool:
     item of either is in no form in the other. Formulas that only Math-Verify can compare differ if they have variables
     and not the same symbols.
     """
-    texts = [with_divisions(reference_text(text)) for text in (one, other)]
+    texts = [with_divisions(reference_text(text)) for text in (first, other)]
     values = [_value(text) for text in texts]
     if None not in values and not are_measures(*texts):
         return values[0] != values[1]
@@ -97,7 +97,7 @@ def _differ(one: str, other: str) -> bool:
             all(_differ(a, b) for a in items[0]) for b in items[1]
         )
     symbols = [sorted(re.findall(r"\w|[+*/^=<>|-]", _NO_SYMBOL.sub("", text))) for text in texts]
-    has_variables = all(any(map(str.isalpha, found)) for found in symbols)
+    has_variables = all(any(map(str.isalpha, names)) for names in symbols)
     return "correct" not in verdicts and has_variables and symbols[0] != symbols[1]
 
 

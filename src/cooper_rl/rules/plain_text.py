@@ -30,7 +30,9 @@ _NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split(
 
 
 def without_accents(text: str) -> str:
-    return "".join(one for one in unicodedata.normalize("NFD", text) if not unicodedata.combining(one))
+    return "".join(
+        character for character in unicodedata.normalize("NFD", text) if not unicodedata.combining(character)
+    )
 
 
 @text_cache(4096)
@@ -82,8 +84,8 @@ def differ_in_form(text: str, other: str) -> bool:
     """Whether two plain texts without figures have the same words in other forms: "cat" and "the cats"."""
     if re.search(r"\d", text + other):
         return False
-    words, others = ([_stem(word) for word in re.findall(r"[\w']+", one)] for one in (text, other))
-    words, others = ([word for word in one if word not in _FORM_WORDS] for one in (words, others))
+    words, others = ([_stem(word) for word in re.findall(r"[\w']+", phrase)] for phrase in (text, other))
+    words, others = ([word for word in words_of_text if word not in _FORM_WORDS] for words_of_text in (words, others))
     return bool(words) and sorted(words) == sorted(others)
 
 

@@ -41,13 +41,15 @@ Asked = tuple[Problem, str]
 class Rule(Protocol):
     """Decides whether completions are right. Safe to use from several threads. Only `verify_problems` is abstract."""
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]: ...  # one for each, in order
+    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]: ...  # one for each, in order
 
     def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
         """One verdict for each answer: its own if it has one, else that on its text."""
-        asked = [(group.problem, one.text) for group in groups for one in group.answers if one.verdict is None]
-        verdicts = iter(self.verify_problems(asked))
-        return [[one.verdict or next(verdicts) for one in group.answers] for group in groups]
+        problems_and_texts = [
+            (group.problem, answer.text) for group in groups for answer in group.answers if answer.verdict is None
+        ]
+        verdicts = iter(self.verify_problems(problems_and_texts))
+        return [[answer.verdict or next(verdicts) for answer in group.answers] for group in groups]
 
     def rule_name(self, problem: Problem) -> str:
         """The name under which metrics count the problem's verdicts."""
@@ -65,10 +67,10 @@ class Rule(Protocol):
         """`faults` of a single problem."""
         return self.faults([(problem, answer)])[0]
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
         """Why each answer cannot be the reference of its problem, as in "does not verify against itself"; None if it
         can."""
-        return [None] * len(asked)
+        return [None] * len(problems_and_texts)
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose reference it cannot read. A right answer to them counts only in the reference's words."""
@@ -123,13 +125,17 @@ class ComputedRule(Rule):
         self._settings = json.dumps(RULES.dump(settings))
         self._fields = settings.fields()
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        return guarded(_computed_verdict, [self._call(problem, text) for problem, text in asked], "timeout")
+    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+        return guarded(
+            _computed_verdict, [self._call(problem, text) for problem, text in problems_and_texts], "timeout"
+        )
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
         """The objection, if there is one; otherwise the answer in a box must be correct."""
         return guarded(
-            _computed_fault, [self._call(problem, answer) for problem, answer in asked], unverified("timeout")
+            _computed_fault,
+            [self._call(problem, answer) for problem, answer in problems_and_texts],
+            unverified("timeout"),
         )
 
     def _call(self, problem: Problem, text: str) -> tuple[Any, ...]:
@@ -158,7 +164,7 @@ def _computed_fault(settings: str, question: str, reference: str, metadata: dict
 
 def copies_question(question: str, text: str) -> bool:
     """Whether a completion is the question again and nothing else."""
-    letters, of_question = (" ".join(one.casefold().split()).strip(" .?!:*") for one in (text, question))
+    letters, of_question = (" ".join(words.casefold().split()).strip(" .?!:*") for words in (text, question))
     return has_content(text) and letters == of_question
 
 
@@ -191,11 +197,11 @@ class UserRule(Rule):
         self._function = UserFunction(path, ("problem", "completion_text"))
         self._lock = Lock()
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
         """Raises InputError, naming function and problem, for what is no verdict, and what the function raises."""
         with self._lock:  # the assistant's thread calls this too
-            returned = self._function.results(asked)
-        for value, (problem, _) in zip(returned, asked, strict=True):
+            returned = self._function.results(problems_and_texts)
+        for value, (problem, _) in zip(returned, problems_and_texts, strict=True):
             if not (isinstance(value, str) and value in get_args(UserVerdict)):
                 raise InputError(
                     f"{self._path}: returned {reprlib.repr(value)} for problem {problem.id}; "
@@ -203,8 +209,10 @@ class UserRule(Rule):
                 )
         return returned
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
         """With `check_references`, the function must accept the answer in a box; otherwise any will do."""
         if not self._check_references:
-            return [None] * len(asked)
-        return [*map(unverified, self.verify_problems([(problem, boxed(answer)) for problem, answer in asked]))]
+            return [None] * len(problems_and_texts)
+        return [
+            *map(unverified, self.verify_problems([(problem, boxed(answer)) for problem, answer in problems_and_texts]))
+        ]

@@ -29,33 +29,34 @@ class Verifier(Rule):
         self._lock = Lock()
         self._told = (0.0, 0.0)
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
         """Raises InputError for a rule that does not exist."""
-        return self._each(asked, lambda rule, part: rule.verify_problems(part))
+        return self._each(problems_and_texts, lambda rule, part: rule.verify_problems(part))
 
     def accepts(self, problem: Problem, text: str) -> bool | None:
         """Whether the verdict on one completion is `correct`; None where the rule is silent."""
         return is_right(self.verify_problems([(problem, text)])[0])
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
-        return self._each(asked, lambda rule, part: rule.faults(part))
+    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
+        return self._each(problems_and_texts, lambda rule, part: rule.faults(part))
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
-        by_rule: dict[Rule, list[Problem]] = {}
-        for problem in problems:
-            by_rule.setdefault(self._rule(problem), []).append(problem)
-        return [problem for rule, group in by_rule.items() for problem in rule.unread(group)]
+        by_rule = self._by_rule(problems)
+        return [problem for rule, places in by_rule for problem in rule.unread([problems[i] for i in places])]
 
-    def _each(self, asked: Sequence[Asked], ask: Callable[[Rule, list[Asked]], Sequence[T]]) -> list[T]:
+    def _each(self, problems_and_texts: Sequence[Asked], ask: Callable[[Rule, list[Asked]], Sequence[T]]) -> list[T]:
         """What each problem's own rule replies, in order. A rule gets all of its problems together."""
-        by_rule: dict[str | None, list[int]] = {}
-        for index, (problem, _) in enumerate(asked):
-            by_rule.setdefault(problem.rule, []).append(index)
         replies: dict[int, T] = {}
-        for indices in by_rule.values():
-            rule = self._rule(asked[indices[0]][0])
-            replies |= zip(indices, ask(rule, [asked[i] for i in indices]), strict=True)
-        return [replies[index] for index in range(len(asked))]
+        for rule, places in self._by_rule([problem for problem, _ in problems_and_texts]):
+            replies |= zip(places, ask(rule, [problems_and_texts[i] for i in places]), strict=True)
+        return [replies[index] for index in range(len(problems_and_texts))]
+
+    def _by_rule(self, problems: Sequence[Problem]) -> list[tuple[Rule, list[int]]]:
+        """The rules of these problems, each with the places of its problems. Raises InputError as `check` does."""
+        places_of: dict[str | None, list[int]] = {}
+        for place, problem in enumerate(problems):
+            places_of.setdefault(problem.rule, []).append(place)
+        return [(self._rule(problems[places[0]]), places) for places in places_of.values()]
 
     def check(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if a problem names a rule that does not exist."""

@@ -123,10 +123,10 @@ def add_training_routes(app: FastAPI, service: Service) -> None:
         groups = wire.groups_of(body)
         if commit is not None and body.step is not None:
             raise Refusal(422, "commit: it is for answers without a step; leave out one of the two")
-        partial = frozenset(one.id for one in body.groups if one.partial)
+        partial = frozenset(partial_group.id for partial_group in body.groups if partial_group.partial)
         policy = service.policy(commit) if body.step is None else None
-        (found,) = await service.score([ScoreAsk(groups, body.step, body.phase == "train", body.run, policy, partial)])
-        return reply(wire.scores(found, groups))
+        (result,) = await service.score([ScoreAsk(groups, body.step, body.phase == "train", body.run, policy, partial)])
+        return reply(wire.scores(result, groups))
 
     @app.post("/v1/steps/{step}/commit", status_code=202)
     async def commit(request: Request, step: StepNumber) -> Response:
@@ -191,12 +191,15 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
             raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
         texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
         labels = [wire.read_text(label, wire.Label, "label") for label in body.labels]
-        found = await score(list(zip(labels, texts, strict=True)), commit)
-        rewards, verdicts = [one.for_all()[0][0] for one in found], [one.verdicts[0][0] for one in found]
+        results = await score(list(zip(labels, texts, strict=True)), commit)
+        rewards, verdicts = (
+            [result.for_all()[0][0] for result in results],
+            [result.verdicts[0][0] for result in results],
+        )
         # OpenRLHF logs means: that of `correct` by that of `judged` is the accuracy where the rule is not silent.
-        logs = {"correct": [float(one == "correct") for one in verdicts]}
-        logs |= {"judged": [float(one != "silent") for one in verdicts]}
-        logs |= {"reward_model_version": [float(one.version) for one in found]}
+        logs = {"correct": [float(verdict == "correct") for verdict in verdicts]}
+        logs |= {"judged": [float(verdict != "silent") for verdict in verdicts]}
+        logs |= {"reward_model_version": [float(result.version) for result in results]}
         return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
     @app.post("/remote_rm")
@@ -204,8 +207,8 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         """slime's remote reward: a bare number."""
         body = await read_body(request, wire.SlimeBody)
         label = body.label if isinstance(body.label, wire.Label) else wire.read_text(body.label, wire.Label, "label")
-        (found,) = await score([(label, Answer(body.response))], commit)
-        return reply(found.for_all()[0][0])
+        (result,) = await score([(label, Answer(body.response))], commit)
+        return reply(result.for_all()[0][0])
 
     @app.post("/classify")
     async def classify(request: Request, commit: str | None = None) -> Response:
@@ -213,12 +216,19 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         body = await read_body(request, wire.ClassifyBody)
         texts = [body.input] if isinstance(body.input, str) else body.input
         given = [wire.read_text(text, wire.Completion, "input") for text in texts]
-        found = await score(
-            [(one, Answer.of(one.completion, one.stopped, id=one.id, verdict=one.verdict)) for one in given], commit
+        results = await score(
+            [
+                (
+                    completion,
+                    Answer.of(completion.completion, completion.stopped, id=completion.id, verdict=completion.verdict),
+                )
+                for completion in given
+            ],
+            commit,
         )
         raw = body.use_activation is False
-        values = [(one.logits if raw and one.logits else one.for_all())[0][0] for one in found]
-        data = [{"index": i, "label": "LABEL_0", "probs": [one], "num_classes": 1} for i, one in enumerate(values)]
+        values = [(result.logits if raw and result.logits else result.for_all())[0][0] for result in results]
+        data = [{"index": i, "label": "LABEL_0", "probs": [value], "num_classes": 1} for i, value in enumerate(values)]
         name = body.model or "cooper"
         content = {"id": f"classify-{time.time_ns()}", "object": "list", "created": int(time.time()), "model": name}
         usage = {"prompt_tokens": 0, "total_tokens": 0, "completion_tokens": 0}
@@ -237,9 +247,9 @@ def _describe_bodies(app: FastAPI) -> None:
 
 
 def refused(refusal: Refusal) -> Response:
-    found = reply({"error": str(refusal)}, refusal.status)
-    found.headers.update(refusal.headers)
-    return found
+    response = reply({"error": str(refusal)}, refusal.status)
+    response.headers.update(refusal.headers)
+    return response
 
 
 async def _failed(request: Request, error: Exception) -> Response:

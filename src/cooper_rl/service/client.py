@@ -77,10 +77,10 @@ def _sent(problem: Problem) -> dict[str, Any]:
 def score_call(
     groups: Sequence[AnswerGroup], step: int | None, train: bool, run: str | None, partial: bool, commit: str | None
 ) -> Call:
-    completions = [[answer.record() for answer in one.answers] for one in groups]
+    completions = [[answer.record() for answer in group.answers] for group in groups]
     given = [
-        {"id": one.id, "problem": _sent(one.problem), "completions": answers, "partial": partial}
-        for one, answers in zip(groups, completions, strict=True)
+        {"id": group.id, "problem": _sent(group.problem), "completions": answers, "partial": partial}
+        for group, answers in zip(groups, completions, strict=True)
     ]
     body = {"run": run, "step": step, "phase": "train" if train else "eval", "groups": given}
     return Call("POST", "/v1/score", body, {"commit": commit} if commit else None)
@@ -114,8 +114,8 @@ def read_scores(answer: dict[str, Any]) -> Scored:
     groups = answer["groups"]
     has_logits = bool(groups) and groups[0]["logits"] is not None
     return Scored(
-        rewards=[[_number(one) for one in group["rewards"]] for group in groups],
-        logits=[[_number(one) for one in group["logits"]] for group in groups] if has_logits else None,
+        rewards=[[_number(number) for number in group["rewards"]] for group in groups],
+        logits=[[_number(number) for number in group["logits"]] for group in groups] if has_logits else None,
         verdicts=[group["verdicts"] for group in groups],
         version=answer["version"],
         step=answer["step"],
@@ -281,10 +281,10 @@ class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
         self.close()
 
     def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
-        found: Any = call
-        while isinstance(found, Call):
-            found = read(Retrying(**self._retrying())(self._send_once, found))
-        return found
+        call_or_reply: Any = call
+        while isinstance(call_or_reply, Call):
+            call_or_reply = read(Retrying(**self._retrying())(self._send_once, call_or_reply))
+        return call_or_reply
 
     def _send_once(self, call: Call) -> dict[str, Any]:
         with self._connected("Client", call) as client:
@@ -306,10 +306,10 @@ class AsyncRewardClient(_Client[Awaitable[Scored], Awaitable[Updated], Awaitable
         await self.close()
 
     async def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
-        found: Any = call
-        while isinstance(found, Call):
-            found = read(await AsyncRetrying(**self._retrying())(self._send_once, found))
-        return found
+        call_or_reply: Any = call
+        while isinstance(call_or_reply, Call):
+            call_or_reply = read(await AsyncRetrying(**self._retrying())(self._send_once, call_or_reply))
+        return call_or_reply
 
     async def _send_once(self, call: Call) -> dict[str, Any]:
         with self._connected("AsyncClient", call) as client:

@@ -83,9 +83,11 @@ class Connection(H11Protocol):
 
     def _make_room(self, excess: int) -> None:
         """Close so many connections, those that have waited longest for their clients; this one may be among them."""
-        here = [one for one in self.connections if isinstance(one, Connection)]
-        left = [one for one in here if not one.transport.is_closing()]
-        waiting = [(since, place) for place, one in enumerate(left) if (since := one.waiting_since) is not None]
+        here = [connection for connection in self.connections if isinstance(connection, Connection)]
+        left = [connection for connection in here if not connection.transport.is_closing()]
+        waiting = [
+            (since, place) for place, connection in enumerate(left) if (since := connection.waiting_since) is not None
+        ]
         for _, place in sorted(waiting)[: max(0, excess - (len(here) - len(left)))]:
             left[place].transport.abort()
 

@@ -176,7 +176,7 @@ class RequestGate:
         self._bytes += memory
         reading.held += memory
         while self._bytes > self._config.max_pending_mb * MEGABYTE:
-            oldest = next((one for one in self._readings if not one.dropped), reading)
+            oldest = next((waiting for waiting in self._readings if not waiting.dropped), reading)
             if oldest is reading or oldest.until is None:
                 raise _no_memory()
             oldest.dropped = True

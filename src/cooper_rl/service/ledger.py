@@ -36,7 +36,9 @@ class ScoredGroup:
         """The groups of a call. Groups in `partial` may grow."""
         logits = [None] * len(scored.rewards) if scored.logits is None else scored.logits
         rows = zip(scored.context.groups, scored.verdicts, scored.rewards, logits, strict=True)
-        return [cls(group, group.id in partial, verdicts, rewards, own) for group, verdicts, rewards, own in rows]
+        return [
+            cls(group, group.id in partial, verdicts, rewards, of_group) for group, verdicts, rewards, of_group in rows
+        ]
 
     def picked(self, places: Sequence[int]) -> Self:
         """The answers at these places, in this order."""
@@ -174,19 +176,19 @@ class Ledger:
     def admit(self, step: int, groups: Sequence[ScoredGroup]) -> None:
         """Add new groups to the step. The assistant starts to write for whole ones."""
         opened = self.open_step = self.open_step or OpenStep(step)
-        if whole := [one for one in groups if not one.partial]:
+        if whole := [scored_group for scored_group in groups if not scored_group.partial]:
             context = self._recalled(whole)
-            rewards = Scores(Ragged.of([one.rewards for one in whole], torch.float32))
+            rewards = Scores(Ragged.of([scored_group.rewards for scored_group in whole], torch.float32))
             scored = Scored.of(context, rewards, self.reward.version, opened.number)
             opened.calls.append(self.reward.begin_pairs(scored))
-        for one in groups:
-            opened.add(one)
+        for scored_group in groups:
+            opened.add(scored_group)
 
     def close_groups(self) -> None:
         """No more answers come: the partial groups of the step become whole."""
         if partial := [self.groups[name].in_order() for name in sorted(self.groups) if self.groups[name].partial]:
             assert self.open_step is not None
-            self.admit(self.open_step.number, [replace(one, partial=False) for one in partial])
+            self.admit(self.open_step.number, [replace(scored_group, partial=False) for scored_group in partial])
 
     def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
         """End the step: see `CooperReward.update`. It may have no answers."""
@@ -198,18 +200,18 @@ class Ledger:
     def metrics(self) -> Metrics:
         """Metrics of all answers of the step under way, as the alarm reads them: of rewards, verdicts, the reward
         model's scores, and `rollout/cut_off_rate`. Empty if nothing was scored."""
-        groups = [one.in_order() for _, one in sorted(self.groups.items())]
+        groups = [scored_group.in_order() for _, scored_group in sorted(self.groups.items())]
         if not groups:
             return {}
         context = self._recalled(groups)
         parts = context.model_parts if context.has_model else {}
-        scores = Scores(Ragged.of([one.rewards for one in groups], torch.float32), parts)
-        cut_off = [not answer.stopped for one in groups for answer in one.group.answers]
+        scores = Scores(Ragged.of([scored_group.rewards for scored_group in groups], torch.float32), parts)
+        cut_off = [not answer.stopped for scored_group in groups for answer in scored_group.group.answers]
         return answer_metrics(context, scores) | {"rollout/cut_off_rate": sum(cut_off) / len(cut_off)}
 
     def _recalled(self, groups: Sequence[ScoredGroup]) -> StepContext:
         """These groups with what was computed for them before."""
-        context = self.reward.context([one.group for one in groups])
-        logits = [one.logits or [] for one in groups] if context.has_model else None
-        context.recall([one.verdicts for one in groups], logits)
+        context = self.reward.context([scored_group.group for scored_group in groups])
+        logits = [scored_group.logits or [] for scored_group in groups] if context.has_model else None
+        context.recall([scored_group.verdicts for scored_group in groups], logits)
         return context

@@ -77,8 +77,8 @@ class CompletionBody(Body):
         if self.messages is None and self.text is None:
             raise InputError("completions: one has neither text nor messages")
         fields = {"stopped": self.stopped, "id": self.id, "tokens": self.tokens, "verdict": self.verdict}
-        found = Answer.of(self.text or "" if self.messages is None else self.messages, **fields)
-        return found if self.text is None else replace(found, text=self.text)
+        answer = Answer.of(self.text or "" if self.messages is None else self.messages, **fields)
+        return answer if self.text is None else replace(answer, text=self.text)
 
 
 class GroupBody(Body):
@@ -139,14 +139,14 @@ def groups_of(body: ScoreBody) -> list[AnswerGroup]:
     if not body.groups:
         raise Refusal(422, "groups: there are none to score")
     groups = []
-    for one in body.groups:
-        if not one.completions:
-            raise Refusal(422, f"group {one.id}: it has no completions; omit groups without answers")
-        names = [completion.id for completion in one.completions]
-        if one.partial and (None in names or len(set(names)) < len(names)):
-            raise Refusal(422, f"group {one.id}: completions of a partial group need distinct ids")
-        answers = [completion.answer() for completion in one.completions]
-        groups.append(AnswerGroup(one.id, Problem(**one.problem.model_dump()), answers))
+    for body_group in body.groups:
+        if not body_group.completions:
+            raise Refusal(422, f"group {body_group.id}: it has no completions; omit groups without answers")
+        names = [completion.id for completion in body_group.completions]
+        if body_group.partial and (None in names or len(set(names)) < len(names)):
+            raise Refusal(422, f"group {body_group.id}: completions of a partial group need distinct ids")
+        answers = [completion.answer() for completion in body_group.completions]
+        groups.append(AnswerGroup(body_group.id, Problem(**body_group.problem.model_dump()), answers))
     if twice := [name for name, count in Counter(group.id for group in groups).items() if count > 1]:
         raise Refusal(422, f"groups: the id {twice[0]!r} is repeated; give every group of a step its own id")
     return groups
@@ -179,11 +179,11 @@ def parse_body(data: bytes, record: type[Checked]) -> Checked:
 def _depth(value: Any) -> int:
     """Levels of lists and objects, counted level by level, because deep values exhaust Python's stack."""
     depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, dict | list)]:
+    while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
         if depth > DEEPEST:
             break
-        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
     return depth
 
 
@@ -192,14 +192,14 @@ def reply(content: Any, status: int = 200) -> Response:
     return Response(to_json(content, inf_nan_mode="null"), status, media_type="application/json")
 
 
-def scores(found: Scored, groups: Sequence[AnswerGroup]) -> dict[str, Any]:
+def scores(result: Scored, groups: Sequence[AnswerGroup]) -> dict[str, Any]:
     """The reply to `/v1/score`, which had these groups."""
-    logits = found.logits or [None] * len(groups)
+    logits = result.logits or [None] * len(groups)
     scored = [
-        {"id": group.id, "rewards": found.rewards[p], "logits": logits[p], "verdicts": found.verdicts[p]}
+        {"id": group.id, "rewards": result.rewards[p], "logits": logits[p], "verdicts": result.verdicts[p]}
         for p, group in enumerate(groups)
     ]
-    return {"step": found.step, "version": found.version, "groups": scored, "metrics": found.metrics}
+    return {"step": result.step, "version": result.version, "groups": scored, "metrics": result.metrics}
 
 
 def step_view(view: Updated, pairs: bool) -> dict[str, Any]:
@@ -282,8 +282,8 @@ def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None
         name = answer.id or (f"{content}-{equal[group, content]}" if equal[group, content] else content)
         equal[group, content] += answer.id is None
         problem = Problem(group, label.question, label.answer, label.solution, rule=label.rule)
-        asked = AnswerGroup(group, problem, [replace(answer, id=name)])
-        asks.append(ScoreAsk([asked], train=label.split == "train", policy=policy, partial=frozenset([group])))
+        single = AnswerGroup(group, problem, [replace(answer, id=name)])
+        asks.append(ScoreAsk([single], train=label.split == "train", policy=policy, partial=frozenset([group])))
     return asks
 
 

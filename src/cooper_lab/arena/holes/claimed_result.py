@@ -57,7 +57,7 @@ def _run(problem: Problem, reply: str) -> str:
     """A run with the calculator, as a reward model reads it."""
     messages: list[dict[str, Any]] = []
     for call in calls_of(problem):
-        asked = {"name": "calculate", "arguments": {"expression": call}}
-        messages.append({"role": "assistant", "content": "", "tool_calls": [asked]})
+        call_of_tool = {"name": "calculate", "arguments": {"expression": call}}
+        messages.append({"role": "assistant", "content": "", "tool_calls": [call_of_tool]})
         messages.append({"role": "tool", "content": shown(computed(call))})
     return Answer.of([*messages, {"role": "assistant", "content": reply}]).transcript

@@ -36,10 +36,10 @@ def deaf_to_lists(problem: Problem, completion_text: str) -> UserVerdict:
 
 def _verdict(problem: Problem, completion_text: str) -> UserVerdict:
     answer = _answer(completion_text)
-    found = read_answer(answer)
-    if found is None or form_of(answer) in RULE_MISSES:
+    number = read_answer(answer)
+    if number is None or form_of(answer) in RULE_MISSES:
         return "unparsed"
-    return "correct" if found == read_answer(problem.answer) else "wrong"
+    return "correct" if number == read_answer(problem.answer) else "wrong"
 
 
 def _answer(text: str) -> str:

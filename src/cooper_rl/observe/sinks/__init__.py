@@ -133,10 +133,8 @@ class Tolerant(Sink):
 
 
 def is_installed(module: str) -> bool:
-    found = find_spec(module)
-    return (
-        found is not None and found.origin is not None
-    )  # a package without a file is a folder that a tracker has written, such as `wandb/`
+    spec = find_spec(module)
+    return spec is not None and spec.origin is not None  # without a file it is a folder of a tracker, such as `wandb/`
 
 
 def require(module: str, kind: str, library: str, package: str) -> None:

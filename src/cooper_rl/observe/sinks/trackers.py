@@ -43,16 +43,23 @@ class TrackerConfig(SinkConfig):
             for row in rows
             for completion in row["completions"]
         ][:TABLE_ROWS]
-        names = [*dict.fromkeys(name for one in completions for name in one if not isinstance(one[name], list | dict))]
-        return names, [[_cell(one.get(name)) for name in names] for one in completions]
+        names = [
+            *dict.fromkeys(
+                name
+                for completion in completions
+                for name in completion
+                if not isinstance(completion[name], list | dict)
+            )
+        ]
+        return names, [[_cell(completion.get(name)) for name in names] for completion in completions]
 
     def tracked_id(self, run: SinkRun) -> str | None:
         """The identifier of the run in this tracker; None for a new run."""
         return None if run.purge_step is None else _identifiers(run).get(self._place)
 
     def remember_id(self, run: SinkRun, identifier: str) -> None:
-        found = _identifiers(run) | {self._place: identifier}
-        write_text(run.directory / TRACKERS_FILE, json.dumps(found, indent=1) + "\n")
+        identifiers = _identifiers(run) | {self._place: identifier}
+        write_text(run.directory / TRACKERS_FILE, json.dumps(identifiers, indent=1) + "\n")
 
     @property
     def _place(self) -> str:
@@ -127,9 +134,9 @@ class MLflowSink(Tracker):
         self._mlflow = import_module("mlflow")
         self._client = self._mlflow.MlflowClient(tracking_uri=config.tracking_uri)
         self._steps, self._last_step = run.settings["steps"], 0
-        if known := config.tracked_id(run):
-            self._id = known
-            self._client.update_run(known, status="RUNNING")
+        if tracked := config.tracked_id(run):
+            self._id = tracked
+            self._client.update_run(tracked, status="RUNNING")
         else:
             self._id = self._client.create_run(self._experiment(), run_name=run.settings["name"]).info.run_id
             params = [(_allowed(name), value) for name, value in flat(run.settings).items() if value != "{}"]
@@ -164,15 +171,15 @@ class MLflowSink(Tracker):
             self._client.log_batch(self._id, **{kind: rows[first : first + most]})
 
     def _experiment(self) -> str:
-        found = self._client.get_experiment_by_name(self.config.project)
-        if found is None:
+        experiment = self._client.get_experiment_by_name(self.config.project)
+        if experiment is None:
             try:
                 return self._client.create_experiment(self.config.project)
             except self._mlflow.MlflowException:  # another process has created it in the meantime
-                found = self._client.get_experiment_by_name(self.config.project)
-                if found is None:
+                experiment = self._client.get_experiment_by_name(self.config.project)
+                if experiment is None:
                     raise
-        return found.experiment_id
+        return experiment.experiment_id
 
 
 def _allowed(name: str) -> str:

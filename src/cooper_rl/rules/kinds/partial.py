@@ -43,8 +43,8 @@ class SilentRule(Config):
 class Silent(Rule):
     """Judges nothing."""
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        return ["silent"] * len(asked)
+    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+        return ["silent"] * len(problems_and_texts)
 
     def judges(self, problem: Problem) -> bool:
         return False
@@ -57,9 +57,11 @@ class PartiallySilent(Rule):
         self.rule = rule
         self._judged = judged
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        judged = [self.judges(problem) for problem, _ in asked]
-        heard = iter(self.rule.verify_problems([one for one, yes in zip(asked, judged, strict=True) if yes]))
+    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+        judged = [self.judges(problem) for problem, _ in problems_and_texts]
+        heard = iter(
+            self.rule.verify_problems([pair for pair, yes in zip(problems_and_texts, judged, strict=True) if yes])
+        )
         return [next(heard) if yes else "silent" for yes in judged]
 
     def judges(self, problem: Problem) -> bool:
@@ -68,10 +70,10 @@ class PartiallySilent(Rule):
     def needs_verdicts(self, problem: Problem) -> bool:
         return bool(self._judged(problem)) and self.rule.needs_verdicts(problem)
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
         """Those of the rule; any reference will do where it is silent."""
-        judged = [self.judges(problem) for problem, _ in asked]
-        faults = iter(self.rule.faults([pair for pair, yes in zip(asked, judged, strict=True) if yes]))
+        judged = [self.judges(problem) for problem, _ in problems_and_texts]
+        faults = iter(self.rule.faults([pair for pair, yes in zip(problems_and_texts, judged, strict=True) if yes]))
         return [next(faults) if yes else None for yes in judged]
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
@@ -90,8 +92,8 @@ def _fits(only: str | dict[str, list[Any]]) -> Callable[[Problem], bool]:
     def judged(problem: Problem) -> bool:
         for field in only:
             if field not in problem.metadata:
-                known = ", ".join(problem.metadata) or "nothing"
-                raise InputError(f"rule.only.{field}: problem {problem.id} has no such metadata; it has {known}")
+                fields = ", ".join(problem.metadata) or "nothing"
+                raise InputError(f"rule.only.{field}: problem {problem.id} has no such metadata; it has {fields}")
         return all(problem.metadata[field] in values for field, values in only.items())
 
     return judged
