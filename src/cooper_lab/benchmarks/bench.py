@@ -172,7 +172,8 @@ class RewardModelMethod(Method):
 
     def settings(self) -> dict[str, Any]:
         c = self._config
-        asked = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
+        asked: dict[str, Any] = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
+        asked |= {"input": c.input} if c.input != "tagged" else {}
         return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast, **asked}
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:

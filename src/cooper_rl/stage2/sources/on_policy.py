@@ -51,6 +51,10 @@ class WrongCompletions(PairSourceConfig):
     (`cut_off`), is accepted under the reference of another problem of the step too, where that is a different answer
     (`keeps_score`), or scores higher than the data set's solution (`above_solution`)."""
 
+    @property
+    def swaps_references(self) -> bool:
+        return "keeps_score" in self.unread
+
     def trusted(self, context: StepContext) -> Marks:
         """Answers that are never taken as wrong, whatever the rule says; None if there are none."""
         return None
