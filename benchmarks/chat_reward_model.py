@@ -82,7 +82,8 @@ def result(run: Path) -> str:
 def labelled_samples(seed: int) -> list[LabelledCompletion]:
     """Samples of the demo's policy with the rule's verdicts, written solutions and slips, and lists labelled right."""
     problems, random = arithmetic_problems("train", TRAIN_PROBLEMS, 0), Random(f"chat {seed}")
-    texts = draw(load_policy(str(ASSETS / "policy")), load_tokenizer(str(ASSETS / "policy")), problems, 2, seed)
+    tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
+    texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, problems, 2, seed)
     asked = [(problem, text) for problem, own in zip(problems, texts, strict=True) for text in own]
     with RuleVerifier() as verifier:
         verdicts = verifier.verify_many([(problem.answer, text) for problem, text in asked])

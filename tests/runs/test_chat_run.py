@@ -127,11 +127,14 @@ def test_the_commands_train_it_and_measure_it(chat_model, tmp_path):
     ]
     data, out = tmp_path / "rows.jsonl", tmp_path / "rm"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = ["input=chat", "learning_rate=2e-2", "epochs=12", "max_input_tokens=160", "robustness=0"]
+    unreferenced = tmp_path / "unreferenced.jsonl"
+    without = [{name: value for name, value in row.items() if name != "reference_answer"} for row in rows]
+    unreferenced.write_text("".join(json.dumps(row) + "\n" for row in without))
+    settings = ["input=chat", "learning_rate=2e-2", "epochs=12", "max_input_tokens=160"]
     settings += ["device=cpu", "threads=1", "batch_size=16", "evaluate_every=10", "warmup_steps=2"]
     measured = ["--reward-model", str(out), "--out", str(tmp_path / "bench"), "input=chat", "max_input_tokens=160"]
     for arguments in (
-        ["train", str(data), "--model", chat_model["model"], "--out", str(out), *settings],
+        ["train", str(unreferenced), "--model", chat_model["model"], "--out", str(out), *settings],
         ["bench", str(data), "--no-rule", "--attacks", "2", *measured],
     ):
         result = CliRunner().invoke(commands, ["verifyrm", *arguments])

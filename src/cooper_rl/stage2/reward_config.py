@@ -250,13 +250,14 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     assistant = build_assistant(config.cooptimization, verifier) if learns else None
     for part in config.cooptimization.pairs if learns else ():
         part.build(PairInputs(config.cooptimization, verifier, assistant)).close()
+    reads_reference = config.loaded_model is None or config.loaded_model.reads_reference
     replay = config.cooptimization.replay.labelled if learns else None
-    replayed = read_labelled(replay) if replay else []
+    replayed = read_labelled(replay, reads_reference) if replay else []
     for model in config.scorers:
         check_reward_model_folder(model.model, model.kind)
         if model.input != "tagged":
             check_chat_template(model.model)
-    if config.loaded_model is not None and not config.loaded_model.reads_reference:
+    if not reads_reference:
         logger.info(
             "reward_model.input: chat: the reward model reads no reference answer, so what swaps references is off: "
             "the pairs swapped_reference, the ground keeps_score, reward_model/consistency, and "
