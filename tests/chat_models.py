@@ -13,6 +13,7 @@ from transformers import (
     LlamaConfig,
     PreTrainedTokenizerFast,
     Qwen3Config,
+    XLNetConfig,
 )
 
 CHARACTERS = [chr(code) for code in range(32, 127)] + ["\n", "é", "🙂"]
@@ -55,6 +56,8 @@ ARCHITECTURES: dict[str, tuple[Any, str]] = {
     # The padding token is a default of its config, and not in config.json.
     "gemma": (GemmaConfig(**SHAPE, **SMALL, num_key_value_heads=1, head_dim=16), CHATML),
     "gpt2": (GPT2Config(**SHAPE, n_embd=32, n_layer=2, n_head=2, n_positions=512, pad_token_id=0), CHATML),
+    # The head has two parts and reads the last place of the row, so the row is padded on its left.
+    "xlnet": (XLNetConfig(**SHAPE, d_model=32, d_inner=48, n_layer=2, n_head=2, pad_token_id=0), CHATML),
     # The head is called `classifier` and reads the first token.
     "bert": (BertConfig(**SHAPE, **SMALL, max_position_embeddings=512, pad_token_id=0), CHATML),
 }
@@ -82,5 +85,6 @@ def chat_model(folder: Path, name: str) -> Path:
     config, template = ARCHITECTURES[name]
     torch.manual_seed(0)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
-    chat_tokenizer(template).save_pretrained(folder)
+    side = "right" if name == "bert" else "left"
+    chat_tokenizer(template, padding_side=side).save_pretrained(folder)
     return folder

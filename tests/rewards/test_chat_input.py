@@ -7,8 +7,10 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from chat_models import ARCHITECTURES, CHATML, INSTRUCT, chat_model, chat_tokenizer
 from cooper_rl import InputError
 from cooper_rl.data.text import normalise
-from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.base import PairBatch
+from cooper_rl.engines.config import LoraConfig, ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rewards.input import ChatInput, RewardModelInput
 from cooper_rl.rollouts import Answer
 
@@ -54,9 +56,28 @@ def test_ten_chats_score_as_in_plain_transformers_whatever_the_head_and_the_padd
         assert scores.tolist() == pytest.approx(expected, abs=1e-5)
         if model.config.pad_token_id is not None:
             together = tokenizer.apply_chat_template(chats, return_tensors="pt", return_dict=True, padding=True)
-            if name not in ("gpt2", "bert"):  # these count positions from the padding on the left
+            if name != "gpt2":  # it counts positions from the padding on the left
                 assert scores.tolist() == pytest.approx(model(**together).logits.squeeze(-1).tolist(), abs=1e-4)
     assert len({round(score, 3) for score in expected}) == len(CHATS)
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("qwen3", ["score"]), ("bert", ["classifier"]), ("xlnet", ["sequence_summary", "logits_proj"])],
+)
+def test_a_head_of_any_name_is_trained_whole_beside_a_low_rank_adapter(name, head, tmp_path):
+    pytest.importorskip("peft", reason="needs the extra lora")
+    folder, lora = chat_model(tmp_path / "rm", name), LoraConfig(rank=2)
+    config = ScorerConfig(model=str(folder), input="chat", device="cpu", lora=lora, learning_rate=1e-2)
+    learner = TorchRewardModelLearner.from_config(config, 1)
+    before = {name: value.detach().clone() for name, value in learner.model.named_parameters()}
+    right, wrong = RewardModelInput.of(config, learner.tokenizer).encode_all([("1 + 1?", "", "2"), ("1 + 1?", "", "3")])
+    learner.forward_backward(PairBatch([right], [wrong], [1.0]), PairwiseLoss())
+    learner.optim_step()
+    learner.save(tmp_path / "saved")
+    moved = {name for name, value in learner.model.named_parameters() if not torch.equal(value, before[name])}
+    assert {name.split(".")[0] for name in moved if ".lora_" not in name} == {*head}
+    assert any(".lora_" in name for name in moved)
 
 
 def test_a_trained_model_scores_the_same_once_it_is_saved_and_loaded_again(tmp_path):

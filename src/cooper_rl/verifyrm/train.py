@@ -94,9 +94,8 @@ def train_verifyrm(
     set_threads(config.threads)
     train_rows, held_out_rows = _chosen_rows(config, rows)
     calibrated = config.calibrate and len(held_out_rows) >= FEWEST_ROWS
-    with_reference = [row for row in train_rows if row.answer]  # which robustness rows state, right or wrong
-    count = round(config.robustness * len(with_reference))
-    extra = robustness_rows(with_reference, count, config.robustness_kinds, config.seed)
+    count = round(config.robustness * sum(bool(row.answer) for row in train_rows))
+    extra = robustness_rows(train_rows, count, config.robustness_kinds, config.seed)
     config, updates = fitted(config, len(train_rows) + len(extra))
     _log_size(config, updates, len(train_rows), len(extra), len(held_out_rows))
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
