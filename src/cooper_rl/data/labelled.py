@@ -48,10 +48,10 @@ class LabelledCompletion:
 def read_labelled(path: str | Path, needs_reference: bool = True) -> list[LabelledCompletion]:
     """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`; see `read_file`.
 
-    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not. A reference that
-    nobody `needs` may be missing, and is then an empty text. The output of
-    `cooper verify` is read too: `answer` is the reference and, in rows without a label, the verdicts `correct` and
-    `wrong` are labels; rows with other verdicts are left out. Raises InputError for a bad row, naming file, row and
+    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not, but without
+    `needs_reference` a row may lack the reference, which is then an empty text. The output of `cooper verify` is read
+    too: `answer` is the reference and, in rows without a label, the verdicts `correct` and `wrong` are labels; rows
+    with other verdicts are left out. Raises InputError for a bad row, naming file, row and
     field, and for a file without labelled rows.
     """
     rows = read_rows(path, lambda row: _row_or_verdict(row, needs_reference), LABELLED_FIELDS)

@@ -162,8 +162,12 @@ def render_chat(
 
 def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
     """A function that breaks up the tokenizer's own markup in a text: a tool's result, or a completion that a reward
-    model reads, can then neither end its message nor begin another one."""
+    model reads, can then neither end its message nor begin another one.
+
+    Of the added tokens that are not special, those count that look like markup. Others are words or runs of spaces.
+    """
     added: Any = tokenizer.added_tokens_decoder
-    markup = {*tokenizer.all_special_tokens, *(token.content for token in added.values())} - {""}
+    tags = (token.content for token in added.values() if token.special or token.content.startswith(("<", "[", "|")))
+    markup = {*tokenizer.all_special_tokens, *tags} - {""}
     pattern = re.compile("|".join(map(re.escape, sorted(markup, key=len, reverse=True))) or r"(?!)")
     return lambda text: pattern.sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", text)
