@@ -114,7 +114,7 @@ def distillation(out: Path, seed: int, steps: int, learning_rate: float) -> dict
     chosen = {
         "kind": "gad",
         "steps": steps,
-        "problems": {"source": str(out / "answered.jsonl"), "limit": None},
+        "problems": {"source": str(out / "answered.jsonl"), "limit": None, "solution": "solution"},
         "reward_model": {"model": str(out / "discriminator"), "learning_rate": learning_rate},
     }
     world = run_settings(f"gad-{learning_rate:g}-{seed}", out, seed, {})
