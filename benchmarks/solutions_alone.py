@@ -7,7 +7,7 @@ the demo's test problems.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -17,7 +17,7 @@ from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import run_settings
-from cooper_rl import build_config, load_policy, load_tokenizer
+from cooper_rl import Problem, build_config, load_policy, load_tokenizer
 from cooper_rl.data.loading import read_problems
 
 EVERY = 10
@@ -35,14 +35,15 @@ def main() -> None:
             print(f"learning rate {learning_rate:g}, seed {seed}: {found}")
 
 
-def fine_tuned(learning_rate: float, seed: int) -> Iterator[float]:
-    """Gold before the first step and after every `EVERY`."""
+def fine_tuned(learning_rate: float, seed: int, answered: Sequence[Problem] | None = None) -> Iterator[float]:
+    """Gold before the first step and after every `EVERY`. It learns from the solutions of the demo's problems, or of
+    those that somebody else has `answered`."""
     config = build_config(run_settings("solutions", Path("runs"), seed, {"kind": "rule"}))
     train, test = (read_problems(part).problems for part in (config.problems, config.test_problems) if part is not None)
     tokenizer, model = load_tokenizer(config.policy.model), load_policy(config.policy.model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01, betas=(0.9, 0.95))
     size = config.problems_per_step
-    order = Random(seed).sample(train, config.steps * size)
+    order = Random(seed).sample(train if answered is None else answered, config.steps * size)
     for step in range(config.steps + 1):
         if step % EVERY == 0:
             texts = draw(model, tokenizer, test, 2, seed)

@@ -69,7 +69,8 @@ def read_inputs(config: RunConfig) -> Inputs:
         problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
     if twice := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
         raise InputError(f"more_problems: the id {twice[0]!r} is used twice; rename the set")
-    check_problems((*config.rewards, *config.shaping), problems)
+    pairs = config.cooptimization.pairs if config.learns else ()
+    check_problems((*config.rewards, *config.shaping, *pairs), problems)
     _warn_of_silence(config, problems, reward.verifier)
     if environments is not None:
         environments.check(problems[0])
@@ -79,7 +80,6 @@ def read_inputs(config: RunConfig) -> Inputs:
     }
     if reward.assistant is not None:
         reward.assistant.check()
-    pairs = config.cooptimization.pairs if config.learns else ()
     check_servers((*config.rewards, *config.shaping, *pairs))
     return Inputs(reward, problems, test_problems, held_out, environments)
 
@@ -89,12 +89,12 @@ def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: V
     if not config.learns or any(part.writes_wrong_answers for part in config.cooptimization.pairs):
         return
     if silent := sum(not verifier.hears(problem) for problem in problems):
+        reads_reference = config.reward_model is not None and config.reward_model.reads_reference
+        swaps = "{kind: swapped_reference} to cooptimization.pairs, or " if reads_reference else ""
         logger.warning(
             "the rule is silent on %d of %d problems, and the reward model is shown no wrong answers to them but lists "
-            "and what was cut off: the policy may learn to please it there. Add {kind: swapped_reference} to "
-            "cooptimization.pairs, or an assistant",
-            silent,
-            len(problems),
+            "and what was cut off: the policy may learn to please it there. Add %san assistant",
+            *(silent, len(problems), swaps),
         )
 
 

@@ -39,6 +39,8 @@ _NAMES = {
 }
 """By area. `<…>` stands for any name, but for those of functions and test sets, which a run knows. What a part from
 outside the framework records, its settings say (`Config.metric_names`)."""
+OF_REFERENCES = ("reward_model/kept_when_swapped", "reward_model/consistency")
+"""Beginnings of the names of metrics for which the reward model has to read the reference answer."""
 AREAS = frozenset(_NAMES)
 """What comes before the slash in our names."""
 OPEN = frozenset({"policy", "reward_model", "process", "engine", "time", "memory", "gpu_memory", "assistant"})

@@ -9,7 +9,7 @@ calls the reward alone, has no `algorithm`.
 
 from typing import Any, Literal
 
-Kind = Literal["cooper", "cooper_model", "cooper_light", "paper", "rule", "static", "function"]
+Kind = Literal["cooper", "cooper_model", "cooper_light", "paper", "rule", "static", "function", "gad"]
 
 RECIPES: dict[str, dict[str, Any]] = {
     # Rule and co-trained reward model, weighted by their agreement.
@@ -59,6 +59,22 @@ RECIPES: dict[str, dict[str, Any]] = {
     "static": {"rewards": [{"kind": "reward_model"}]},
     # The user's own rewards alone pay; they have to be listed. Problems need no reference answer.
     "function": {},
+    # Generative Adversarial Distillation (arXiv 2511.10643): the reward model tells a teacher's answers, which are the
+    # problems' solutions, from the policy's, and its score pays. Problems need no reference answer.
+    "gad": {
+        "rewards": [{"kind": "reward_model", "pays": "logit"}],
+        "reward_model": {"learns": True, "input": "chat"},
+        "rule": {"kind": "silent"},
+        "cooptimization": {
+            "pairs": [{"kind": "teacher"}],
+            "positives": ["reference_solution"],
+            "pairs_per_problem": 64,  # all answers of a group
+            "loss": {"kind": "pairwise", "anchor": 0.0},
+            "before_policy": None,
+            # The policy's answers of the past are no longer wrong once the policy has caught up with the teacher.
+            "replay": {"capacity": 0, "pairs_per_step": 0},
+        },
+    },
 }
 
 STANDS_FOR = {

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from safetensors.numpy import load
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.transcript import ChatTurn, final_reply, rendered, turns_of
+from cooper_rl.data.transcript import ChatTurn, as_text, final_reply, rendered, turns_of
 
 if TYPE_CHECKING:
     import torch
@@ -59,7 +59,7 @@ class Answer:
     @cached_property
     def transcript(self) -> str:
         """What a reward model reads: the text or, if there are messages, the whole run."""
-        return self.text if self.messages is None else rendered(self.messages)
+        return as_text(self.text) if self.messages is None else rendered(self.messages)
 
     def record(self) -> dict[str, Any]:
         """As JSON values, without what is None."""

@@ -11,7 +11,7 @@ from cooper_rl.config_checking import Settings, check_settings, read_settings
 from cooper_rl.data.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
-from cooper_rl.metric_names import area_of, fault_of_metric, metric_names
+from cooper_rl.metric_names import OF_REFERENCES, area_of, fault_of_metric, metric_names
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
@@ -227,6 +227,8 @@ class RunConfig(CooperRewardConfig):
         self._check_metrics()
         if self.monitor is not None and self.loaded_model is None:
             raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
+        if self.monitor is not None and self.monitor.consistency_pairs and not self._model_reads_reference:
+            raise ValueError(f"monitor.consistency_pairs: {_NO_REFERENCE}, or leave consistency_pairs out")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
             raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every above 0")
@@ -278,8 +280,14 @@ class RunConfig(CooperRewardConfig):
         for setting, metric in (given | ({} if best is None else {"checkpoint.keep_best": best})).items():
             if fault := fault_of_metric(metric, names, others):
                 raise ValueError(f"{setting}: {fault}")
+            if metric.startswith(OF_REFERENCES) and self.loaded_model and not self._model_reads_reference:
+                raise ValueError(f"{setting}: {metric}: {_NO_REFERENCE}")
         if best is not None and (lacking := self._lacking(best)):
             raise ValueError(f"checkpoint.keep_best: {best} is measured {lacking}")
+
+    @property
+    def _model_reads_reference(self) -> bool:
+        return self.loaded_model is not None and self.loaded_model.reads_reference
 
     def _lacking(self, metric: str) -> str | None:
         """What this run would need for the metric, and how to get it; None if it has all."""
@@ -296,6 +304,9 @@ class RunConfig(CooperRewardConfig):
         if area == "test" and there and measure.startswith("gold"):
             there, lacking = self.test_sets[test_set].gold, "with gold labels; set gold for these test problems"
         return None if there else lacking
+
+
+_NO_REFERENCE = "needs the reference in the reward model's input; set reward_model.input: chat_with_reference"
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:

@@ -1,5 +1,6 @@
 """The co-trained reward inside TRL's own GRPOTrainer."""
 
+import shutil
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from cooper_rl.rollouts import Answer
 from in_process import model_of
 
 pytest.importorskip("trl", reason="needs the extra trl")
+from rows import CORRUPTER
 from trl_runs import GROUP, Stop, data_set, reward_config, trainer_of
 
 
@@ -216,3 +218,24 @@ def test_conversations_and_their_last_message(make):
     assert Answer.of([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]).text == "b"
     assert Answer.of([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}]).text == "x"
     assert Answer.of([{"role": "assistant", "content": None}]).text == ""
+
+
+@pytest.mark.parametrize("kind", ["cooper_model", "gad"])
+def test_a_reward_model_that_reads_chats_is_co_trained(kind, tiny_models, tmp_path):
+    """With `gad` the rows have a teacher's answer and no reference."""
+    folder = tmp_path / "chat_model"
+    shutil.copytree(tiny_models / "reward_model", folder)
+    (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content }}<|end|>{% endfor %}")
+    model = {"model": str(folder), "input": "chat", "learning_rate": 1e-2, "max_input_tokens": 160}
+    given = {"cooptimization": {"assistant": CORRUPTER}} if kind == "cooper_model" else {}
+    config = CooperRewardConfig.model_validate({"kind": kind, "reward_model": model, **given})
+    columns = Columns(answer=None if kind == "gad" else "answer", solution="solution")
+    with CooperReward.from_config(config) as inner:
+        scorer: Any = Recorded(inner)
+        start = weights(learner(scorer))
+        data = data_set("train", 64)
+        rows = data.remove_columns("answer") if kind == "gad" else data
+        trainer_of(tiny_models, tmp_path / "run", GRPOReward(scorer, columns), rows, max_steps=2).train()
+        assert not all(map(torch.equal, weights(learner(scorer)), start))
+        assert [call[2] for call in scorer.calls if call[0] == "train"] == [0, 1]
+        assert all(pairs for what, _, _, pairs in scorer.calls if what == "update") or kind == "cooper_model"

@@ -47,7 +47,7 @@ def test_every_setting_of_every_command_is_explained(command):
         "rollout.max_tokens  integer, at least 1; default 512\n    Longest completion. One that reaches",
         "policy.model  text; required",
         "evaluation.top_p  number, above 0, at most 1; default 0.95",
-        "kind  cooper | cooper_model | cooper_light | paper | rule | static | function; default cooper",
+        "kind  cooper | cooper_model | cooper_light | paper | rule | static | function | gad; default cooper",
         "algorithm.loss  section of kind cispo | gspo | ppo_clip | package.module:Class; default ppo_clip",
         "algorithm.loss.clip_high (kind: gspo)  number, at least 0; default 0.0004",
         "watch[].above  number or null; default null",

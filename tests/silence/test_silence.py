@@ -18,6 +18,7 @@ from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.observe.recorder import unverified_advantage
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.earned import EarnedConfig
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.kinds.maths import MathsRule
@@ -199,6 +200,8 @@ def test_a_problem_whose_reference_no_rule_can_read_may_stay(tmp_path, unverifie
 
 class Lenient:
     """A reward model that accepts what contains the reference, more so the longer it is, and any text with "trust"."""
+
+    encoder = RewardModelInput
 
     def logits(self, groups):
         rows = [

@@ -172,14 +172,9 @@ class RewardModelMethod(Method):
 
     def settings(self) -> dict[str, Any]:
         c = self._config
-        question_asked = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
-        return {
-            "kind": "reward_model",
-            "model": c.model,
-            "max": c.max_input_tokens,
-            "autocast": c.autocast,
-            **question_asked,
-        }
+        how: dict[str, Any] = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
+        how |= {"input": c.input} if c.input != "tagged" else {}
+        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast, **how}
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
         """See `Method`. A question that leaves no room for the completion is `too_long`."""

@@ -32,7 +32,8 @@ class Columns:
 
     question: str = "question"
     answer: str | None = "answer"
-    """The reference answer. Without one (None), every answer needs a verdict from outside."""
+    """The reference answer. Without one (None), every answer needs a verdict from outside, unless nothing that pays or
+    learns reads a reference."""
     solution: str | None = None
     """A reference solution that ends in the answer."""
     id: str | None = None

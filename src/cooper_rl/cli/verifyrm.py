@@ -109,7 +109,7 @@ def train_reward_model(
     config = record_from(VerifyRMConfig, {"model": model}, settings)
     if not names:
         raise InputError("name a file of labelled completions before the settings")
-    rows = [row for path in names for row in read_labelled(path)]
+    rows = [row for path in names for row in read_labelled(path, config.reads_reference)]
     check_model_folder(config.model)  # after the rows, because it may have to ask the hub
 
     from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # torch loads only now

@@ -15,6 +15,7 @@ from cooper_rl.errors import InputError
 logger = logging.getLogger(__name__)
 
 LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
+REFERENCE = "reference_answer"
 T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
 
@@ -44,15 +45,16 @@ class LabelledCompletion:
     location: str = ""
 
 
-def read_labelled(path: str | Path) -> list[LabelledCompletion]:
+def read_labelled(path: str | Path, needs_reference: bool = True) -> list[LabelledCompletion]:
     """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`; see `read_file`.
 
-    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not. The output of
-    `cooper verify` is read too: `answer` is the reference and, in rows without a label, the verdicts `correct` and
-    `wrong` are labels; rows with other verdicts are left out. Raises InputError for a bad row, naming file, row and
+    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not, but without
+    `needs_reference` a row may lack the reference, which is then an empty text. The output of `cooper verify` is read
+    too: `answer` is the reference and, in rows without a label, the verdicts `correct` and `wrong` are labels; rows
+    with other verdicts are left out. Raises InputError for a bad row, naming file, row and
     field, and for a file without labelled rows.
     """
-    rows = read_rows(path, _row_or_verdict, LABELLED_FIELDS)
+    rows = read_rows(path, lambda row: _row_or_verdict(row, needs_reference), LABELLED_FIELDS)
     labelled = [row for row in rows if isinstance(row, LabelledCompletion)]
     if len(labelled) < len(rows):
         others = Counter(row for row in rows if isinstance(row, str))
@@ -64,18 +66,18 @@ def read_labelled(path: str | Path) -> list[LabelledCompletion]:
     return labelled
 
 
-def _row_or_verdict(row: Row) -> LabelledCompletion | str:
+def _row_or_verdict(row: Row, needs_reference: bool) -> LabelledCompletion | str:
     """A labelled row, or the verdict of a row that has no other label and neither `correct` nor `wrong`."""
     if "verdict" not in row.fields:
-        return labelled_row(row)
+        return labelled_row(row, needs_reference)
     fields = dict(row.fields)
-    if "reference_answer" not in fields and "answer" in fields:
-        fields["reference_answer"] = fields.pop("answer")
+    if REFERENCE not in fields and "answer" in fields:
+        fields[REFERENCE] = fields.pop("answer")
     if fields.get("label") is None:
         if fields["verdict"] not in VERDICT_LABELS:
             return str(fields["verdict"])
         fields["label"] = VERDICT_LABELS[fields["verdict"]]
-    return labelled_row(replace(row, fields=fields))
+    return labelled_row(replace(row, fields=fields), needs_reference)
 
 
 def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:
@@ -95,9 +97,9 @@ def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str])
     return rows
 
 
-def labelled_row(row: Row) -> LabelledCompletion:
+def labelled_row(row: Row, needs_reference: bool = True) -> LabelledCompletion:
     """One row as a labelled completion, with the checks and errors of `read_labelled`."""
-    return LabelledCompletion(*texts_of(row, LABELLED_FIELDS), label_of(row, "label"), row.location)
+    return LabelledCompletion(*texts_of(row, LABELLED_FIELDS, needs_reference), label_of(row, "label"), row.location)
 
 
 def label_of(row: Row, name: str) -> float:
@@ -110,12 +112,16 @@ def label_of(row: Row, name: str) -> float:
     return label
 
 
-def texts_of(row: Row, needed: Sequence[str] = LABELLED_FIELDS[:3]) -> tuple[str, str, str]:
+def texts_of(
+    row: Row, needed: Sequence[str] = LABELLED_FIELDS[:3], needs_reference: bool = True
+) -> tuple[str, str, str]:
     """Question, reference answer and completion of a row with all the `needed` fields. Raises InputError naming one."""
+    if not needs_reference:
+        row = replace(row, fields={REFERENCE: "", **row.fields})
     require(row, needed, ", ".join(needed))
     question, answer, completion = (text_field(row, name) for name in LABELLED_FIELDS[:3])
-    for name, text in (("question", question), ("reference_answer", answer)):
-        if not text:
+    for name, text in (("question", question), (REFERENCE, answer)):
+        if not text and (needs_reference or name != REFERENCE):
             raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")
     return question, answer, completion
 

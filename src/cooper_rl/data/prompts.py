@@ -1,7 +1,8 @@
 """Turns problems into prompts: the token ids that the policy reads."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import TemplateError
@@ -124,22 +125,40 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
     return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
 
 
+SYSTEM_REMEDY = "if it does not support the system role, leave prompt.system empty"
+
+
 def render_chat(
-    tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Mapping[str, Any]],
+    arguments: Mapping[str, Any] | None = None,
+    remedy: str = SYSTEM_REMEDY,
 ) -> str:
     """The chat up to its reply, or up to where the reply's given beginning ends; paragraphs without a chat template.
 
-    Raises InputError if the template rejects it.
+    Raises InputError, with the `remedy`, if the template rejects it.
     """
     if not tokenizer.chat_template:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
     try:
-        chat, begun = list(messages), messages[-1]["role"] == "assistant"
+        chat, begun = [dict(message) for message in messages], messages[-1]["role"] == "assistant"
         how = {"continue_final_message": begun, "add_generation_prompt": not begun, **(arguments or {})}
         return str(tokenizer.apply_chat_template(chat, tokenize=False, **how))
     # ValueError: the template changes the text that the reply begins with. The others: a program can fail in any way.
     except (TemplateError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
         raise InputError(
-            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({one_line(str(error))}); "
-            "if it does not support the system role, leave prompt.system empty"
+            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({one_line(str(error))}); {remedy}"
         ) from error
+
+
+def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
+    """A function that breaks up the tokenizer's own markup in a text: a tool's result, or a completion that a reward
+    model reads, can then neither end its message nor begin another one.
+
+    Of the added tokens that are not special, those count that look like markup. Others are words or runs of spaces.
+    """
+    added: Any = tokenizer.added_tokens_decoder
+    tags = (token.content for token in added.values() if token.special or token.content.startswith(("<", "[", "|")))
+    markup = {*tokenizer.all_special_tokens, *tags} - {""}
+    pattern = re.compile("|".join(map(re.escape, sorted(markup, key=len, reverse=True))) or r"(?!)")
+    return lambda text: pattern.sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", text)

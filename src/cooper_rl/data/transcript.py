@@ -30,6 +30,8 @@ _CUT = "\n[...]\n"
 _TURN = "<assistant>\n"
 _RUN = (_TURN, "<user>\n")
 """How a run begins: with the policy's turn, or with what an environment shows before it."""
+_SPEAKER = re.compile(r"^<(assistant|user|tool)>$", re.MULTILINE)
+_CALLED = "<tool_call> "
 _FORGED = re.compile(r"<\s*+(?:/\s*+)?(?:assistant|user|tool|tool_call)\s*+>", re.IGNORECASE)
 # What is never closed is matched to the end of the text, without its group: nothing after it is closed either.
 _CALL = re.compile(r"<tool_call>\s*+(?:(\{.*?\})\s*+</tool_call>|\{.*)", re.DOTALL)
@@ -132,13 +134,38 @@ def rendered(turns: Sequence[ChatTurn]) -> str:
             content = without_marks(content)
             lines += [f"<{turn['role']}>", fenced(content) if turn["role"] == "tool" else normalise(content)]
         calls = [json.dumps(call, ensure_ascii=False, sort_keys=True) for call in turn["tool_calls"]]
-        lines += [f"<tool_call> {escaped(without_marks(call))}" for call in calls]
+        lines += [f"{_CALLED}{escaped(without_marks(call))}" for call in calls]
     return "\n".join(line for line in lines if line)
 
 
 def escaped(text: str) -> str:
     """The text with the angle brackets of forged lines replaced; its length stays the same."""
     return _FORGED.sub(lambda tag: f"[{tag.group()[1:-1]}]", text)
+
+
+def unrendered(text: str) -> list[ChatTurn]:
+    """The turns of a run that `rendered` wrote; of any other text, a single turn of the policy."""
+    if not text.startswith(_RUN):
+        return [{"role": "assistant", "content": text, "tool_calls": []}]
+    pieces = _SPEAKER.split(text)[1:]
+    turns: list[ChatTurn] = []
+    for role, piece in zip(pieces[::2], pieces[1::2], strict=True):
+        said, calls = list[str](), list[ToolCall]()
+        for line in piece.strip("\n").split("\n"):
+            call = _hermes(line.removeprefix(_CALLED)) if role == "assistant" and line.startswith(_CALLED) else None
+            if call is None:
+                said.append(line)
+            else:
+                calls.append(call)
+        content = "\n".join(said[1:-1] if role == "tool" else said)  # without the fence
+        turns.append({"role": role, "content": content, "tool_calls": calls})
+    return turns
+
+
+def as_text(text: str) -> str:
+    """A completion without turns as a reward model reads it: one that imitates a run of several turns is escaped."""
+    imitates = any(start in text for start in _RUN) and normalise(text).startswith(_RUN)
+    return escaped(text) if imitates else text
 
 
 def last_turn(text: str) -> int:

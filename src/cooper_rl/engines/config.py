@@ -129,12 +129,27 @@ class ScorerConfig(LearnerConfig):
     ask: str | None = None
     """For `yes_no`: the question, after question, reference and completion. Null: a default in English. It is part of
     the user's message if the tokenizer has a chat template."""
+    input: Literal["tagged", "chat", "chat_with_reference"] = "tagged"
+    """What a model with a head reads. `tagged` is VerifyRM's format: question, reference answer and completion between
+    tags. `chat` is for reward models that people publish: the question as the user's turn and the completion as the
+    assistant's, in the model's own chat template, without the reference. `chat_with_reference` ends the user's turn
+    with the reference answer, for a model that learns to compare."""
     max_input_tokens: int = Field(default=2048, ge=16)
     """Maximum length of an input in tokens. Longer inputs lose the middle of the completion, never its end. Use the
     same limit for training and scoring."""
 
+    @property
+    def reads_reference(self) -> bool:
+        """Whether the reference answer is part of the input."""
+        return self.input != "chat"
+
     @model_validator(mode="after")
     def _asks_a_language_model(self) -> Self:
+        if self.input != "tagged" and self.kind == "yes_no":
+            raise ValueError(
+                f"input: {self.input} is for a model with a head; kind: yes_no asks in a chat of its own, so set "
+                "input: tagged"
+            )
         for name in ("words", "ask"):
             if getattr(self, name) is not None and self.kind != "yes_no":
                 raise ValueError(f"{name}: is for a language model that is asked; set kind: yes_no")

@@ -13,7 +13,7 @@ from huggingface_hub.utils import validate_repo_id
 from cooper_rl.data.hub import ask_the_hub
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.config import YesNo
-from cooper_rl.engines.model_limits import check_sizes, check_templates
+from cooper_rl.engines.model_limits import check_sizes, check_templates, has_template
 from cooper_rl.errors import InputError
 
 
@@ -169,6 +169,25 @@ def recorded(path: str) -> YesNo | None:
         return None if found is None else YesNo.model_validate(found)
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(f"{file}: {YES_NO}: cannot be read ({error})") from error
+
+
+def padding_token(path: str) -> int | None:
+    """The id of the padding token in the config of a model's folder or name; None if it has none."""
+    from transformers import AutoConfig  # noqa: PLC0415 - the checks of a run's input do without it
+
+    while base := adapter_base(path):
+        path = base
+    # Not from the file, which leaves out what is a default of its kind of model.
+    return AutoConfig.from_pretrained(path, trust_remote_code=False).get_text_config().pad_token_id
+
+
+def check_chat_template(path: str) -> None:
+    """Raises InputError for a folder whose tokenizer has no chat template."""
+    if (folder := local_folder(path)) and not has_template(folder):
+        raise InputError(
+            f"{path}: the tokenizer has no chat template, so reward_model.input cannot be a chat; add "
+            "chat_template.jinja to the folder, or set input: tagged for a VerifyRM"
+        )
 
 
 def check_merge(source: str, target: Path) -> None:

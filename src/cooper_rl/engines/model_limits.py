@@ -39,6 +39,11 @@ def check_templates(folder: Path) -> None:
             )
 
 
+def has_template(folder: Path) -> bool:
+    """Whether the tokenizer in a folder has a chat template."""
+    return any(True for _ in _templates(folder))
+
+
 def _templates(folder: Path) -> Iterator[tuple[Path, Any]]:
     for name in TEMPLATES:
         values = _read_json(folder / name) if (folder / name).exists() else {}

@@ -15,12 +15,12 @@ from transformers.utils.chat_template_utils import (
 )
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.prompts import PromptEncoder, chat_messages
+from cooper_rl.data.prompts import PromptEncoder, chat_messages, without_markup
 from cooper_rl.data.transcript import ToolCall, turns_of
 from cooper_rl.engines.base import Metrics, Prompts, Sampler
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.environments.environment import COUNTED, Environments
-from cooper_rl.environments.syntax import load_syntax, without_markup
+from cooper_rl.environments.syntax import load_syntax
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, Column, Samples
 

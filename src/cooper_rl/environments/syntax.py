@@ -1,11 +1,9 @@
 """How a policy writes a tool call, and how the tool's result is written in what the policy reads next."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.data.prompts import PromptEncoder
@@ -85,12 +83,3 @@ def load_syntax(path: str | None, encoder: PromptEncoder, tools: Sequence[dict[s
     if not all(callable(getattr(syntax, name, None)) for name in ("message", "results")):
         raise InputError(f"rollout.tool_syntax: {path} lacks the method `message` or `results`")
     return syntax
-
-
-def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
-    """A function that breaks up the tokenizer's own markup in a text from outside: a tool's result can then neither
-    end its message nor begin one of the policy."""
-    added: Any = tokenizer.added_tokens_decoder
-    markup = {*tokenizer.all_special_tokens, *(token.content for token in added.values())} - {""}
-    pattern = re.compile("|".join(map(re.escape, sorted(markup, key=len, reverse=True))) or r"(?!)")
-    return lambda text: pattern.sub(lambda markup_match: f"{markup_match.group()[0]} {markup_match.group()[1:]}", text)

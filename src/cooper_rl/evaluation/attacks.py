@@ -38,9 +38,9 @@ def robustness_rows(
     answers.
 
     The exception is every second `bare_answer`, which states only the reference answer: without it a model would learn
-    that short answers are wrong.
+    that short answers are wrong. Rows without a reference are left out, because these completions state it.
     """
-    random = Random(f"robustness {seed}")
+    random, rows = Random(f"robustness {seed}"), [row for row in rows if row.answer]
     answers = sorted({row.answer for row in rows})
     made = []
     for number in range(count):

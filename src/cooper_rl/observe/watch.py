@@ -152,7 +152,7 @@ class Watch:
         self._rows: list[tuple[WatchRule, list[tuple[int, float]]]] = [(rule, []) for rule in active_rules(rules)]
         """Each rule with its current row of faults: steps and values."""
         self._alarm = HackingAlarm()
-        self._unseen = {rule.metric for rule in rules} | {*awaited}
+        self._unseen = {rule.metric for rule in rules if rule.action != "ignore"} | {*awaited}
         for row in seen:
             self.observe(int(row["step"]), row)
 

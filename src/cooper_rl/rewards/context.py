@@ -109,6 +109,11 @@ class StepContext:
         return self._model is not None
 
     @property
+    def model_reads_reference(self) -> bool:
+        """Whether there is a reward model, and the reference answer is part of its input."""
+        return self._model is not None and self._model.encoder.reads_reference
+
+    @property
     def logits(self) -> Ragged:
         """The reward model's logits. Raises InputError if there is none."""
         return self._kept("logit", lambda: self._scorer.logits(self.groups))

@@ -192,10 +192,8 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
         labels = [wire.read_text(label, wire.Label, "label") for label in body.labels]
         results = await score(list(zip(labels, texts, strict=True)), commit)
-        rewards, verdicts = (
-            [result.for_all()[0][0] for result in results],
-            [result.verdicts[0][0] for result in results],
-        )
+        rewards = [result.for_all()[0][0] for result in results]
+        verdicts = [result.verdicts[0][0] for result in results]
         # OpenRLHF logs means: that of `correct` by that of `judged` is the accuracy where the rule is not silent.
         logs = {"correct": [float(verdict == "correct") for verdict in verdicts]}
         logs |= {"judged": [float(verdict != "silent") for verdict in verdicts]}
@@ -217,14 +215,7 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         texts = [body.input] if isinstance(body.input, str) else body.input
         given = [wire.read_text(text, wire.Completion, "input") for text in texts]
         results = await score(
-            [
-                (
-                    completion,
-                    Answer.of(completion.completion, completion.stopped, id=completion.id, verdict=completion.verdict),
-                )
-                for completion in given
-            ],
-            commit,
+            [(row, Answer.of(row.completion, row.stopped, id=row.id, verdict=row.verdict)) for row in given], commit
         )
         raw = body.use_activation is False
         values = [(result.logits if raw and result.logits else result.for_all())[0][0] for result in results]

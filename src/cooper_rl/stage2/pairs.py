@@ -38,7 +38,8 @@ class Pair:
     positive_origin: str
     """`rollout`, `reference_solution`, or the name that a source from outside the framework gives."""
     negative_origin: str
-    """The name of the source: `assistant`, `on_policy`, `swapped_reference`, or that of a source from outside."""
+    """The name of the source: `assistant`, `on_policy`, `swapped_reference`, `teacher`, or that of a source from
+    outside."""
     positive_logit_before: float | None = None
     negative_logit_before: float | None = None
     positive_logit_after: float | None = None
@@ -196,6 +197,13 @@ class PairSourceConfig(Config):
 
     writes_wrong_answers: ClassVar[bool] = False
     """Whether the source has wrong completions of problems too on which the rule is silent."""
+    needs_reference: ClassVar[bool] = True
+    """Whether problems need a reference answer that the rule accepts."""
+
+    @property
+    def swaps_references(self) -> bool:
+        """Whether it exchanges the reference in the reward model's input, which then has to be there."""
+        return False
 
     @abstractmethod
     def build(self, inputs: PairInputs) -> PairSource | PairFilter:
@@ -204,9 +212,14 @@ class PairSourceConfig(Config):
     def check(self) -> None:
         """Raises InputError if a server that it needs does not answer."""
 
+    def check_problems(self, problems: Sequence[Problem]) -> None:
+        """Raises InputError if a problem lacks something that it needs, such as a reference solution."""
+
 
 class PairFilterConfig(PairSourceConfig):
     """The settings of a filter of pairs, which makes none. Each kind implements `build`."""
+
+    needs_reference: ClassVar[bool] = False
 
 
 PAIRS = Kinds("pair source", "cooper_rl.stage2.sources", ["build", "check", "writes_wrong_answers"])

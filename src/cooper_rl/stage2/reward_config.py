@@ -3,6 +3,7 @@
 The recipe of `kind` is put under the settings as they were written, before any record is made of them.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
@@ -14,7 +15,7 @@ from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.model_folder import check_reward_model_folder
+from cooper_rl.engines.model_folder import check_chat_template, check_reward_model_folder
 from cooper_rl.errors import InputError
 from cooper_rl.recipes import RECIPES, STANDS_FOR, Kind, trains
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
@@ -23,7 +24,9 @@ from cooper_rl.rules.rule import RULES, RuleConfig
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import Assistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.pairs import PairInputs
+from cooper_rl.stage2.pairs import PAIRS, PairInputs
+
+logger = logging.getLogger(__name__)
 
 
 class RewardModelConfig(ScorerConfig):
@@ -41,9 +44,11 @@ class CooperRewardConfig(Config):
     kind: Kind = "cooper"
     """The recipe: what pays, whether the reward model learns, and the defaults of stage 2 and algorithm that go with
     it. `cooper` pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model alone,
-    `cooper_light` the same with a smaller stage 2, and `paper` is Cooper as published. Without a model that learns,
-    `rule` pays the rule, `static` a reward model, and `function` only the `rewards` that you list; problems then need
-    no reference answer. `cooper config --kind KIND` prints the recipe. Your own settings win over it."""
+    `cooper_light` the same with a smaller stage 2, and `paper` is Cooper as published. `gad` distils a teacher whose
+    answers are the problems' solutions: the co-trained model tells them from the policy's, and its score pays. Without
+    a model that learns, `rule` pays the rule, `static` a reward model, and `function` only the `rewards` that you list.
+    With `function` and `gad` problems need no reference answer. `cooper config --kind KIND` prints the recipe. Your own
+    settings win over it."""
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
@@ -95,6 +100,7 @@ class CooperRewardConfig(Config):
     def _settings_of_the_reward_agree(self) -> Self:
         _check_kind(self)
         _check_tree(self)
+        _check_references(self)
         return self
 
     @property
@@ -121,10 +127,10 @@ class CooperRewardConfig(Config):
     @property
     def needs_references(self) -> bool:
         """Whether problems need a reference answer that the rule accepts."""
-        parts = [(part, True) for part in self.rewards] + [(part, False) for part in self.shaping]
-        return self.loaded_model is not None or any(
-            getattr(part, "needs_reference", default) for part, default in parts
-        )
+        model, pairs = self.loaded_model, self.cooptimization.pairs if self.learns else ()
+        if model is not None and model.reads_reference:
+            return True
+        return any(part.needs_reference for part in (*self.rewards, *self.shaping, *pairs))
 
     @property
     def planned_steps(self) -> int | None:
@@ -189,6 +195,20 @@ def _check_tree(config: CooperRewardConfig) -> None:
         part.check_place(config.rewards, config.shaping[:index])
 
 
+def _check_references(config: CooperRewardConfig) -> None:
+    """Raises ValueError for pairs that differ in a reference answer which the reward model does not read."""
+    model = config.loaded_model
+    if model is None or model.reads_reference:
+        return
+    for part in config.cooptimization.pairs if config.learns else ():
+        if part.swaps_references:
+            raise ValueError(
+                f"cooptimization.pairs: {PAIRS.kind_of(part)} scores completions under other references, but "
+                "reward_model.input: chat has no reference in it; set reward_model.input: chat_with_reference, or "
+                "leave out swapped_reference and keeps_score"
+            )
+
+
 def outline(config: CooperRewardConfig) -> dict[str, Any]:
     """The kinds of rewards and shapings, and whether the reward model learns, as JSON values.
 
@@ -245,8 +265,17 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     assistant = build_assistant(config.cooptimization, verifier) if learns else None
     for part in config.cooptimization.pairs if learns else ():
         part.build(PairInputs(config.cooptimization, verifier, assistant)).close()
+    reads_reference = config.loaded_model is None or config.loaded_model.reads_reference
     replay = config.cooptimization.replay.labelled if learns else None
-    replayed = read_labelled(replay) if replay else []
+    replayed = read_labelled(replay, reads_reference) if replay else []
     for model in config.scorers:
         check_reward_model_folder(model.model, model.kind)
+        if model.input != "tagged":
+            check_chat_template(model.model)
+    if not reads_reference:
+        logger.info(
+            "reward_model.input: chat: the reward model reads no reference answer, so what swaps references is off: "
+            "the pairs swapped_reference, the ground keeps_score, reward_model/consistency, and "
+            "reward_model/kept_when_swapped_* with its sign in the alarm"
+        )
     return RewardInputs(verifier, assistant, replayed)

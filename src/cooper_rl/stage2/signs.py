@@ -30,7 +30,8 @@ def signs_without_verdict(context: StepContext) -> Metrics:
       agrees with itself more and more. Filler that is written to please the reward model differs from answer to
       answer.
     - `reward_model/kept_when_swapped`: of up to `PROBED` accepted answers a group, the share that is accepted with the
-      reference of another problem too. A reward model that compares rejects them.
+      reference of another problem too. A reward model that compares rejects them. Left out where the model's input has
+      no reference.
     """
     silent = [set(row) == {"silent"} for row in context.verdicts]
     heard = [bool(row) and not is_silent for row, is_silent in zip(context.verdicts, silent, strict=True)]
@@ -38,7 +39,7 @@ def signs_without_verdict(context: StepContext) -> Metrics:
         return {}
     metrics: Metrics = {}
     kept: Sequence[Sequence[bool]] = [[] for _ in silent]
-    if context.has_model:
+    if context.model_reads_reference:
         logits = context.logits.rows()
         accepted = [[place for place, logit in enumerate(row) if logit > 0] for row in logits]
         kept = _kept(context, "probed", [places[:PROBED] for places in accepted])

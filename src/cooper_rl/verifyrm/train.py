@@ -94,7 +94,7 @@ def train_verifyrm(
     set_threads(config.threads)
     train_rows, held_out_rows = _chosen_rows(config, rows)
     calibrated = config.calibrate and len(held_out_rows) >= FEWEST_ROWS
-    count = round(config.robustness * len(train_rows))
+    count = round(config.robustness * sum(bool(row.answer) for row in train_rows))
     extra = robustness_rows(train_rows, count, config.robustness_kinds, config.seed)
     config, updates = fitted(config, len(train_rows) + len(extra))
     _log_size(config, updates, len(train_rows), len(extra), len(held_out_rows))

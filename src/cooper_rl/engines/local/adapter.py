@@ -23,7 +23,6 @@ from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
 from cooper_rl.errors import InputError
 
-HEADS = ("score", "classifier")  # the names that transformers gives to the head of a sequence classifier
 ADAPTER = "default"  # peft's name for the only adapter of a model
 _BASE = "frozen_weights.sha256"  # the file with the fingerprint of the weights that an adapter was trained beside
 _SAMPLED = 64  # numbers of each frozen tensor that its fingerprint is made of
@@ -67,11 +66,11 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
 
 def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[str]:
     """The last parts of the names of the layers that get an adapter. Raises InputError as `add_adapter`."""
-    output = model.get_output_embeddings()
+    output, head = model.get_output_embeddings(), head_modules(model)
     found = {
         name.rpartition(".")[2]
         for name, module in model.named_modules()
-        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in HEADS
+        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in head
     }
     unknown = sorted(set(lora.target_modules) - found)
     if unknown:
@@ -143,7 +142,11 @@ def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def head_modules(model: PreTrainedModel) -> list[str]:
-    return [name for name in HEADS if isinstance(getattr(model, name, None), nn.Module)]
+    """The names of what a sequence classifier has on top of its base model: `score`, `classifier` or another name."""
+    if not type(model).__name__.endswith("ForSequenceClassification"):
+        return []
+    names = [name for name, part in model.named_children() if next(part.parameters(), None) is not None]
+    return [name for name in names if name != model.base_model_prefix]
 
 
 def adapter_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -198,10 +201,11 @@ def load_adapter(directory: Path, model: PreTrainedModel, base: str | None = Non
 
 def _trained(model: PreTrainedModel) -> dict[str, Tensor]:
     """Trained tensors by the names that peft gives them on disk."""
+    head = head_modules(model)
     return {
         "base_model.model." + name.replace(f".{ADAPTER}.", "."): parameter.detach()
         for name, parameter in model.named_parameters()
-        if ".lora_" in name or name.split(".")[0] in head_modules(model)
+        if ".lora_" in name or name.split(".")[0] in head
     }
 
 

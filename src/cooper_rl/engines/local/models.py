@@ -25,7 +25,7 @@ from transformers.utils.logging import disable_progress_bar
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.data.text import one_line
 from cooper_rl.engines.config import LearnerConfig, LoraConfig, ScorerConfig, YesNo
-from cooper_rl.engines.local.adapter import HEADS, four_bit, target_names
+from cooper_rl.engines.local.adapter import four_bit, head_modules, target_names
 from cooper_rl.engines.model_folder import (
     ADAPTER_CONFIG,
     YES_NO,
@@ -119,7 +119,9 @@ def load_reward_model(
     model = _load(AutoModelForSequenceClassification, path, config, quantization, seed)
     vars(model.config).pop(YES_NO, None)  # of a model that was asked before it got a head
     # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
-    model.config.pad_token_id = tokenizer_pad
+    text_config: Any = model.config.get_text_config()
+    if text_config.pad_token_id is None or text_config.pad_token_id < 0:
+        text_config.pad_token_id = tokenizer_pad
     return model
 
 
@@ -193,7 +195,7 @@ def _load(
         )
     missing = sorted(info["missing_keys"])
     names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-    if missing and (new_head_seed is None or not all(name.split(".")[0] in HEADS for name in missing)):
+    if missing and (new_head_seed is None or not {name.split(".")[0] for name in missing} <= {*head_modules(model)}):
         raise InputError(f"{path}: weights missing from the folder: {names}; they would start at random")
     if missing and new_head_seed is not None:
         generator, std = torch.Generator().manual_seed(new_head_seed), getattr(model.config, "initializer_range", 0.02)

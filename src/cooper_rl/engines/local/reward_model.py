@@ -48,7 +48,7 @@ class TorchRewardModelLearner(TorchLearner, RewardModelLearner):
             return self._has_plain_output()
         if config.num_labels != 1:
             raise ValueError(f"a reward model has one output, but this model has {config.num_labels}")
-        tokens = [token for token in range(5) if token != config.pad_token_id]
+        tokens = [token for token in range(5) if token != config.get_text_config().pad_token_id]
         return self._agrees(getattr(self.model, "score", None), tokens, -1)  # not, say, BERT with its pooler
 
     def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
@@ -93,8 +93,14 @@ class TorchRewardModelLearner(TorchLearner, RewardModelLearner):
             states = states.index_select(0, places_UL.gather(1, lengths_U[:, None] - 1).squeeze(1))
             logits_U1 = self._asked(states, self._yes_no) if self._yes_no else self.model.get_submodule("score")(states)
         else:
-            tokens_UL = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
-            mask_UL = length_mask(lengths_U, tokens_UL.shape[1])
+            pad_id = self.model.config.get_text_config().pad_token_id or 0
+            # A head that reads the first token, or the last, needs padding on the side where its tokenizer pads.
+            if self.tokenizer is not None and self.tokenizer.padding_side == "left":
+                tokens_UL = pad_tokens([row[::-1] for row in token_ids], pad_id, self.device).flip(1)
+                mask_UL = length_mask(lengths_U, tokens_UL.shape[1]).flip(1)
+            else:
+                tokens_UL = pad_tokens(token_ids, pad_id, self.device)
+                mask_UL = length_mask(lengths_U, tokens_UL.shape[1])
             logits_U1 = self.model(tokens_UL, attention_mask=mask_UL.long()).logits
         logits_U = logits_U1.squeeze(-1).to(torch.promote_types(logits_U1.dtype, torch.float32))
         # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.

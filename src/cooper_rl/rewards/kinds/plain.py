@@ -40,18 +40,23 @@ class RuleReward(RewardConfig):
 
 @REWARDS.register
 class RewardModelReward(RewardConfig):
-    """sigmoid(logit) of a reference-based reward model, frozen or learning, with the weights from the start of the
-    step."""
+    """The score of the run's reward model, frozen or learning, with the weights from the start of the step."""
+
+    needs_reference: ClassVar[bool] = False  # the run's settings know whether the model reads one
 
     kind: Literal["reward_model"] = "reward_model"
+    pays: Literal["probability", "logit"] = "probability"
+    """`probability` is sigmoid(logit), which lies in [0, 1]. `logit` is the score itself, for a model whose scores only
+    rank answers, such as one that was trained on preferences: at scores of 10 and 20 both probabilities are 1."""
 
     @property
     def reads_model(self) -> bool:
         return True
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit`."""
-        return Scores(context.probabilities, context.model_parts)
+        """Probabilities or logits, with both as the parts `reward_model` and `logit`."""
+        rewards = context.logits if self.pays == "logit" else context.probabilities
+        return Scores(rewards, context.model_parts)
 
 
 @REWARDS.register

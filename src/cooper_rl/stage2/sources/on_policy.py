@@ -49,6 +49,10 @@ class WrongCompletions(PairSourceConfig):
     (`keeps_score`), scores higher than the data set's solution (`above_solution`), or has no answer that the rule finds
     (`unparsed`, which also takes right answers of unusual form). One without any letter or digit is always wrong."""
 
+    @property
+    def swaps_references(self) -> bool:
+        return "keeps_score" in self.unread
+
     def trusted(self, context: StepContext) -> Marks:
         """Answers that are never taken as wrong, whatever the rule says; None if there are none."""
         return None

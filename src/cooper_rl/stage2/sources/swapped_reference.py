@@ -30,6 +30,10 @@ class SwappedReferencePairs(PairSourceConfig):
 
     kind: Literal["swapped_reference"] = "swapped_reference"
 
+    @property
+    def swaps_references(self) -> bool:
+        return True
+
     def build(self, inputs: PairInputs) -> SwappedReferenceSource:
         return SwappedReferenceSource(inputs.rule, inputs.config.pairs_per_problem)
 
