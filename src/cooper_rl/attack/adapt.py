@@ -65,6 +65,7 @@ def adapt_settings(
     if policy is None and made is not None:
         world = made(RUN, out, paid.seed, {})
         del world["test_problems"], world["reward_model"]["model"]
+        world["problems"]["split"] = "train"  # those of the attack are test problems
         run = merge(world, run)
         problems = None
     elif policy is None:

@@ -74,9 +74,9 @@ def repair(
     """Write a repaired model into `folder`, and attack it again.
 
     `result` is the attack on the model as it is; `found` are completions that a policy found, which are a family of
-    patterns for each kind. Half of the problems and every other family of patterns, by the share that is accepted, go
-    into the repair; the second attack is on the other problems. Raises InputError for a folder in use, and for an
-    attack that found nothing.
+    patterns for each kind. Half of the problems go into the repair, with every other family of wrong patterns, by the
+    share that is accepted, and two of three right ones; the second attack is on the other problems. Raises InputError
+    for a folder in use, and for an attack that found nothing.
     """
     from cooper_rl.stage2.cooper_reward import CooperReward  # noqa: PLC0415 - torch, after bad input is reported
 
@@ -122,7 +122,7 @@ def _half(ids: Sequence[str], seed: int) -> set[str]:
 
 
 def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> frozenset[str]:
-    """The patterns for the repair: every other family of wrong ones and every other right one.
+    """The patterns for the repair: every other family of wrong ones, and two of three right ones.
 
     Families are ordered by the share that is accepted, so that both sides have what the reward is gamed by.
     """
@@ -134,8 +134,8 @@ def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> 
     order = sorted(shares, key=lambda family: -sum(shares[family]) / len(shares[family]))
     families = set(order[::2])
     wrong = [one.pattern for one in answers if not one.right and family_of.get(one.pattern, one.pattern) in families]
-    right = [*dict.fromkeys(one.pattern for one in answers if one.right)][::2]
-    return frozenset([*wrong, *right])
+    right = [*dict.fromkeys(one.pattern for one in answers if one.right)]
+    return frozenset([*wrong, *(name for place, name in enumerate(right) if place % 3 < 2)])
 
 
 def _groups(answers: Sequence[AttackAnswer]) -> list[AnswerGroup]:
@@ -175,6 +175,8 @@ def _attacks(
         scores = reward.scores([(one.problem, one.text) for one in answers])
         again = [replace(one, score=score) for one, score in zip(answers, scores, strict=True)]
         before, after = (summarise(reward, rows, result.accepts_above) for rows in (answers, again))
-        return before, after
+        return replace(before, reward=result.reward, threshold=result.threshold), replace(
+            after, threshold=result.threshold
+        )
     finally:
         reward.close()

@@ -25,14 +25,17 @@ def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Tabl
     rows = []
     for one in shown:
         published = [f"{share:.1%}" for share in one.published or ()] or ["", ""]
-        between = f"{one.accepted.low:.1%} to {one.accepted.high:.1%}"
-        rows.append([one.pattern, f"{one.accepted.mean:.1%}", between, str(one.problems), *published])
+        rows.append([one.pattern, *_cells(one.accepted), *([str(one.problems)] if right else published)])
     if others := len(chosen) - len(shown):
-        rows.append([f"{others} other patterns", f"{float(right):.1%}", "", "", "", ""])
-    heading = "Right answers in usual and unusual form" if right else "Wrong answers"
-    header = ["pattern", "accepted", "95 % interval", "problems", "xVerify-0.5B", "General-Verifier"]
-    columns = 4 if right else 6
-    return heading, header[:columns], [row[:columns] for row in rows]
+        rows.append([f"{others} other patterns", f"{float(right):.1%}", "", *([""] if right else ["", ""])])
+    header = ["pattern", "accepted", "95 % interval"]
+    if right:
+        return "Right answers in usual and unusual form", [*header, "problems"], rows
+    return "Wrong answers, beside published figures", [*header, "xVerify 0.5B", "General Verifier"], rows
+
+
+def _cells(estimate: Estimate) -> list[str]:
+    return [f"{estimate.mean:.1%}", f"{estimate.low:.1%} – {estimate.high:.1%}"]
 
 
 def summary_lines(result: AttackResult, fail_above: float) -> list[str]:
@@ -112,20 +115,18 @@ def repair_tables(repair: Repair) -> list[Table]:
     after = {one.pattern: one for one in repair.after.patterns}
     rows = [
         [
-            one.pattern,
-            "right" if one.right else "wrong",
+            f"{one.pattern} (right)" if one.right else one.pattern,
             sides[one.pattern in repair.learned],
             f"{one.accepted.mean:.1%}",
-            f"{after[one.pattern].accepted.mean:.1%}",
-            f"{after[one.pattern].accepted.low:.1%} to {after[one.pattern].accepted.high:.1%}",
+            *_cells(after[one.pattern].accepted),
         ]
-        for one in repair.before.patterns
+        for one in sorted(repair.before.patterns, key=lambda one: -one.accepted.mean)
     ]
-    rows.sort(key=lambda row: (row[1] == "right", row[2], -float(row[3][:-1])))
+    rows.sort(key=lambda row: (row[0].endswith("(right)"), row[1]))
     heading = f"Repair: accepted on {repair.before.problems} problems that are not in it"
     return [
         (heading, ["", "before", "after"], summary),
-        ("By pattern", ["pattern", "answers", "pattern is", "before", "after", "95 % interval"], rows),
+        ("By pattern", ["pattern", "pattern is", "before", "after", "95 % interval"], rows),
     ]
 
 

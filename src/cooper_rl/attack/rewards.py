@@ -28,6 +28,8 @@ WRITTEN = (
     "rule, rule:KIND, the folder of a reward model, package.module:function, file.py:function, a YAML file with "
     "`judge:` or with the rewards of a run, http://host:port of `cooper serve`, or verifiers:ENVIRONMENT"
 )
+PATIENCE_S = 10.0
+"""Seconds for which a service that does not answer is asked again."""
 NO_POLICY = "-"
 """The policy of settings that only name a reward."""
 Asked = tuple[Problem, str]
@@ -103,7 +105,7 @@ class AttackedService(AttackedReward):
 
     def __init__(self, url: str) -> None:
         """Raises InputError if it cannot be reached. The token is that in COOPER_TOKEN."""
-        self._client = RewardClient(url, timeout_s=10)
+        self._client = RewardClient(url, timeout_s=PATIENCE_S)
         try:
             version = self._client.info()["version"]
         except UnavailableError as error:
@@ -158,7 +160,10 @@ def attack_settings(
     values = merge(merge(base, _paid(reward)), more or {})
     if problems is not None:
         values["problems"] = {"source": problems}
-    return check_settings(RunConfig, Settings(with_overrides(values, settings), reward, overrides=settings))
+    config = check_settings(RunConfig, Settings(with_overrides(values, settings), reward, overrides=settings))
+    for scorer in config.scorers:
+        check_reward_model_folder(scorer.model, scorer.kind)
+    return config
 
 
 def _paid(reward: str) -> dict[str, Any]:
@@ -202,8 +207,6 @@ def open_reward(reward: str, config: RunConfig) -> AttackedReward:
     """The reward, ready to score. `config` is that of `attack_settings`. Raises InputError for one that is not there,
     and MissingExtraError for a rubric without verifiers."""
     if not _is_elsewhere(reward):
-        if config.loaded_model is not None:
-            check_reward_model_folder(config.loaded_model.model, config.loaded_model.kind)
         return CooperAttacked(reward, config)
     if _is_yaml(reward):
         return AttackedJudge(reward, read_judge(Path(reward)))
