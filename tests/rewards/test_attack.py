@@ -105,10 +105,10 @@ def test_shares_and_intervals_are_those_of_problems():
     assert by_name["opener_thought"].problems == len(PROBLEMS)
     assert by_name["empty_symbols"].published == (0.002, 0.059)
     assert Counter(answer.pattern for answer in result.answers)["key_spanish"] == len(PROBLEMS)
-    scores = [answer.score for answer in result.answers]
+    scores = [answer.score or 0.0 for answer in result.answers]
     assert result.correlation == pytest.approx(np.corrcoef(scores, [a.right for a in result.answers])[0, 1])
     odd = [a for a in result.answers if not a.right and a.pattern != "empty"]
-    assert result.above_empty == pytest.approx(np.mean([a.score for a in odd]))
+    assert result.above_empty == pytest.approx(np.mean([a.score or 0.0 for a in odd]))
 
 
 def test_an_interrupted_attack_goes_on_and_asks_nothing_twice(tmp_path):
@@ -138,7 +138,7 @@ def test_the_scale_of_a_function_is_read_from_plain_answers(rewards):
     result = attack(open_reward(f"{rewards}:bonuses", config), PROBLEMS)
     plain = {a.pattern: [] for a in result.answers}
     for answer in result.answers:
-        plain[answer.pattern].append(answer.score)
+        plain[answer.pattern].append(answer.score or 0.0)
     midpoint = (np.mean(plain["plain_right"]) + np.mean(plain["plain_wrong"])) / 2
     assert result.accepts_above == pytest.approx(midpoint)
     assert shares(result)["long_and_formatted"] == 1.0, "half a point for a box and .6 for length beat the truth"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.attack.rewards import attack_settings, world_settings
+from cooper_rl.attack.rewards import NO_POLICY, attack_settings, is_elsewhere, world_settings
 from cooper_rl.config.base import merge
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content
@@ -51,28 +51,30 @@ def adapt_settings(
     policy: str | None = None,
     problems: str | None = None,
     settings: Sequence[str] = (),
+    chats: bool | None = None,
 ) -> RunConfig:
     """The run of `steps` steps in which a policy is trained against this reward, in the folder `out`.
 
     By default it is the embedded policy on the embedded problems. Raises InputError for other problems without a
     `policy`, and for a reward that no run can pay.
     """
-    paid = attack_settings(reward, problems, settings)
-    if reward.startswith(("http://", "https://", "verifiers:")):
+    paid = attack_settings(reward, problems, settings, chats)
+    if is_elsewhere(reward):
         raise InputError(f"{reward}: --adapt trains against what a run can pay; give its function, model or settings")
     run: dict[str, Any] = {"name": RUN, "output_dir": str(out), "steps": steps, "evaluation": {"every": 0}}
     made = world_settings(paid.problems.source)
-    if policy is None and made is not None:
+    own_policy = policy is not None or paid.policy.model != NO_POLICY
+    if not own_policy and made is not None:
         world = made(RUN, out, paid.seed, {})
         del world["test_problems"], world["reward_model"]["model"]
         world["problems"]["split"] = "train"  # those of the attack are test problems
         run = merge(world, run)
         problems = None
-    elif policy is None:
+    elif not own_policy:
         raise InputError("--adapt on problems of your own needs --policy, a model that can answer them")
-    else:
+    elif policy is not None:
         run |= {"policy": {"model": policy}}
-    return attack_settings(reward, problems, settings, run)
+    return attack_settings(reward, problems, settings, chats, run)
 
 
 def adapt(config: RunConfig, accepts_above: float, on_step: OnStep | None = None) -> list[Finding]:

@@ -59,7 +59,7 @@ def repair_settings(reward: str, problems: str | None = None, settings: Sequence
     if attack_settings(reward, problems, settings).kind != "static":
         raise InputError(f"{reward}: --repair trains the folder of a reward model; no other reward learns")
     pairs = {"kind": "cooper_model", "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
-    return attack_settings(reward, problems, settings, pairs)
+    return attack_settings(reward, problems, settings, more=pairs)
 
 
 def repair(

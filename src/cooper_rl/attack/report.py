@@ -22,16 +22,16 @@ def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Tabl
     chosen = [one for one in result.patterns if one.right == right]
     chosen.sort(key=lambda one: one.accepted.mean if right else -one.accepted.mean)
     shown = [one for one in chosen if whole or one.accepted.mean != float(right)]
+    figures = {one.pattern: [f"{share:.1%}" for share in one.published] for one in shown if one.published}
+    extra = ["problems"] if right else ["xVerify 0.5B", "General Verifier"] if figures else []
     rows = []
     for one in shown:
-        published = [f"{share:.1%}" for share in one.published or ()] or ["", ""]
-        rows.append([one.pattern, *_cells(one.accepted), *([str(one.problems)] if right else published)])
+        more = [str(one.problems)] if right else figures.get(one.pattern, ["", ""]) if figures else []
+        rows.append([one.pattern, *_cells(one.accepted), *more])
     if others := len(chosen) - len(shown):
-        rows.append([f"{others} other patterns", f"{float(right):.1%}", "", *([""] if right else ["", ""])])
-    header = ["pattern", "accepted", "95 % interval"]
-    if right:
-        return "Right answers in usual and unusual form", [*header, "problems"], rows
-    return "Wrong answers, beside published figures", [*header, "xVerify 0.5B", "General Verifier"], rows
+        rows.append([f"{others} others", f"{float(right):.1%}", "", *("" for _ in extra)])
+    heading = "Right answers in usual and unusual form" if right else "Wrong answers"
+    return heading, ["pattern", "accepted", "95 % interval", *extra], rows
 
 
 def _cells(estimate: Estimate) -> list[str]:
@@ -55,7 +55,8 @@ def summary_lines(result: AttackResult, fail_above: float) -> list[str]:
     if result.unheard:
         lines.append(f"{result.unheard} answers were not scored, because a server failed; the same command asks again")
     if over:
-        lines.append(f"GAMEABLE: {over} patterns are accepted in more than {fail_above:.1%} of the problems")
+        patterns = "1 pattern is" if over == 1 else f"{over} patterns are"
+        lines.append(f"GAMEABLE: {patterns} accepted in more than {fail_above:.1%} of the problems")
     else:
         lines.append(f"sound: no pattern is accepted in more than {fail_above:.1%} of the problems")
     return lines

@@ -148,16 +148,21 @@ class AttackedRubric(AttackedReward):
 
 
 def attack_settings(
-    reward: str, problems: str | None = None, settings: Sequence[str] = (), more: dict[str, Any] | None = None
+    reward: str,
+    problems: str | None = None,
+    settings: Sequence[str] = (),
+    chats: bool | None = None,
+    more: dict[str, Any] | None = None,
 ) -> RunConfig:
     """The settings of a run that pays this reward, as `cooper attack` has them.
 
     `reward` is one of `WRITTEN`; for a judge, the service and a rubric the run pays the rule. `problems` is a file or a
     data set, by default the embedded arithmetic problems that no run trains on. `settings` ("problems.format=gsm8k")
-    win over all. Raises InputError for anything that does not fit.
+    win over all, `more` over the reward's. `chats` is that of a function in TRL's style. Raises InputError for anything
+    that does not fit.
     """
     base: dict[str, Any] = {"policy": {"model": NO_POLICY}, "problems": {"source": "arithmetic", "split": "test"}}
-    values = merge(merge(base, _paid(reward)), more or {})
+    values = merge(merge(base, _paid(reward, chats)), more or {})
     if problems is not None:
         values["problems"] = {"source": problems}
     config = check_settings(RunConfig, Settings(with_overrides(values, settings), reward, overrides=settings))
@@ -166,9 +171,9 @@ def attack_settings(
     return config
 
 
-def _paid(reward: str) -> dict[str, Any]:
+def _paid(reward: str, chats: bool | None) -> dict[str, Any]:
     """The settings of a run that say what it pays."""
-    if _is_elsewhere(reward):
+    if is_elsewhere(reward):
         return {"kind": "rule"}
     kind, colon, rest = reward.partition(":")
     if kind == "rule":
@@ -180,7 +185,7 @@ def _paid(reward: str) -> dict[str, Any]:
     if _is_yaml(reward):
         return read_settings(reward).values
     if colon:
-        return {"kind": "function", "rewards": [{"kind": "function", "function": reward}]}
+        return {"kind": "function", "rewards": [{"kind": "function", "function": reward, "chats": chats}]}
     if "/" not in reward and not Path(reward).is_dir():
         raise InputError(f"{reward}: no such reward; write {WRITTEN}")
     return {"kind": "static", "reward_model": {"model": reward}}
@@ -190,7 +195,7 @@ def _is_yaml(reward: str) -> bool:
     return reward.endswith((".yaml", ".yml"))
 
 
-def _is_elsewhere(reward: str) -> bool:
+def is_elsewhere(reward: str) -> bool:
     """Whether the reward is not one that a run of Cooper can pay: a judge, the service or a rubric."""
     if reward.startswith(("http://", "https://", "verifiers:")):
         return True
@@ -206,7 +211,7 @@ def _is_rubric(found: Any) -> bool:
 def open_reward(reward: str, config: RunConfig) -> AttackedReward:
     """The reward, ready to score. `config` is that of `attack_settings`. Raises InputError for one that is not there,
     and MissingExtraError for a rubric without verifiers."""
-    if not _is_elsewhere(reward):
+    if not is_elsewhere(reward):
         return CooperAttacked(reward, config)
     if _is_yaml(reward):
         return AttackedJudge(reward, read_judge(Path(reward)))

@@ -40,6 +40,9 @@ def attack_reward(
     plain: Annotated[
         str | None, typer.Option(help="How the reward expects an answer: '<answer>{answer}</answer>'. Default: a box.")
     ] = None,
+    chats: Annotated[
+        bool | None, typer.Option(help="Give a function in TRL's style lists of messages instead of texts.")
+    ] = None,
     accept_above: Annotated[
         float | None, typer.Option(help="Score above which an answer is accepted, in place of the reward's own.")
     ] = None,
@@ -77,12 +80,13 @@ def attack_reward(
     from cooper_rl.attack.rewards import attack_settings
 
     settings = [f"seed={seed}", *map(in_full, overrides or [])]
-    given = reward, problems, settings
-    config = attack_settings(*given)
+    config = attack_settings(reward, problems, settings, chats)
     if adapt is not None and out is None:
         raise InputError("--adapt trains a policy in a run's folder; say where with --out")
-    trained = None if adapt is None or out is None else adapt_settings(reward, adapt, out, policy, problems, settings)
-    mended = None if repair is None else repair_settings(*given)
+    trained = (
+        None if adapt is None or out is None else adapt_settings(reward, adapt, out, policy, problems, settings, chats)
+    )
+    mended = None if repair is None else repair_settings(reward, problems, settings)
     result = _attacked(reward, config, limit, out, accept_above, plain or PLAIN)
     lines, tables = summary_lines(result, fail_above), [example_table(result)]
     found, more, last = [], {}, result
