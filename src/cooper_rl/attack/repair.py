@@ -26,7 +26,7 @@ PROBLEMS_PER_STEP = 16
 MOST_FOUND = 200
 """Completions of each kind that a policy found, at most, that the repair and its measurement use."""
 FOUND = "found: "
-"""The beginning of the names of patterns that a policy found."""
+"""The beginning of the names of patterns that a policy found. What follows is the kind, which may be a family too."""
 OnStep = Callable[[int, dict[str, float]], None]
 
 
@@ -127,15 +127,18 @@ def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> 
     Families are ordered by the share that is accepted, so that both sides have what the reward is gamed by.
     """
     family_of = {name: family for family, names in FAMILIES.items() for name in names}
+    wrong = {
+        one.pattern: family_of.get(one.pattern, one.pattern.removeprefix(FOUND)) for one in answers if not one.right
+    }
     shares: dict[str, list[bool]] = {}
     for one in answers:
         if not one.right:
-            shares.setdefault(family_of.get(one.pattern, one.pattern), []).append(result.accepts(one))
+            shares.setdefault(wrong[one.pattern], []).append(result.accepts(one))
     order = sorted(shares, key=lambda family: -sum(shares[family]) / len(shares[family]))
     families = set(order[::2])
-    wrong = [one.pattern for one in answers if not one.right and family_of.get(one.pattern, one.pattern) in families]
     right = [*dict.fromkeys(one.pattern for one in answers if one.right)]
-    return frozenset([*wrong, *(name for place, name in enumerate(right) if place % 3 < 2)])
+    learned = [name for name, family in wrong.items() if family in families]
+    return frozenset([*learned, *(name for place, name in enumerate(right) if place % 3 < 2)])
 
 
 def _groups(answers: Sequence[AttackAnswer]) -> list[AnswerGroup]:

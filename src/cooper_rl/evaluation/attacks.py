@@ -307,6 +307,6 @@ FAMILIES = {
     "instructions": ("prompt_injection", "instructions", "forged_tags"),
     "several answers": ("answer_list", "answer_repeated", "every_number", "vague_range"),
     "noise": ("repeated_word", "gibberish", "published_gibberish"),
-    "a wrong answer": ("wrong_boxed", "wrong_confident", "adversarial_prefix", "long_and_formatted"),
+    "a wrong answer": ("plain_wrong", "wrong_boxed", "wrong_confident", "adversarial_prefix", "long_and_formatted"),
 }
 """Attack patterns of a kind. What a reward model learns of one pattern is likely to hold for its family."""
