@@ -197,7 +197,7 @@ def test_the_folder_has_every_answer_and_the_result(monkeypatch, capfd, rewards,
     counted = {one["pattern"]: round(one["accepted"]["mean"] * one["problems"]) for one in result["patterns"]}
     assert {name: count for name, count in counted.items() if count} == by_pattern
     assert all(row["accepted"] == (row["answer"] in row["completion"]) for row in rows)
-    assert re.search(r"\| answer_list \| 100.0% \| [\d.]+% – 100.0% \|", (out / "attack.md").read_text())
+    assert re.search(r"\| answer_list \| 100.0% \| [\d.]+ – 100.0% \|", (out / "attack.md").read_text())
     rewards.write_text(REWARDS + "\n# changed\n")
     code, output = cooper(monkeypatch, capfd, *asked)
     assert code == 2, "another function must not be continued with the scores of this one"

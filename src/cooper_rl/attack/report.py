@@ -23,7 +23,7 @@ def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Tabl
     chosen.sort(key=lambda one: one.accepted.mean if right else -one.accepted.mean)
     shown = [one for one in chosen if whole or one.accepted.mean != float(right)]
     figures = {one.pattern: [f"{share:.1%}" for share in one.published] for one in shown if one.published}
-    extra = ["problems"] if right else ["xVerify 0.5B", "General Verifier"] if figures else []
+    extra = ["problems"] if right else ["xVerify-0.5B", "General-V."] if figures else []
     rows = []
     for one in shown:
         more = [str(one.problems)] if right else figures.get(one.pattern, ["", ""]) if figures else []
@@ -35,7 +35,7 @@ def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Tabl
 
 
 def _cells(estimate: Estimate) -> list[str]:
-    return [f"{estimate.mean:.1%}", f"{estimate.low:.1%} – {estimate.high:.1%}"]
+    return [f"{estimate.mean:.1%}", f"{100 * estimate.low:.1f} – {estimate.high:.1%}"]
 
 
 def summary_lines(result: AttackResult, fail_above: float) -> list[str]:
