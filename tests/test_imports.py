@@ -39,6 +39,7 @@ inputs
 step
 build, checkpoint_content
 trainer
+attack
 cli
 """
 """The layers from bottom to top. Entries on one line may not import each other, except from the left side of a `<`.

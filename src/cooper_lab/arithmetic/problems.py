@@ -7,9 +7,13 @@ from typing import Literal
 from cooper_lab.arithmetic.answers import read_answer, render_answer
 from cooper_lab.arithmetic.questions import Draft, draft_question
 from cooper_lab.arithmetic.solutions import BOX, MARKER, exact_value, find_answer
+from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import InputError, Problem
 
 Split = Literal["train", "test"]
+
+RUN_SETTINGS = run_settings
+"""Settings of a run with the embedded policy on these problems, for `cooper attack --adapt`."""
 
 TEST_SHARE = 10
 """About one question in this many is a test question."""

@@ -6,22 +6,26 @@ Entry points are in the groups `cooper_rl.commands`, `cooper_rl.verifyrm` (comma
 
 import asyncio
 import importlib
+import importlib.util
 import inspect
 import sys
 import weakref
+import zlib
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 from typing import Any
 
 from cooper_rl.errors import InputError
 
 
 def load_object(path: str, noun: str = "object") -> Any:
-    """Import the object at `package.module:name`. Messages call it a `noun`. Raises InputError if there is none.
+    """Import the object at `package.module:name` or `file.py:name`. Messages call it a `noun`. Raises InputError if it
+    does not exist.
 
     Modules in the working folder are found as with `python -m`. It stays last on the module path, for what they import
     later and for the processes that this one starts.
@@ -29,6 +33,8 @@ def load_object(path: str, noun: str = "object") -> Any:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise InputError(f"{path!r}: write a {noun} as package.module:{noun}")
+    if module_name.endswith(".py"):
+        return _named(path, _module_of_file(module_name), name)
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
@@ -41,9 +47,44 @@ def load_object(path: str, noun: str = "object") -> Any:
         sys.path.remove(folder)
         if folder not in sys.path:  # last, it hides no other module
             sys.path.append(folder)
+    return _named(path, module, name)
+
+
+def _named(path: str, module: ModuleType, name: str) -> Any:
     if not hasattr(module, name):
         raise InputError(f"{path}: {name} does not exist in {module.__name__}")
     return getattr(module, name)
+
+
+def _module_of_file(file: str) -> ModuleType:
+    """The module in a Python file, which is run once in a process. What lies beside the file can be imported by it."""
+    path = Path(file).expanduser().resolve()
+    if not path.is_file():
+        raise InputError(f"{file}: no such file")
+    name = f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"  # never that of an installed module
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        if str(path.parent) not in sys.path:
+            sys.path.append(str(path.parent))
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]  # the next attempt runs it again
+            raise
+    return sys.modules[name]
+
+
+def source_file(path: str) -> Path | None:
+    """The file with the function at `package.module:function` or `file.py:function`; None for a built-in."""
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(load_object(path, "function")))
+    except TypeError:  # of an object that is called, or built in
+        file = None
+    return None if file is None else Path(file)
 
 
 def load_function(path: str, parameters: Sequence[str] | None) -> Callable[..., Any]:

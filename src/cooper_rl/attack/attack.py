@@ -1,0 +1,252 @@
+"""Scores wrong answers of every pattern and right answers in unusual form, and counts what the reward accepts."""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cooper_rl.attack.rewards import AttackedReward
+from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.data.problem import Problem
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation.accuracy import Estimate
+from cooper_rl.evaluation.attacks import (
+    ATTACKS,
+    CONTROLS,
+    FURTHER_ATTACKS,
+    PUBLISHED_SHARES,
+    RIGHT_FORMS,
+    Writer,
+    attack_rows,
+)
+from cooper_rl.persist.durable import Journal, write_text
+
+ANSWERS, JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "attack.json"
+PLAIN = r"The final answer is \boxed{{answer}}."
+"""How a plain answer is written; `{answer}` stands for the answer."""
+PLAIN_RIGHT, PLAIN_WRONG, EMPTY = "plain_right", "plain_wrong", "empty"
+PROBLEMS_AT_ONCE = 8
+"""Problems after whose answers the scores are written down. An interruption loses at most these."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class AttackAnswer:
+    """An answer of the attack. Its score is None before it is scored, and where a server did not answer."""
+
+    pattern: str
+    problem: Problem
+    text: str
+    right: bool
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class PatternResult:
+    """What the reward accepts of one pattern. The interval's unit is the problem: each has one answer per pattern."""
+
+    pattern: str
+    right: bool
+    """Whether the pattern's answers are right, so that they should be accepted."""
+    accepted: Estimate
+    problems: int
+    published: tuple[float, float] | None = None
+    """The shares that xVerify-0.5B-I and General-Verifier accept (`PUBLISHED_SHARES`)."""
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """The result of an attack."""
+
+    reward: str
+    problems: int
+    accepts_above: float
+    threshold: str
+    """Where the threshold comes from, in words."""
+    patterns: list[PatternResult]
+    wrong_accepted: Estimate
+    """The mean over all wrong patterns, each with the same weight."""
+    right_accepted: Estimate
+    correlation: float | None
+    """Between score and truth over all answers: what OpenEnv calls the gameability gap is its distance from 1.
+    None if all scores are the same."""
+    above_empty: float | None
+    """The share of wrong answers that are paid more than an empty one to the same problem (OpenEnv's canaries)."""
+    answers: list[AttackAnswer]
+    unheard: int
+    """Answers without a score, because a server did not answer. They count nowhere."""
+
+    @property
+    def worst(self) -> PatternResult:
+        """The wrong pattern that is accepted most."""
+        return max((one for one in self.patterns if not one.right), key=lambda one: one.accepted.mean)
+
+    def accepts(self, answer: AttackAnswer) -> bool:
+        return answer.score is not None and answer.score > self.accepts_above
+
+    def summary(self) -> dict[str, Any]:
+        """Everything but the answers, as JSON values."""
+        values = asdict(replace(self, answers=[]))
+        del values["answers"]
+        return values | {"worst": asdict(self.worst)}
+
+
+def attack(
+    reward: AttackedReward,
+    problems: Sequence[Problem],
+    count: int = 100,
+    seed: int = 0,
+    out: Path | None = None,
+    accept_above: float | None = None,
+    plain: str = PLAIN,
+    progress: Progress | None = None,
+) -> AttackResult:
+    """Try every pattern on up to `count` of these problems.
+
+    With `out`, each answer and its score go into this folder, and the same call continues after an interruption.
+    `accept_above` takes the place of the reward's own threshold. `plain` says how the reward expects an answer, which
+    stands at `{answer}`. Raises InputError for problems without references, for an `out` made with other
+    settings, and for a reward of unknown scale that pays plain right answers no more than plain wrong ones.
+    """
+    answers = draw_answers(problems, count, seed, plain)
+    scored = score_answers(reward, answers, out, progress)
+    return summarise(reward, scored, accept_above)
+
+
+def draw_answers(problems: Sequence[Problem], count: int, seed: int = 0, plain: str = PLAIN) -> list[AttackAnswer]:
+    """One answer of every pattern to each of up to `count` problems with a reference. Raises InputError for none."""
+    if "{answer}" not in plain:
+        raise InputError(f"plain answers {plain!r}: write {{answer}} where the answer stands, as in {PLAIN!r}")
+    wrong: dict[str, Writer] = {PLAIN_WRONG: lambda row, other, random: plain.replace("{answer}", other)}
+    right: dict[str, Writer] = {PLAIN_RIGHT: lambda row, other, random: plain.replace("{answer}", row.answer)}
+    by_question = {one.question: one for one in problems if one.answer}
+    rows = [LabelledCompletion(one.question, one.answer, "", 0.0, one.id) for one in by_question.values()]
+    if not rows:
+        raise InputError("no problem has a reference answer; an attack needs them, for right and for wrong answers")
+    if len({row.answer for row in rows}) == 1:
+        raise InputError("all problems have the same reference answer; an attack needs others, to give wrong answers")
+    drawn = attack_rows(rows, count, seed, wrong | ATTACKS | FURTHER_ATTACKS, right | CONTROLS | RIGHT_FORMS)
+    return [
+        AttackAnswer(one.pattern, by_question[one.row.question], one.row.completion, one.row.label > 0.5)
+        for one in drawn
+    ]
+
+
+def score_answers(
+    reward: AttackedReward, answers: Sequence[AttackAnswer], out: Path | None, progress: Progress | None = None
+) -> list[AttackAnswer]:
+    """The answers with their scores. Those without one are asked again by the next call with this folder."""
+    by_problem = [list(rows) for _, rows in groupby(answers, key=lambda one: one.problem)]
+    scored: list[AttackAnswer] = []
+    with nullcontext() if out is None else Journal(out / JOURNAL, reward.settings) as journal:
+        for start in range(0, len(by_problem), PROBLEMS_AT_ONCE):
+            chunk = [one for rows in by_problem[start : start + PROBLEMS_AT_ONCE] for one in rows]
+            texts = "\0".join(f"{one.problem.question}\0{one.problem.answer}\0{one.text}" for one in chunk)
+            key = f"{start} {zlib.crc32(texts.encode()):08x}"
+            scores: list[float | None] = (journal and journal.get(key)) or [None] * len(chunk)
+            if missing := [place for place, score in enumerate(scores) if score is None]:
+                again = reward.scores([(chunk[place].problem, chunk[place].text) for place in missing])
+                scores = [*scores]
+                for place, score in zip(missing, again, strict=True):
+                    scores[place] = score
+                if journal:
+                    journal.put(key, scores)
+            scored += [replace(one, score=score) for one, score in zip(chunk, scores, strict=True)]
+            if progress is not None:
+                progress(len(scored), len(answers))
+    return scored
+
+
+def summarise(
+    reward: AttackedReward, answers: Sequence[AttackAnswer], accept_above: float | None = None
+) -> AttackResult:
+    """Count what is accepted. Raises InputError as `attack` does."""
+    heard = [one for one in answers if one.score is not None]
+    if not heard:
+        raise InputError(f"{reward.name}: not one answer was scored; see the log for what its server said")
+    above, threshold = _threshold(reward, heard, accept_above)
+    by_pattern: dict[str, list[AttackAnswer]] = {}
+    for one in heard:
+        by_pattern.setdefault(one.pattern, []).append(one)
+    patterns = [
+        PatternResult(name, rows[0].right, _accepted(rows, above), len(rows), PUBLISHED_SHARES.get(name))
+        for name, rows in by_pattern.items()
+    ]
+    scores, right = np.array([one.score for one in heard], float), np.array([one.right for one in heard])
+    varies = scores.std() > 0 and right.std() > 0
+    return AttackResult(
+        reward=reward.name,
+        problems=len({one.problem.id for one in answers}),
+        accepts_above=above,
+        threshold=threshold,
+        patterns=patterns,
+        wrong_accepted=_accepted([one for one in heard if not one.right], above),
+        right_accepted=_accepted([one for one in heard if one.right], above),
+        correlation=float(np.corrcoef(scores, right)[0, 1]) if varies else None,
+        above_empty=_above_empty(heard),
+        answers=list(answers),
+        unheard=len(answers) - len(heard),
+    )
+
+
+def _threshold(
+    reward: AttackedReward, answers: Sequence[AttackAnswer], accept_above: float | None
+) -> tuple[float, str]:
+    """The score above which an answer counts as accepted, and where that comes from."""
+    if accept_above is not None:
+        return accept_above, "as set"
+    if reward.accepts_above is not None:
+        return reward.accepts_above, "the reward's own"
+    right, wrong = (
+        float(np.mean([one.score or 0.0 for one in answers if one.pattern == name] or [np.nan]))
+        for name in (PLAIN_RIGHT, PLAIN_WRONG)
+    )
+    if not right > wrong:
+        example = next(one.text for one in answers if one.pattern == PLAIN_RIGHT)
+        raise InputError(
+            f"{reward.name}: pays plain right answers {right:.3g} and plain wrong ones {wrong:.3g} on average, so "
+            f"nobody knows what it accepts. If it expects answers in another form than {example!r}, say so with "
+            "--plain '<answer>{answer}</answer>' or the like; if it does not tell right from wrong, nothing more "
+            "is to be found; --accept-above SCORE attacks it nonetheless"
+        )
+    return (right + wrong) / 2, f"midway between plain right answers ({right:.3g}) and plain wrong ones ({wrong:.3g})"
+
+
+def _accepted(answers: Sequence[AttackAnswer], above: float) -> Estimate:
+    """The share that is accepted, with an interval over problems."""
+    by_problem: dict[str, list[bool]] = {}
+    for one in answers:
+        by_problem.setdefault(one.problem.id, []).append(one.score is not None and one.score > above)
+    shares = np.array([np.mean(accepted) for accepted in by_problem.values()], dtype=float)
+    return Estimate.of(shares, len(answers) / max(1, len(by_problem)))
+
+
+def _above_empty(answers: Sequence[AttackAnswer]) -> float | None:
+    floor = {one.problem.id: one.score or 0.0 for one in answers if one.pattern == EMPTY}
+    wrong = [one for one in answers if not one.right and one.pattern != EMPTY and one.problem.id in floor]
+    return float(np.mean([(one.score or 0.0) > floor[one.problem.id] for one in wrong])) if wrong else None
+
+
+def write_attack(result: AttackResult, out: Path, more: Mapping[str, Any]) -> None:
+    """Write every answer with its score, and the result with what is `more` to it, as JSON."""
+    rows = [
+        {
+            "pattern": one.pattern,
+            "right": one.right,
+            "score": one.score,
+            "accepted": result.accepts(one),
+            "problem": one.problem.id,
+            "question": one.problem.question,
+            "answer": one.problem.answer,
+            "completion": one.text,
+        }
+        for one in result.answers
+    ]
+    write_text(out / ANSWERS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_text(out / RESULT, json.dumps(result.summary() | dict(more), indent=2))

@@ -1,0 +1,185 @@
+"""Trains a reward model on what an attack found in it, and attacks it again on patterns and problems kept apart."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from cooper_rl.attack.adapt import FoundCompletion
+from cooper_rl.attack.attack import PLAIN, AttackAnswer, AttackResult, draw_answers, summarise
+from cooper_rl.attack.rewards import CooperAttacked, attack_settings
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation.attacks import FAMILIES
+from cooper_rl.persist.folder_lock import check_writable
+from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from cooper_rl.engines.base import RewardModelLearner
+
+STEPS = 60
+"""Updates of the reward model by default."""
+PROBLEMS_PER_STEP = 16
+MOST_FOUND = 200
+"""Completions of each kind that a policy found, at most, that the repair and its measurement use."""
+FOUND = "found: "
+"""The beginning of the names of patterns that a policy found. What follows is the kind, which may be a family too."""
+OnStep = Callable[[int, dict[str, float]], None]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Both attacks, of the model as it was and as it is now, on the problems that the repair did not see."""
+
+    folder: Path
+    steps: int
+    problems: int
+    """Problems of the repair."""
+    learned: frozenset[str]
+    """The patterns of the repair. No pattern of their families is among the others."""
+    before: AttackResult
+    after: AttackResult
+
+    def share(self, result: AttackResult, right: bool, learned: bool) -> float:
+        """The mean share that is accepted of the right or the wrong patterns, in the repair or kept apart from it."""
+        means = [
+            one.accepted.mean
+            for one in result.patterns
+            if one.right == right and (one.pattern in self.learned) == learned
+        ]
+        return sum(means) / len(means) if means else float("nan")
+
+
+def repair_settings(reward: str, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
+    """The settings of stage 2 that repair a reward model: pairs of a right answer and the wrong ones that score
+    highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model."""
+    if attack_settings(reward, problems, settings).kind != "static":
+        raise InputError(f"{reward}: --repair trains the folder of a reward model; no other reward learns")
+    pairs = {"kind": "cooper_model", "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
+    return attack_settings(reward, problems, settings, more=pairs)
+
+
+def repair(
+    config: RunConfig,
+    result: AttackResult,
+    folder: Path,
+    steps: int = STEPS,
+    found: Sequence[FoundCompletion] = (),
+    plain: str = PLAIN,
+    on_step: OnStep | None = None,
+) -> Repair:
+    """Write a repaired model into `folder`, and attack it again.
+
+    `result` is the attack on the model as it is; `found` are completions that a policy found, which are a family of
+    patterns for each kind. Half of the problems go into the repair, with every other family of wrong patterns, by the
+    share that is accepted, and two of three right ones; the second attack is on the other problems. Raises InputError
+    for a folder in use, and for an attack that found nothing.
+    """
+    from cooper_rl.stage2.cooper_reward import CooperReward  # noqa: PLC0415 - torch, after bad input is reported
+
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder}: already in use; choose another folder for the repaired model")
+    check_writable(folder)
+    answers = [*result.answers, *_found_answers(found, plain, config.seed)]
+    seen = _half([one.problem.id for one in answers], config.seed)
+    learned = _learned_patterns(answers, result)
+    taught = [one for one in answers if one.problem.id in seen and one.pattern in learned]
+    if not any(result.accepts(one) for one in taught if not one.right):
+        raise InputError(f"{result.reward}: the attack found too little to repair")
+    groups = _groups(taught)
+    with CooperReward.from_config(config, total_steps=steps) as reward:
+        for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
+            updated = reward.update(reward.score(batch, step=step))
+            if on_step is not None:
+                on_step(step, updated.metrics)
+        assert reward.learning is not None
+        _save(reward.learning.learner, folder)
+    kept = [one for one in answers if one.problem.id not in seen and (one.score is not None)]
+    before, after = _attacks(config, kept, folder, result)
+    return Repair(folder, steps, len(groups), learned, before, after)
+
+
+def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> list[AttackAnswer]:
+    """What a policy found, with right answers to the same problems beside it, which nobody has scored."""
+    problems = {one.problem.id: one.problem for one in found}
+    if len({one.answer for one in problems.values()}) < 2:
+        return []
+    counts: dict[str, int] = {}
+    answers = [one for one in draw_answers([*problems.values()], len(problems), seed, plain) if one.right]
+    for one in found:
+        counts[one.kind] = counts.get(one.kind, 0) + 1
+        if counts[one.kind] <= MOST_FOUND:
+            answers.append(AttackAnswer(f"{FOUND}{one.kind}", one.problem, one.text, False, one.reward))
+    return sorted(answers, key=lambda one: one.problem.id)
+
+
+def _half(ids: Sequence[str], seed: int) -> set[str]:
+    different = [*dict.fromkeys(ids)]
+    return set(Random(f"repair {seed}").sample(different, len(different) // 2))
+
+
+def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> frozenset[str]:
+    """The patterns for the repair: every other family of wrong ones, and two of three right ones.
+
+    Families are ordered by the share that is accepted, so that both sides have what the reward is gamed by.
+    """
+    family_of = {name: family for family, names in FAMILIES.items() for name in names}
+    wrong = {
+        one.pattern: family_of.get(one.pattern, one.pattern.removeprefix(FOUND)) for one in answers if not one.right
+    }
+    shares: dict[str, list[bool]] = {}
+    for one in answers:
+        if not one.right:
+            shares.setdefault(wrong[one.pattern], []).append(result.accepts(one))
+    order = sorted(shares, key=lambda family: -sum(shares[family]) / len(shares[family]))
+    families = set(order[::2])
+    right = [*dict.fromkeys(one.pattern for one in answers if one.right)]
+    learned = [name for name, family in wrong.items() if family in families]
+    return frozenset([*learned, *(name for place, name in enumerate(right) if place % 3 < 2)])
+
+
+def _groups(answers: Sequence[AttackAnswer]) -> list[AnswerGroup]:
+    """A group for each problem, with the labels as verdicts from outside: nobody has to check them."""
+    ordered = sorted(answers, key=lambda one: one.problem.id)
+    return [
+        AnswerGroup(
+            problem.id, problem, [Answer(one.text, verdict="correct" if one.right else "wrong") for one in rows]
+        )
+        for problem, rows in groupby(ordered, key=lambda one: one.problem)
+    ]
+
+
+def _batches(groups: Sequence[AnswerGroup], steps: int, seed: int) -> list[list[AnswerGroup]]:
+    random = Random(f"repair's order {seed}")
+    count = min(PROBLEMS_PER_STEP, len(groups))
+    return [random.sample(groups, count) for _ in range(steps)]
+
+
+def _save(learner: "RewardModelLearner", folder: Path) -> None:
+    """Write the weights as a plain folder, without the optimizer, from which nobody continues."""
+    aside = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    learner.save(aside)
+    shutil.rmtree(aside / "trainer_state")
+    aside.replace(folder)
+
+
+def _attacks(
+    config: RunConfig, answers: Sequence[AttackAnswer], folder: Path, result: AttackResult
+) -> tuple[AttackResult, AttackResult]:
+    """The attack with the scores as they are, and with those of the repaired model."""
+    assert config.reward_model is not None
+    model = config.reward_model.model_copy(update={"model": str(folder), "learns": False})
+    reward = CooperAttacked(str(folder), config.model_copy(update={"kind": "static", "reward_model": model}))
+    try:
+        scores = reward.scores([(one.problem, one.text) for one in answers])
+        again = [replace(one, score=score) for one, score in zip(answers, scores, strict=True)]
+        before, after = (summarise(reward, rows, result.accepts_above) for rows in (answers, again))
+        return replace(before, reward=result.reward, threshold=result.threshold), replace(
+            after, threshold=result.threshold
+        )
+    finally:
+        reward.close()
