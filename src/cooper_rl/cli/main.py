@@ -10,6 +10,7 @@ from typing import Annotated, get_args
 import typer
 
 from cooper_rl import __version__
+from cooper_rl.cli.audit import audit_rollouts
 from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import Overrides, RuleOption, counter, log_handler, progress, rule_from, say, show_table
 from cooper_rl.cli.evaluate import evaluate_model
@@ -135,7 +136,7 @@ def verify(
 
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
-OURS = {"train": train, "watch": watch, "runs": runs, "config": show_config, "serve": serve, "eval": evaluate_model}
+OURS = {"train": train, "watch": watch, "runs": runs, "config": show_config, "serve": serve, "eval": evaluate_model, "audit": audit_rollouts}
 for name, command in (OURS | {"export": export, "push": push, "report": report, "verify": verify}).items():
     commands.command(name)(command)
 commands.add_typer(verifyrm, name="verifyrm")

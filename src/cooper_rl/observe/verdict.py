@@ -150,7 +150,10 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known.
 
     Its truth is the first of `TRUTHS` on record. Where that is no gold, the alarm speaks too: the rule may be fooled.
+    An audit of another trainer's run has its verdict on record.
     """
+    if (audited := _audited(run)) is not None:
+        return audited
     (alarms, alarm_at, alarm_lasts), status = _replay(run.metrics), status_of(run)
     known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged_over_steps(run.series("reward/mean"))
@@ -185,6 +188,20 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     signals = [*first_told, *told, *alarms, *(Signal("bad", text) for text in broken)]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+
+
+def _audited(run: RunRecord) -> Verdict | None:
+    """The verdict that `cooper audit` has written into the run's settings; None without a whole one."""
+    found = run.config.get("audit")
+    if not isinstance(found, Mapping) or found.get("state") not in get_args(State):
+        return None
+    alarms, alarm_at, _ = _replay(run.metrics)
+    guards, onset = found.get("guards"), found.get("onset")
+    signals = [Signal("unknown", str(guard)) for guard in guards] if isinstance(guards, list) else []
+    hacked = found["state"] in HACKED_STATES and isinstance(onset, list) and all(type(one) is int for one in onset)
+    truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
+    first = onset[-1] if hacked and onset else None
+    return Verdict(found["state"], str(found.get("sentence", "")), [*signals, *alarms], truth, first, alarm_at)
 
 
 def _sentence(state: State, truth: Truth, found: Outcome, alarm_at: int | None) -> str:
