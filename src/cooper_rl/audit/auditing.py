@@ -15,8 +15,7 @@ from typing import Any
 import yaml
 
 from cooper_rl.audit.evidence import COLUMNS, Finding, Groups, finding_of
-from cooper_rl.audit.formats import Format
-from cooper_rl.audit.reading import Decode, Rollout, Source, read_steps
+from cooper_rl.audit.reading import Choose, Decode, Rollout, Source, read_steps
 from cooper_rl.audit.references import References
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
@@ -39,7 +38,7 @@ Labels = Mapping[str, bool]
 class Options:
     """What decides the result of an audit, besides the rollouts."""
 
-    rule: RuleConfig = MathsRule()
+    rule: RuleConfig = field(default_factory=MathsRule)
     sample: int | None = SAMPLE
     """Rows of a step that are checked, in whole groups; None checks all."""
     labels: Labels = field(default_factory=dict)
@@ -80,8 +79,8 @@ class Audit:
 def audit(
     rollouts: Sequence[Path],
     out: Path,
-    options: Options = Options(),  # noqa: B008 - a frozen record
-    form: Format | None = None,
+    options: Options = Options(),
+    choose: Choose | None = None,
     decode: Decode | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Audit:
@@ -99,7 +98,7 @@ def audit(
     made_with = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
     made_with |= {"labels": _hash(sorted(options.labels.items())), "references": _hash(options.references)}
     with Journal(out / "audited.jsonl", made_with) as journal, closing(Verifier(options.rule)) as verifier:
-        for step, rows in read_steps(rollouts, source, form, decode):
+        for step, rows in read_steps(rollouts, source, choose, decode):
             for later in [one for one in kept if one >= step]:  # the run was resumed before it
                 del kept[later], metrics[later]
             key = f"{step} {_digest(rows)}"
@@ -131,7 +130,9 @@ def _path(out: Path, step: int) -> Path:
 def _digest(rows: Sequence[Rollout]) -> str:
     digest = blake2s(digest_size=12)
     for row in rows:
-        digest.update(f"{row.group}\0{row.answer.transcript}\0{row.reward}\0{row.references}\0".encode("utf-8", "replace"))
+        digest.update(
+            f"{row.group}\0{row.answer.transcript}\0{row.reward}\0{row.references}\0".encode("utf-8", "replace")
+        )
     return digest.hexdigest()
 
 
@@ -149,7 +150,7 @@ def _audited(step: int, rows: Sequence[Rollout], options: Options, verifier: Rul
         of_group = [next(judged) for _ in group] if name in sampled else None
         sums.append([_problem_key(group[0]), _sums(group, advantages, of_group)])
         if of_group is not None:
-            said = [verdict for verdict, _ in of_group]
+            said: list[Verdict] = [verdict for verdict, _ in of_group]
             verdict_rows.append(said)
             advantage_rows.append(advantages)
             scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if _is_judged(v)]
@@ -188,7 +189,7 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
     labels = [
         options.labels.get(label_key(row.prompt, row.answer.transcript)) if options.labels else None for row in rows
     ]
-    verdicts: list[Verdict] = ["silent" if one is None else "correct" if one else "wrong" for one in labels]
+    verdicts: list[Verdict] = [_verdict_of(label) for label in labels]
     references = [row.references or _referred(row, options.references) for row in rows]
     for place in range(max(map(len, references), default=0)):
         asked = [
@@ -204,6 +205,10 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         for row, own in zip(rows, references, strict=True)
     ]
     return list(zip(verdicts, ends, strict=True))
+
+
+def _verdict_of(label: bool | None) -> Verdict:
+    return "silent" if label is None else "correct" if label else "wrong"
 
 
 def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:

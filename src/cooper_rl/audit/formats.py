@@ -2,14 +2,15 @@
 paths to our fields.
 
 A path is a chain of keys, `response.output`. A number is a place in a list, `-1` the last. `*` stands for every item:
-numbers are then summed. `a|b` is `b` where a row has no `a`. `path(REGEX)` is the regular expression's first group in
-the value, `$path` the place of the file, and `$others` the sum of the numbers that no other path names.
+numbers are then summed. `a|b` is `b` where a row has no `a`. `path(REGEX)` is the first group of the regular
+expression's last match in the value, `$path` the place of the file, and `$others` the sum of the numbers that no other
+path names.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -101,7 +102,8 @@ FORMATS = (
     _format(
         "verifiers",
         "example_id prompt completion reward is_truncated",
-        _TABLE | {"step": r"step|$path(step_?(\d++))", "group": "example_id", "reward": "reward", "cut": "is_truncated"},
+        _TABLE
+        | {"step": r"step|$path(step_?(\d++))", "group": "example_id", "reward": "reward", "cut": "is_truncated"},
     ),
     # the version of the policy stands for the step
     _format(
@@ -145,37 +147,31 @@ FORMATS = (
 """More special formats come first: the first whose keys a row has is its format."""
 
 
-def format_of(record: Record) -> Format | None:
-    """The format of a row, by its keys; None for no format that is known."""
-    return next((one for one in FORMATS if one.keys <= record.keys()), None)
+def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callable[[Record], Format | None]:
+    """A function that says of which format a row is: that of the name or else the first whose keys it has, with the
+    paths of `given` (FIELD=PATH, as of `--map`) over its own. Paths for prompt, completion and reward describe any row.
 
-
-def named_format(name: str) -> Format:
-    """Raises InputError for a format that does not exist."""
-    names = [one.name for one in FORMATS]
-    if name not in names:
-        hint = did_you_mean(name, names, f"there are {', '.join(names)}")
-        raise InputError(f"--format {name!r} is not known; {hint}")
-    return FORMATS[names.index(name)]
-
-
-def mapped_format(given: list[str], base: Format | None) -> Format:
-    """The format that `--map FIELD=PATH` describes, over a base. Raises InputError for an unknown field or a bad path,
-    and for a map without a base that lacks what an audit cannot do without.
+    Raises InputError for a format or a field that does not exist, and for a path that cannot be read.
     """
-    paths = {}
-    for text in given:
-        name, _, path = text.partition("=")
-        if name not in FIELDS or not path:
-            hint = did_you_mean(name, FIELDS, f"there are {', '.join(FIELDS)}")
-            raise InputError(f"--map {text!r}: write FIELD=PATH, such as reward=scores.total; fields: {hint}")
-        paths[name] = path
-        _alternatives(path)
-    if base is not None:
-        return replace(base, paths={**base.paths, **paths})
-    if missing := [name for name in ("prompt", "completion", "reward") if name not in paths]:
-        raise InputError(f"--map: {', '.join(missing)} is missing; name a path for it, or a --format to start from")
-    return Format("mapped", frozenset(), paths)
+    names = [one.name for one in FORMATS]
+    if name is not None and name not in names:
+        raise InputError(
+            f"--format {name!r} is not known; {did_you_mean(name, names, 'there are ' + ', '.join(names))}"
+        )
+    paths = dict(map(_mapped, given))
+    formats = [replace(one, paths={**one.paths, **paths}) for one in FORMATS if name in (None, one.name)]
+    if {"prompt", "completion", "reward"} <= paths.keys():
+        formats.append(Format("mapped", frozenset(), paths))
+    return lambda record: next((one for one in formats if one.keys <= record.keys()), None)
+
+
+def _mapped(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if name not in FIELDS or not path:
+        hint = did_you_mean(name, FIELDS, f"there are {', '.join(FIELDS)}")
+        raise InputError(f"--map {text!r}: write FIELD=PATH, such as reward=scores.total; fields: {hint}")
+    _alternatives(path)
+    return name, path
 
 
 @dataclass(frozen=True)
@@ -231,8 +227,8 @@ class Values:
             value = _at(record, alternative.keys)
         if alternative.pattern is None or value is None:
             return value
-        match = alternative.pattern.search(str(value))
-        return match and (match[1] if alternative.pattern.groups else match[0])
+        matches = list(alternative.pattern.finditer(str(value)))  # of a path the last, which is next to the file
+        return (matches[-1][1] if alternative.pattern.groups else matches[-1][0]) if matches else None
 
     def _others(self, record: Record) -> float | None:
         named = {one.keys[0] for path in self.format.paths.values() for one in _alternatives(path)}
@@ -247,12 +243,12 @@ class Values:
 
 
 def _at(value: Any, keys: tuple[str, ...]) -> Any:
-    for number, key in enumerate(keys):
+    for place, key in enumerate(keys):
         if isinstance(value, str) and value[:1] in ("{", "["):  # an object that a writer made text of
             value = as_json(value)
         if key == "*":
             items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
-            inner = [found for item in items if (found := _at(item, keys[number + 1 :])) is not None]
+            inner = [found for item in items if (found := _at(item, keys[place + 1 :])) is not None]
             numbers = [number(one) for one in inner]
             return math.fsum(one for one in numbers if one is not None) if any(numbers) else inner or None
         if isinstance(value, Mapping):

@@ -6,16 +6,17 @@ import json
 import logging
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cooper_rl.audit.formats import FORMATS, Format, Record, Values, as_json, format_of
+from cooper_rl.audit.formats import FORMATS, Format, Record, Values, as_json, chosen_format
 from cooper_rl.audit.unrolling import number, unrolled
 from cooper_rl.data.readers import Row, read_file
 from cooper_rl.data.text import one_line
+from cooper_rl.data.transcript import turns_of
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rollouts import Answer
 
@@ -38,6 +39,7 @@ PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true")
 
 Decode = Callable[[list[int]], str]
+Choose = Callable[[Record], Format | None]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Source:
         self.left_out[why] = self.left_out.get(why, 0) + rows
 
 
-def find_files(paths: Sequence[Path], form: Format | None) -> list[Path]:
+def find_files(paths: Sequence[Path]) -> list[Path]:
     """The files that may hold rollouts. Raises InputError for none, and for those that are pickles."""
     files, pickles = [], []
     for path in paths:
@@ -80,7 +82,7 @@ def find_files(paths: Sequence[Path], form: Format | None) -> list[Path]:
         inner = sorted(path.rglob("*"), key=_natural) if path.is_dir() else [path]
         pickles += [one for one in inner if one.suffix.lower() in PICKLES]
         kept = [one for one in inner if one.is_file() and _kind(one) and not one.name.startswith(".")]
-        left_out = re.compile("|".join(one.left_out for one in ([form] if form else FORMATS) if one.left_out) or r"(?!)")
+        left_out = re.compile("|".join(one.left_out for one in FORMATS if one.left_out))
         files += [one for one in kept if not left_out.search(f"/{one.relative_to(path).as_posix()}")] or kept
     if files:
         return files
@@ -107,15 +109,16 @@ def _kind(path: Path) -> str:
 
 
 def read_steps(
-    paths: Sequence[Path], source: Source, form: Format | None = None, decode: Decode | None = None
+    paths: Sequence[Path], source: Source, choose: Choose | None = None, decode: Decode | None = None
 ) -> Iterator[tuple[int, list[Rollout]]]:
     """The rows of one step after another, and into `source` what was read. A step that comes again, because the run was
     resumed, takes the place of all from that step on. Raises InputError.
     """
-    files = [_File(path, number, source, form, decode) for number, path in enumerate(find_files(paths, form), start=1)]
+    choose = choose or chosen_format()
+    files = [_File(path, place, source, choose, decode) for place, path in enumerate(find_files(paths), start=1)]
     waiting = sorted((one for one in files if one.step is not None), key=lambda one: one.step or 0)
     if not waiting:
-        raise InputError(_unknown(files, form))
+        raise InputError(_unknown(files))
     source.files = [one.path for one in waiting]
     if len(waiting) == 1 and not waiting[0].has_steps:
         logger.warning("%s: no row says its step, so all are one; name it with --map step=…", waiting[0].path)
@@ -145,16 +148,19 @@ def _digest(rows: Sequence[Rollout]) -> str:
     return digest.hexdigest()
 
 
-def _unknown(files: Sequence["_File"], form: Format | None) -> str:
+def _unknown(files: Sequence["_File"]) -> str:
     seen = next((one for one in files if one.first is not None), None)
     if seen is None or seen.first is None:
         return f"{files[0].path}: holds no rows"
     there = one_line(", ".join(map(str, seen.first)), 200)
-    if form is not None:
-        return f"{seen.path}: no row has what the format {form.name} needs; the first has {there}"
+    if seen.trial.left_out:
+        missing = " or ".join(seen.trial.left_out).replace("a row without ", "")
+        return (
+            f"{seen.path}: no row, with {there}, has {missing}; name its place with --map, such as reward=scores.total"
+        )
     return (
-        f"{seen.path}: the rows, with {there}, are of no format that is known ({', '.join(one.name for one in FORMATS)})"
-        "; describe them, such as --map prompt=question --map completion=response --map reward=score --map step=step"
+        f"{seen.path}: the rows, with {there}, are of no known format ({', '.join(one.name for one in FORMATS)}); "
+        "describe them, such as --map prompt=question --map completion=response --map reward=score --map step=step"
     )
 
 
@@ -163,17 +169,15 @@ class _File:
     rows are wanted, so that thousands of files may wait.
     """
 
-    def __init__(
-        self, path: Path, number: int, source: Source, form: Format | None, decode: Decode | None
-    ) -> None:
-        self.path, self._number, self._source, self._given, self._decode = path, number, source, form, decode
+    def __init__(self, path: Path, place: int, source: Source, choose: Choose, decode: Decode | None) -> None:
+        self.path, self._place, self._source, self._choose, self._decode = path, place, source, choose, decode
         self.first: Record | None = None
         self.has_steps = False
-        trial = Source(source.format)
-        peeked = self._rollouts(trial)
+        self.trial = Source(source.format)
+        peeked = self._rollouts(self.trial)
         first = next(peeked, None)
         peeked.close()
-        source.format = trial.format
+        source.format = self.trial.format
         self.step = None if first is None else first.step
         """That of the next row; None at the end."""
         self._next: Rollout | None = None
@@ -197,13 +201,13 @@ class _File:
         self.step = None if self._next is None else self._next.step
         return taken
 
-    def _rollouts(self, source: Source) -> Iterator[Rollout]:
+    def _rollouts(self, source: Source) -> Generator[Rollout, None, None]:
         values: Values | None = None
         for row in records(self.path, source):
             for record in unrolled(row.fields):
                 self.first = self.first or record
-                form = self._given or format_of(record)
-                if form is None or not form.keys <= record.keys():
+                form = self._choose(record)
+                if form is None:
                     if values is None:  # a file of something else, which lies beside the rollouts
                         return
                     source.leave_out("a row with other fields")
@@ -242,7 +246,7 @@ class _File:
 
     def _step(self, value: Any, location: str) -> int:
         if value is None:
-            return self._number
+            return self._place
         step = number(value)
         if step is None or not step.is_integer() or not 0 <= step < 10**9:
             raise InputError(f"{location}: the step {one_line(str(value), 40)!r} is no whole number; see --map step=…")
@@ -266,7 +270,8 @@ class _File:
         value = self._text("" if value is None else value, location)
         if isinstance(value, str):
             return value, value.strip()
-        texts = [(str(turn.get("role")), _clean(Answer.of([{**turn, "role": "user"}]).transcript)) for turn in value]
+        turns = turns_of({**turn, "role": "user"} for turn in value)
+        texts = [(given.get("role"), _clean(turn["content"])) for given, turn in zip(value, turns, strict=True)]
         users = [text for role, text in texts if role == "user"]
         return "\n\n".join(text for _, text in texts), (users or [text for _, text in texts] or [""])[-1].strip()
 
@@ -280,10 +285,12 @@ class _File:
             for one in value:
                 yield from self._references(one, location)
         elif isinstance(value, Mapping):
-            named = next((value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None)
+            named = next(
+                (value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None
+            )
             text = json.dumps(value, ensure_ascii=False, default=str)
             yield from [_clean(text)] if named is None else self._references(named, location)
-        elif value is not None and value != "" and value == value:  # noqa: PLR0124 - NaN
+        elif value is not None and value != "" and value == value:
             yield _clean(f"{value:g}" if isinstance(value, float) else str(value)).strip()
 
 
@@ -308,30 +315,32 @@ def records(path: Path, source: Source) -> Iterator[Row]:
         with _opened(path) as file:
             yield from _values(path, file, source) if kind == ".json" else _lines(path, file, source)
     except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read to its end ({error}); is it damaged or still being written?") from error
+        raise InputError(
+            f"{path}: cannot be read to its end ({error}); is it damaged or still being written?"
+        ) from error
 
 
 def _values(path: Path, file: BinaryIO, source: Source) -> Iterator[Row]:
     """The elements of an array, or the one value of the file."""
     value = _parsed(file.read(LONGEST_LINE + 1), str(path))
-    for number, one in enumerate(value if isinstance(value, list) else [value], start=1):
-        yield _row(one, f"{path}:{number}")
+    for place, one in enumerate(value if isinstance(value, list) else [value], start=1):
+        yield _row(one, f"{path}:{place}")
 
 
 def _lines(path: Path, file: BinaryIO, source: Source) -> Iterator[Row]:
-    number = 0
+    line = 0
     while data := file.readline(LONGEST_LINE + 1):
-        number += 1
-        if not data.strip():
+        line += 1
+        if not data.strip() and len(data) <= LONGEST_LINE:
             continue
         try:
-            value = _parsed(data, f"{path}:{number}")
+            value = _parsed(data, f"{path}:{line}")
         except InputError:
             if data.endswith(b"\n") or len(data) > LONGEST_LINE:
                 raise
             source.leave_out("a last line that is cut off")
             return
-        yield _row(value, f"{path}:{number}")
+        yield _row(value, f"{path}:{line}")
 
 
 def _row(value: Any, location: str) -> Row:
@@ -343,7 +352,9 @@ def _row(value: Any, location: str) -> Row:
 def _parsed(data: bytes, location: str) -> Any:
     """A JSON value as Python's writers leave it: with NaN, Infinity and half characters."""
     if len(data) > LONGEST_LINE:
-        raise InputError(f"{location}: longer than {LONGEST_LINE >> 20} MB; write a row a line, as JSON lines or Parquet")
+        raise InputError(
+            f"{location}: longer than {LONGEST_LINE >> 20} MB; write a row a line, as JSON lines or Parquet"
+        )
     try:
         return json.loads(data.decode("utf-8-sig"))
     except RecursionError as error:

@@ -77,7 +77,11 @@ def episodes_of_prime(record: Record) -> Iterator[Record]:
             continue
         rewards = trace.get("rewards") or {}
         parts = [one for one in rewards.values() if isinstance(one, Mapping)] if isinstance(rewards, Mapping) else []
-        paid = [score * (number(one.get("weight", 1)) or 0.0) for one in parts if (score := number(one.get("score"))) is not None]
+        paid = [
+            score * (number(one.get("weight", 1)) or 0.0)
+            for one in parts
+            if (score := number(one.get("score"))) is not None
+        ]
         path = _last_branch(trace.get("nodes") or [])
         first = next((place for place, node in enumerate(path) if node.get("sampled")), len(path))
         turns = [node.get("message") for node in path]

@@ -27,28 +27,34 @@ def audit_rollouts(
     ] = None,
     map_: Annotated[
         list[str] | None,
-        typer.Option("--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut."),
+        typer.Option(
+            "--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut."
+        ),
     ] = None,
     rule: RuleOption = "maths",
-    references: Annotated[Path | None, typer.Option(help="Questions and answers, where the rollouts have none.")] = None,
+    references: Annotated[
+        Path | None, typer.Option(help="Questions and answers, where the rollouts have none.")
+    ] = None,
     labels: Annotated[Path | None, typer.Option(help="The file to_label.jsonl with your labels.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="The policy's, for rollouts that are token ids.")] = None,
     sample: Annotated[str, typer.Option(help="Rows of a step that are checked, or `all`.")] = "256",
-    fail_on: Annotated[str, typer.Option(help="`hacked` exits with code 3 for a hacked run, `never` with 0.")] = "hacked",
+    fail_on: Annotated[
+        str, typer.Option(help="`hacked` exits with code 3 for a hacked run, `never` with 0.")
+    ] = "hacked",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 4 if the audit cannot tell.")] = False,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep no prompts and completions in the folder.")] = False,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
 ) -> None:
     """Say whether a run of any trainer is being hacked, since when, and what its reward pays for; see docs/audit.md."""
     from cooper_rl.audit.auditing import Options, audit, read_labels
-    from cooper_rl.audit.formats import mapped_format, named_format
+    from cooper_rl.audit.formats import chosen_format
     from cooper_rl.audit.references import read_references
 
     if fail_on not in ("hacked", "never"):
         raise InputError(f"--fail-on {fail_on!r}: write hacked or never")
     if sample != "all" and not (sample.isdecimal() and int(sample) > 0):
         raise InputError(f"--sample {sample!r}: write a number of rows, or all")
-    base = named_format(form) if form else None
+    choose = chosen_format(form, map_ or ())
     options = Options(
         rule_from(rule, workers),
         None if sample == "all" else int(sample),
@@ -57,9 +63,7 @@ def audit_rollouts(
         not no_text,
     )
     with counter("audit") as advance:
-        result = audit(
-            rollouts, out, options, mapped_format(map_, base) if map_ else base, _decoder(tokenizer), advance
-        )
+        result = audit(rollouts, out, options, choose, _decoder(tokenizer), advance)
     _show(result)
     if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
         sys.exit(HACKED)

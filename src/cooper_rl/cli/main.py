@@ -136,8 +136,9 @@ def verify(
 
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
-OURS = {"train": train, "watch": watch, "runs": runs, "config": show_config, "serve": serve, "eval": evaluate_model, "audit": audit_rollouts}
-for name, command in (OURS | {"export": export, "push": push, "report": report, "verify": verify}).items():
+OURS = {"train": train, "watch": watch, "runs": runs, "config": show_config, "serve": serve, "eval": evaluate_model}
+OURS |= {"audit": audit_rollouts, "export": export, "push": push, "report": report, "verify": verify}
+for name, command in OURS.items():
     commands.command(name)(command)
 commands.add_typer(verifyrm, name="verifyrm")
 for name, entry in added("commands").items():
