@@ -153,7 +153,7 @@ def _audited(step: int, rows: Sequence[Rollout], options: Options, verifier: Rul
             said: list[Verdict] = [verdict for verdict, _ in of_group]
             verdict_rows.append(said)
             advantage_rows.append(advantages)
-            scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if _is_judged(v)]
+            scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if is_judged(v)]
             lines.append(_line(group, advantages, said, options.text))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     with writing(_path(out, step)):
@@ -229,7 +229,8 @@ def ends_in(text: str, reference: str, question: str = "") -> bool:
     return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
 
 
-def _is_judged(verdict: Verdict) -> bool:
+def is_judged(verdict: Verdict) -> bool:
+    """Whether the check says yes or no."""
     return verdict not in ("silent", "timeout")
 
 
@@ -248,7 +249,7 @@ def _sums(
     judged = [
         (row.reward, advantage, verdict == "correct", verdict == "unparsed", ends)
         for row, advantage, (verdict, ends) in zip(group, advantages, verdicts or (), strict=verdicts is not None)
-        if _is_judged(verdict)
+        if is_judged(verdict)
     ]
     for reward, advantage, accepted, unparsed, ends in judged:
         counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and ends})
@@ -336,7 +337,7 @@ def recorded(out: Path, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
         path = _path(out, step)
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
             group = json.loads(line)
-            problem = {name: group[name] for name in ("question", "answer", "prompt")}
+            problem = {name: group[name] for name in ("problem", "question", "answer", "prompt")}
             yield from ({"step": step, **problem, **one} for one in group["completions"])
 
 

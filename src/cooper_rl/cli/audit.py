@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cooper_rl.cli.console import RuleOption, counter, rule_from, say
+from cooper_rl.cli.console import RuleOption, counter, named_models, record_from, rule_from, say, show_table
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.audit.auditing import Audit
+    from cooper_rl.audit.reading import Decode
+    from cooper_rl.verifyrm.methods import Method
 
 HACKED, CANNOT_TELL = 3, 4
 
@@ -36,6 +38,14 @@ def audit_rollouts(
         Path | None, typer.Option(help="Questions and answers, where the rollouts have none.")
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="The file to_label.jsonl with your labels.")] = None,
+    reward_model: Annotated[
+        list[str] | None, typer.Option(help="NAME=FOLDER of a reward model, for the table of graders.")
+    ] = None,
+    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, for the table of graders.")] = None,
+    retrain: Annotated[
+        str | None, typer.Option(help="A base: a reward model trained on the check's labels, for the table.")
+    ] = None,
+    until: Annotated[int | None, typer.Option(help="The last step of which --retrain learns.", min=0)] = None,
     tokenizer: Annotated[str | None, typer.Option(help="The policy's, for rollouts that are token ids.")] = None,
     sample: Annotated[str, typer.Option(help="Rows of a step that are checked, or `all`.")] = "256",
     fail_on: Annotated[
@@ -62,16 +72,21 @@ def audit_rollouts(
         read_references(references) if references else None,
         not no_text,
     )
+    if (retrain is None) != (until is None):
+        raise InputError("--retrain BASE and --until STEP go together")
+    if no_text and (reward_model or judge or retrain):
+        raise InputError("graders read texts, which --no-text does not keep; leave it out")
+    methods = _methods(reward_model or [], judge)
     with counter("audit") as advance:
         result = audit(rollouts, out, options, choose, _decoder(tokenizer), advance)
-    _show(result)
+    _show(result, methods, (retrain, until) if retrain is not None and until is not None else None)
     if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
         sys.exit(CANNOT_TELL)
 
 
-def _decoder(tokenizer: str | None):
+def _decoder(tokenizer: str | None) -> "Decode | None":
     if tokenizer is None:
         return None
     from cooper_rl.engines.model_folder import check_model_folder
@@ -83,10 +98,39 @@ def _decoder(tokenizer: str | None):
     return lambda ids: loaded.decode(ids, skip_special_tokens=True)
 
 
-def _show(result: "Audit") -> None:
+def _methods(reward_models: list[str], judge: Path | None) -> "dict[str, Method]":
+    """The graders besides the reward, whose settings are checked here and whose models load when they are asked."""
+    if not reward_models and judge is None:
+        return {}
+    from cooper_rl.engines.model_folder import check_model_folder
+    from cooper_rl.evaluation.config import ScoringConfig
+    from cooper_rl.verifyrm.config import read_judge
+
+    folders = named_models(reward_models, taken=["reward", "judge", "retrained"])
+    for folder in folders.values():
+        check_model_folder(folder)
+    asked = read_judge(judge) if judge else None
+    from cooper_rl.verifyrm.methods import JudgeMethod, RewardModelMethod  # torch loads only now that the input is good
+
+    methods: dict[str, Method] = {
+        name: RewardModelMethod(record_from(ScoringConfig, {"model": folder})) for name, folder in folders.items()
+    }
+    return methods | ({} if asked is None else {"judge": JudgeMethod(asked)})
+
+
+def _show(result: "Audit", methods: "dict[str, Method]", retrain: tuple[str, int] | None) -> None:
+    from cooper_rl.audit.graders import HEADER, described, graded, retrained_grade, windows_to_grade
     from cooper_rl.observe.report import write_report
 
-    page = write_report(result.directory)
-    for line in result.lines():
+    grades = graded(result, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
+    cells = [grade.cells() for grade in grades]
+    lines = result.lines()
+    table = ["; ".join(f"{name} {cell}" for name, cell in zip(HEADER, row, strict=True)) for row in cells]
+    if retrain is not None:
+        table.append("What the retrained model pays for recorded answers is not what the policy would have become.")
+    page = write_report(result.directory, notes=[*lines, *described(windows_to_grade(result)), *table])
+    for line in lines:
         say(line)
+    if methods or retrain is not None:
+        show_table(HEADER, cells)
     say(f"page: {page}")
