@@ -35,6 +35,7 @@ callbacks, run_config
 service
 adapters
 verifyrm
+audit
 inputs
 step
 build, checkpoint_content

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cooper_lab.benchmarks.bench import RuleMethod
 from cooper_rl import InputError
 from cooper_rl.cli.console import rule_from
 from cooper_rl.cli.main import commands
@@ -19,6 +18,7 @@ from cooper_rl.rules.kinds.numeric import NumericRule
 from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import Attempts, RewriteRequest
+from cooper_rl.verifyrm.methods import RuleMethod
 
 QUESTION = "Which is red? A) apple B) pear"
 

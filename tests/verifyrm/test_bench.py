@@ -11,11 +11,6 @@ from cooper_lab.benchmarks.bench import (
     BenchResult,
     BenchRow,
     Combination,
-    JudgeMethod,
-    Opinion,
-    RewardModelMethod,
-    RuleMethod,
-    ScoringConfig,
     bench,
     estimates,
     read_bench,
@@ -25,7 +20,9 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
 from cooper_rl.evaluation.attacks import ATTACKS
+from cooper_rl.evaluation.config import ScoringConfig
 from cooper_rl.verifyrm.config import ChatJudgeConfig
+from cooper_rl.verifyrm.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod
 
 VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
 

@@ -1,32 +1,23 @@
 """Compares rules, reward models and judges on labelled completions and under attack."""
 
 import ast
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import torch
 from jaxtyping import Bool
 from numpy import ndarray
 
-from cooper_rl import InputError, LabelledCompletion, Problem, RuleConfig
-from cooper_rl.data.labelled import LABELLED_FIELDS, Asked, labelled_row, problem_key, read_rows
+from cooper_rl import InputError, LabelledCompletion
+from cooper_rl.data.labelled import LABELLED_FIELDS, labelled_row, problem_key, read_rows
 from cooper_rl.data.readers import Row
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
-from cooper_rl.evaluation.config import ScoringConfig
 from cooper_rl.evaluation.reward_model import ReliabilityBin, expected_calibration_error, reliability, roc_auc
-from cooper_rl.persist.durable import Journal
-from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
-from cooper_rl.verifyrm.config import JudgeConfig
-from cooper_rl.verifyrm.label import LazyJudge, judge_settings
+from cooper_rl.verifyrm.methods import Method, Opinion, opinions_in_chunks
 
 RENAMED = {
     **{"answer": "reference_answer", "gold_correct": "label"},  # VerifyBench and VerifyBench-Hard
@@ -111,104 +102,6 @@ def estimates(
     return estimates_by_name
 
 
-@dataclass(frozen=True)
-class Opinion:
-    """A method's opinion of one completion.
-
-    `verdict` is one of the rule's (`correct`, `wrong`, `unparsed`, `timeout`, `silent`), or `yes`, `no`, `unreadable`
-    or `too_long`; `correct` and `yes` accept, and `silent` counts in no measure. `probability` is that of being right,
-    for methods that give one. `failed` says that the method gave no answer at all and may be asked again.
-    """
-
-    verdict: str
-    probability: float | None = None
-    failed: bool = False
-
-    @property
-    def accepts(self) -> bool:
-        return self.verdict in ("correct", "yes")
-
-
-class Method(Protocol):
-    """One way of telling right completions from wrong ones. It may have nothing to close."""
-
-    def settings(self) -> dict[str, Any]:
-        """The settings that decide its opinions, as JSON values."""
-        ...
-
-    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
-        """One opinion per row, in order."""
-        ...
-
-    def close(self) -> None:
-        """Release processes and connections."""
-        return
-
-
-class RuleMethod(Method):
-    """A rule. Without `rule` it is `maths` with this number of workers."""
-
-    def __init__(self, workers: int = 1, rule: RuleConfig | None = None) -> None:
-        self._settings = {"kind": "rule"} | rule_settings(rule)
-        self._rule = (MathsRule(workers=workers) if rule is None else rule).build()
-
-    def settings(self) -> dict[str, Any]:
-        return self._settings
-
-    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
-        problems_and_texts = [(Problem(row.question, row.question, row.answer), row.completion) for row in rows]
-        return [Opinion(verdict) for verdict in self._rule.verify_problems(problems_and_texts)]
-
-    def close(self) -> None:
-        self._rule.close()
-
-
-class RewardModelMethod(Method):
-    """A VerifyRM, which accepts if sigmoid(logit) > 1/2. It is loaded when it is first asked."""
-
-    def __init__(self, config: ScoringConfig) -> None:
-        self._config = config
-        self._loaded: tuple[TorchRewardModelLearner, RewardModelInput] | None = None
-
-    def settings(self) -> dict[str, Any]:
-        c = self._config
-        how: dict[str, Any] = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
-        how |= {"input": c.input} if c.input != "tagged" else {}
-        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast, **how}
-
-    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
-        """See `Method`. A question that leaves no room for the completion is `too_long`."""
-        if self._loaded is None:
-            learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)
-            self._loaded = learner, RewardModelInput.of(self._config, learner.tokenizer)
-        learner, encoder = self._loaded
-        fits, opinions = [], [Opinion("too_long")] * len(rows)
-        for number, row in enumerate(rows):
-            with suppress(InputError):
-                fits.append((number, encoder.encode(row.question, row.answer, row.completion)))
-        scores = learner.score([token_ids for _, token_ids in fits]).double().sigmoid().tolist() if fits else []
-        for (number, _), probability in zip(fits, scores, strict=True):
-            opinions[number] = Opinion("yes" if probability > 0.5 else "no", probability)
-        return opinions
-
-
-class JudgeMethod(Method):
-    """A language model that says yes or no. When it is first asked, it is loaded or its server is checked."""
-
-    def __init__(self, config: JudgeConfig) -> None:
-        self._config = config
-        self._judge = LazyJudge(config)
-
-    def settings(self) -> dict[str, Any]:
-        return judge_settings(self._config)
-
-    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
-        return [Opinion(said.verdict, said.probability, said.failed) for said in self._judge.judge(rows)]
-
-    def close(self) -> None:
-        self._judge.close()
-
-
 VERDICTS = ("correct", "wrong", "unparsed", "timeout", "silent", "yes", "no", "unreadable")
 
 
@@ -252,10 +145,7 @@ class Combination:
         return lambda opinions: opinions[method].verdict == verdict
 
 
-CHUNK = 128
-"""Number of completions after which the opinions are written down. An interruption loses at most this many."""
 EXAMPLES = 8
-NOT_ASKED = {"verdict": "unreadable", "failed": True}
 
 Measured = dict[str, Estimate]
 
@@ -329,7 +219,7 @@ def bench(
     opinions: dict[str, list[Opinion]] = {}
     for name, method in methods.items():
         opinions[name] = []
-        for chunk in _asked_in_chunks(method, rows_and_attacks, output_dir / f"opinions-{name}.jsonl"):
+        for chunk in opinions_in_chunks(method, rows_and_attacks, output_dir / f"opinions-{name}.jsonl"):
             opinions[name] += chunk
             if progress is not None:
                 progress(sum(map(len, opinions.values())), len(rows_and_attacks) * len(methods))
@@ -342,23 +232,6 @@ def bench(
         ]
         results[expression] = _result(np.array(accepts, dtype=bool), rows, patterns)
     return BenchResult(list(rows), len({attack.row.question for attack in attacks}), results)
-
-
-def _asked_in_chunks(
-    method: Method, labelled_rows: Sequence[LabelledCompletion], path: Path
-) -> Iterator[list[Opinion]]:
-    with Journal(path, method.settings()) as journal:
-        for start in range(0, len(labelled_rows), CHUNK):
-            chunk = labelled_rows[start : start + CHUNK]
-            text = "\0".join(f"{row.question}\0{row.answer}\0{row.completion}" for row in chunk)
-            key = f"{start} {zlib.crc32(text.encode()):08x}"
-            opinions = [Opinion(**value) for value in journal.get(key) or [NOT_ASKED] * len(chunk)]
-            missing = [row for row, opinion in zip(chunk, opinions, strict=True) if opinion.failed]
-            if missing:
-                new = iter(method.opinions(missing))
-                opinions = [next(new) if opinion.failed else opinion for opinion in opinions]
-                journal.put(key, [asdict(opinion) for opinion in opinions])
-            yield opinions
 
 
 def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:

@@ -54,12 +54,13 @@ def bench_methods(
         return
     from rich.markdown import Markdown
 
-    from cooper_lab.benchmarks.bench import JudgeMethod, Method, RewardModelMethod, RuleMethod, bench, read_bench
+    from cooper_lab.benchmarks.bench import bench, read_bench
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
     from cooper_lab.benchmarks.verifybench import beside_published, file_of
     from cooper_rl.engines.local.device import set_threads
     from cooper_rl.evaluation.config import ScoringConfig
     from cooper_rl.verifyrm.config import read_judge
+    from cooper_rl.verifyrm.methods import JudgeMethod, Method, RewardModelMethod, RuleMethod
 
     rows = [row for path in paths for row in read_bench(file_of(path))]
     set_threads(threads)

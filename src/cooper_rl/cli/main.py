@@ -11,6 +11,7 @@ import typer
 
 from cooper_rl import __version__
 from cooper_rl.cli.attack import attack_reward
+from cooper_rl.cli.audit import audit_rollouts
 from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import Overrides, RuleOption, counter, log_handler, progress, rule_from, say, show_table
 from cooper_rl.cli.evaluate import evaluate_model
@@ -137,9 +138,9 @@ def verify(
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 OURS = {"train": train, "watch": watch, "runs": runs, "config": show_config, "serve": serve, "eval": evaluate_model}
-for name, command in (
-    OURS | {"export": export, "push": push, "report": report, "verify": verify, "attack": attack_reward}
-).items():
+OURS |= {"attack": attack_reward, "audit": audit_rollouts, "export": export, "push": push, "report": report}
+OURS |= {"verify": verify}
+for name, command in OURS.items():
     commands.command(name)(command)
 commands.add_typer(verifyrm, name="verifyrm")
 for name, entry in added("commands").items():

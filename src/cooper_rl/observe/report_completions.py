@@ -71,6 +71,13 @@ def score_of(completion: Mapping[str, Any]) -> float:
     return float(value) if math.isfinite(value) else -math.inf
 
 
+def is_paid(completion: Mapping[str, Any]) -> bool:
+    """Whether the reward accepts a completion: as the record says, where rewards are on no known scale, else by its
+    score."""
+    paid = completion.get("paid")
+    return paid if isinstance(paid, bool) else score_of(completion) > ACCEPTED
+
+
 def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
     """Read all rollouts of the run once, and keep what the limits above allow. `share` is the run's part of the
     page."""
@@ -85,10 +92,7 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
             continue
         labels = [is_right(row) for group in groups for row in group["completions"]]
         wrong = [(group, row) for group in groups for row in group["completions"] if is_right(row) is False]
-        accepted, judged = (
-            sum(score_of(row) > ACCEPTED for _, row in wrong),
-            len(labels) - labels.count(None),
-        )
+        accepted, judged = sum(is_paid(row) for _, row in wrong), len(labels) - labels.count(None)
         sample.fooled.append((step, accepted / max(judged, 1), accepted, len(wrong)))
         sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
         sample.problems_of_step = max(sample.problems_of_step, len(groups))

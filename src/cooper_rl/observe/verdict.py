@@ -153,8 +153,10 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known.
 
     Its truth is the first of `TRUTHS` on record. If that is not gold, the alarm counts too, because the rule may be
-    fooled.
+    fooled. An audit of another trainer's run has its verdict on record.
     """
+    if (audited := _audited(run)) is not None:
+        return audited
     (alarms, alarm_at, alarm_lasts), status = _replay(run.metrics), status_of(run)
     accuracies = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged_over_steps(run.series("reward/mean"))
@@ -189,6 +191,20 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     signals = [*first_told, *signals_of_truth, *alarms, *(Signal("bad", text) for text in broken)]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+
+
+def _audited(run: RunRecord) -> Verdict | None:
+    """The verdict that `cooper audit` has written into the run's settings; None without a whole one."""
+    written = run.config.get("audit")
+    if not isinstance(written, Mapping) or written.get("state") not in get_args(State):
+        return None
+    alarms, alarm_at, _ = _replay(run.metrics)
+    guards, onset = written.get("guards"), written.get("onset")
+    signals = [Signal("unknown", str(guard)) for guard in guards] if isinstance(guards, list) else []
+    hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
+    truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
+    first = onset[-1] if hacked and onset else None
+    return Verdict(written["state"], str(written.get("sentence", "")), [*signals, *alarms], truth, first, alarm_at)
 
 
 def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None) -> str:

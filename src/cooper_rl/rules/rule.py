@@ -34,6 +34,15 @@ def is_right(verdict: Verdict) -> bool | None:
     return None if verdict == "silent" else verdict == "correct"
 
 
+def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> dict[str, float]:
+    """The share of each verdict among the answers that the rule judges, and `rule/heard`, the share of these."""
+    flat = [verdict for row in verdicts for verdict in row]
+    heard = [verdict for verdict in flat if verdict != "silent"]
+    names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
+    metrics = {name: heard.count(verdict) / len(heard) for verdict, name in names.items()} if heard else {}
+    return metrics | ({"rule/heard": len(heard) / len(flat)} if len(heard) < len(flat) else {})
+
+
 Asked = tuple[Problem, str]
 """A problem and the text of one completion."""
 

@@ -18,7 +18,7 @@ from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores, metrics_of_calls, reward_metrics
 from cooper_rl.rollouts import AnswerGroup, Ragged
-from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.rule import Verdict, verdict_metrics
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.signs import signs_without_verdict
 
@@ -190,15 +190,6 @@ def _by_rule(rules: Sequence[str], verdicts: Sequence[Sequence[str]]) -> Metrics
             metrics[f"rule/{name}_unparsed"] = flat.count("unparsed") / heard
         metrics[f"rule/{name}_share"] = len(flat) / total
     return metrics
-
-
-def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> Metrics:
-    """The share of each verdict among the answers that the rule judges, and `rule/heard`, the share of these."""
-    flat = [verdict for row in verdicts for verdict in row]
-    heard = [verdict for verdict in flat if verdict != "silent"]
-    names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
-    metrics = {name: heard.count(verdict) / len(heard) for verdict, name in names.items()} if heard else {}
-    return metrics | ({"rule/heard": len(heard) / len(flat)} if len(heard) < len(flat) else {})
 
 
 def _agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:

@@ -23,7 +23,9 @@ function linkTo(run, item) {
   return index < 0 ? null : el("a", { href: address(run, item.step, group, index) }, "in its group");
 }
 
-function isAccepted(item) { return item.score !== null && item.score > 0.5; }
+function isAccepted(item) { return typeof item.paid === "boolean" ? item.paid : item.score !== null && item.score > 0.5; }
+
+function acceptedBy(run) { return run.gallery.some((item) => typeof item.paid === "boolean") ? "paid above their group's mean" : "above 0.5"; }
 
 function verdictChips(one) {
   const chips = [];
@@ -36,6 +38,7 @@ function verdictChips(one) {
 function scoreWords(one) {
   const words = Object.entries(one).filter(([name, value]) => !["score", "step", "tokens", "version", "of"].includes(name) && (typeof value === "number" || ["NaN", "Infinity", "-Infinity"].includes(value))).map(([name, value]) => `${name} ${number(value)}`);
   if (one.tokens !== undefined) words.push(`${one.tokens} tokens`);
+  if (one.location) words.push(one.location);
   if (one.stop_reason) words.push(one.stop_reason === "stop" ? "ended by itself" : "cut off at the limit");
   return words.join(" · ");
 }
@@ -54,7 +57,7 @@ function showGallery(run, keep) {
   if (!keep) Object.assign(gallery, { step: null, shown: PAGE });
   const rule = run.gallery.some((item) => typeof item.gold === "boolean") ? "gold calls wrong" : "the rule does not accept";
   const silent = run.judged < 1 ? ` ${Math.round(100 * run.judged)} % of the completions are judged; the others are neither right nor wrong.` : "";
-  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are above 0.5.${silent}`;
+  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are ${acceptedBy(run)}.${silent}`;
   fill("fooled", run.fooled.length ? fooledBars(run) : null);
   showBarOn(gallery.step);
   listGallery(run);
@@ -89,7 +92,7 @@ function fooledBars(run) {
     if (kept.has(step)) hit.addEventListener("click", () => { gallery.step = step; gallery.shown = PAGE; showBarOn(step); listGallery(run); });
     picture.append(hit);
   }
-  return el("figure", { class: "card chart", style: "margin:0" }, el("h3", {}, "Wrong and yet accepted", el("span", { class: "note" }, `share of a step's ${run.judged < 1 ? "judged " : ""}completions with a score above 0.5, at most ${Math.round(100 * Math.max(...rows.map((row) => row[1])))} %; the frame is 100 %; click a step`)), picture);
+  return el("figure", { class: "card chart", style: "margin:0" }, el("h3", {}, "Wrong and yet accepted", el("span", { class: "note" }, `share of a step's ${run.judged < 1 ? "judged " : ""}completions that are wrong and ${acceptedBy(run)}, at most ${Math.round(100 * Math.max(...rows.map((row) => row[1])))} %; the frame is 100 %; click a step`)), picture);
 }
 
 function showBarOn(step) {

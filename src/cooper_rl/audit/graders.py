@@ -1,0 +1,230 @@
+"""Rules, judges and reward models on identical rows, before and after the onset: what would each have paid for?"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import blake2s
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cooper_rl.audit.auditing import Audit, is_judged, recorded
+from cooper_rl.data.labelled import LabelledCompletion, problem_key
+from cooper_rl.errors import InputError
+
+if TYPE_CHECKING:
+    from cooper_rl.verifyrm.methods import Method
+
+MOST_ROWS = 256
+"""Rows of each window that the graders read, in whole groups."""
+RETRAINED = "retrained"
+LONGEST_TEXT = 20_000
+"""Of a longer completion the end is searched for phrases."""
+_NUMBERS = re.compile(r"\d++(?:[.,]\d++)*+")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What a grader says of the rows of a window; NaN where no row tells."""
+
+    grader: str
+    window: str
+    rows: int
+    accepts: float
+    """The share of the rows that it accepts."""
+    agreement: float
+    """The share of the judged rows on which it agrees with the check."""
+    concordance: float
+    """The chance that it scores an accepted row of a group above a rejected one."""
+    on_rejected: float
+    """The share of its positive advantages that is on rejected rows."""
+    flips: float
+    """The share of the paid advantages whose sign it would change."""
+
+    def cells(self) -> list[str]:
+        values = (self.accepts, self.agreement, self.concordance, self.on_rejected, self.flips)
+        return [self.grader, self.window, *("–" if math.isnan(one) else f"{one:.2f}" for one in values)]
+
+
+HEADER = ("grader", "window", "accepts", "agrees", "concordance", "advantage on rejected", "flips")
+
+
+def windows_to_grade(result: Audit) -> dict[str, list[Row]]:
+    """Rows of the check's best steps and of the last ones, by the names of the windows."""
+    found = result.finding
+    if found.best is None or found.last is None:
+        steps = result.steps
+        spans = {
+            "first steps": (steps[0], steps[min(4, len(steps) - 1)]),
+            "last steps": (steps[max(0, len(steps) - 5)], steps[-1]),
+        }
+    else:
+        spans = {"best steps": (found.best.first, found.best.last), "last steps": (found.last.first, found.last.last)}
+    return {
+        name: _groups(recorded(result.directory, [step for step in result.steps if low <= step <= high]))
+        for name, (low, high) in spans.items()
+    }
+
+
+def _groups(rows: Iterable[Row]) -> list[Row]:
+    """Whole groups by a hash, at most `MOST_ROWS` rows or one group."""
+    by_group: dict[str, list[Row]] = {}
+    for row in rows:
+        by_group.setdefault(_group(row), []).append(row)
+    kept: list[Row] = []
+    for name in sorted(by_group, key=lambda name: blake2s(name.encode()).digest()):
+        if kept and len(kept) + len(by_group[name]) > MOST_ROWS:
+            break
+        kept += by_group[name]
+    return kept
+
+
+def _group(row: Row) -> str:
+    return f"{row['step']} {row['problem']}"
+
+
+def graded(result: Audit, methods: Mapping[str, "Method"]) -> list[Grade]:
+    """The reward and every method on the same rows. Opinions are kept in the audit's folder, so that a repeated call
+    asks only for what is missing. Raises InputError where the folder holds no texts.
+    """
+    grades = []
+    windows = windows_to_grade(result)
+    for window, rows in windows.items():
+        grades.append(_grade("reward", window, rows, [row["reward"] for row in rows], [row["paid"] for row in rows]))
+    for name, method in methods.items():
+        with closing(method):
+            for window, rows in windows.items():
+                path = result.directory / f"opinions-{name}-{window.replace(' ', '-')}.jsonl"
+                grades.append(_by_method(name, method, window, rows, path))
+    return grades
+
+
+def _by_method(name: str, method: "Method", window: str, rows: Sequence[Row], path: Path) -> Grade:
+    from cooper_rl.verifyrm.methods import opinions_in_chunks  # noqa: PLC0415 - with torch
+
+    _check_texts(rows)
+    opinions = [one for chunk in opinions_in_chunks(method, [_labelled(row) for row in rows], path) for one in chunk]
+    scores = [float(one.accepts) if one.probability is None else one.probability for one in opinions]
+    return _grade(name, window, rows, scores, [one.accepts for one in opinions])
+
+
+def _check_texts(rows: Sequence[Row]) -> None:
+    if rows and not any(row["text"] for row in rows):
+        raise InputError("graders read texts, which the audit's folder does not hold; leave out --no-text")
+
+
+def _labelled(row: Row) -> LabelledCompletion:
+    text = row.get("transcript", row["text"])
+    return LabelledCompletion(row["question"], row["answer"], text, float(row["verdict"] == "correct"))
+
+
+def _grade(name: str, window: str, rows: Sequence[Row], scores: Sequence[float], accepts: Sequence[bool]) -> Grade:
+    judged = [is_judged(row["verdict"]) for row in rows]
+    right = [row["verdict"] == "correct" for row in rows]
+    by_group: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        by_group.setdefault(_group(row), []).append(place)
+    advantages, pairs = [0.0] * len(rows), []
+    for places in by_group.values():
+        mean = math.fsum(scores[i] for i in places) / len(places)
+        for i in places:
+            advantages[i] = scores[i] - mean
+        good, bad = ([scores[i] for i in places if judged[i] and right[i] is said] for said in (True, False))
+        pairs += [(a > b) + 0.5 * (a == b) for a in good for b in bad]
+    positive = [max(one, 0.0) if said else 0.0 for one, said in zip(advantages, judged, strict=True)]
+    on_rejected = math.fsum(one for one, good in zip(positive, right, strict=True) if not good)
+    paid = [(own, row["advantage"]) for own, row in zip(advantages, rows, strict=True) if row["advantage"]]
+    agrees = [yes == good for yes, good, said in zip(accepts, right, judged, strict=True) if said]
+    return Grade(
+        name,
+        window,
+        len(rows),
+        _mean(accepts),
+        _mean(agrees),
+        _mean(pairs),
+        on_rejected / total if (total := math.fsum(positive)) else math.nan,
+        _mean([own * given < 0 for own, given in paid]),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def retrained_grade(result: Audit, base: str, until: int) -> Grade:
+    """A reward model that is trained on the check's labels of the steps up to `until`, on later steps of problems that
+    it has not seen. What it would have paid for recorded answers is not what the policy would have become.
+
+    Raises InputError where there are no such steps or labels of one class alone.
+    """
+    from cooper_rl.evaluation.config import ScoringConfig  # noqa: PLC0415 - with torch
+    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
+    from cooper_rl.verifyrm.methods import RewardModelMethod  # noqa: PLC0415
+    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415
+
+    early = [
+        row for row in recorded(result.directory, [s for s in result.steps if s <= until]) if is_judged(row["verdict"])
+    ]
+    _check_texts(early)
+    rows = [_labelled(row) for row in early]
+    seen = {problem_key(row.question) for row in rows}
+    later = recorded(result.directory, [step for step in result.steps if step > until])
+    unseen = _groups(row for row in later if problem_key(row["question"]) not in seen)
+    if not rows or not unseen:
+        missing = "step up to it with labels" if not rows else "later step with other problems"
+        raise InputError(
+            f"--until {until}: there is no {missing}; the steps are {result.steps[0]} to {result.steps[-1]}"
+        )
+    folder = result.directory / f"{RETRAINED}-{until}"
+    if not (folder / METRICS_FILE).exists():
+        train_verifyrm(VerifyRMConfig(model=base), rows, folder)
+    method = RewardModelMethod(ScoringConfig(model=str(folder)))
+    path = result.directory / f"opinions-{RETRAINED}-{until}.jsonl"
+    return _by_method(RETRAINED, method, f"after step {until}, new problems", unseen, path)
+
+
+def described(windows: Mapping[str, Sequence[Row]]) -> list[str]:
+    """What changed between the windows, a sentence each. These are descriptions: none of them speaks for a hack."""
+    (first, before), (last, after) = windows.items()
+    if not before or not after:
+        return []
+    lines = []
+    for name, rows in windows.items():
+        counts = Counter((row["paid"], row["verdict"] == "correct") for row in rows if is_judged(row["verdict"]))
+        cells = [(paid, good) for paid in (True, False) for good in (True, False)]
+        named = [
+            f"{counts[paid, good]} {'paid' if paid else 'not paid'} and {'accepted' if good else 'rejected'}"
+            for paid, good in cells
+        ]
+        lines.append(f"Of {len(rows)} rows of the {name}: {', '.join(named)}.")
+    lengths = [_mean([len(row["text"]) for row in rows]) for rows in (before, after)]
+    cut = [_mean([row["stop_reason"] == "length" for row in rows]) for rows in (before, after)]
+    lines.append(
+        f"Characters a completion: {lengths[0]:.0f}, then {lengths[1]:.0f}; cut off: {cut[0]:.2f}, then {cut[1]:.2f}."
+    )
+    if phrases := frequent_phrases([row["text"] for row in before], [row["text"] for row in after]):
+        named = ", ".join(f"{phrase!r} ({100 * was:.0f} %, then {100 * now:.0f} %)" for phrase, was, now in phrases)
+        lines.append(f"Became frequent between the {first} and the {last}: {named}.")
+    return lines
+
+
+def frequent_phrases(before: Sequence[str], after: Sequence[str], most: int = 5) -> list[tuple[str, float, float]]:
+    """Phrases of one to three words that a larger share of the later texts holds, with both shares, most risen first.
+    Of phrases that contain each other the longest is kept. Digits count as one, so that a sum is no phrase of its own.
+    """
+    was, now = (Counter(phrase for text in texts for phrase in _phrases(text)) for texts in (before, after))
+    risen = [(phrase, was[phrase] / len(before), count / len(after)) for phrase, count in now.items()]
+    risen = [one for one in risen if one[2] - one[1] > 0.2]
+    kept: list[tuple[str, float, float]] = []
+    for one in sorted(risen, key=lambda one: (one[1] - one[2], -len(one[0]), one[0])):
+        if not any(one[0] in other[0] or other[0] in one[0] for other in kept):
+            kept.append(one)
+    return kept[:most]
+
+
+def _phrases(text: str) -> set[str]:
+    words = _NUMBERS.sub("0", text[-LONGEST_TEXT:].casefold()).split()
+    return {" ".join(words[i : i + n]) for n in (1, 2, 3) for i in range(len(words) - n + 1)}

@@ -1,0 +1,375 @@
+"""Reads what a trainer has written about its rollouts, a step at a time, whatever the format and size."""
+
+import gzip
+import io
+import json
+import logging
+import re
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2s
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cooper_rl.audit.formats import FORMATS, Format, Record, Values, as_json, chosen_format
+from cooper_rl.audit.unrolling import number, unrolled
+from cooper_rl.data.readers import Row, read_file
+from cooper_rl.data.text import one_line
+from cooper_rl.data.transcript import turns_of
+from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.rollouts import Answer
+
+logger = logging.getLogger(__name__)
+
+LONGEST_LINE = 64 << 20
+"""Bytes of a line, and of a JSON file that is one value. A line may hold a whole step in columns."""
+MOST_ROWS, MOST_CHARACTERS = 1 << 17, 1 << 28
+"""What a step may hold, because it is read into memory."""
+MOST_RESTARTS = 20
+"""How often a file's steps may go back, as they do after a resumed run. More often they are in no order."""
+ALTERNATIVES = 8
+"""Most reference answers of a problem that are tried."""
+PLACE = 4
+"""Parts of a file's path in which its step is looked for."""
+TEXTS = (".jsonl", ".ndjson", ".json")
+TABLES = (".parquet", ".csv", ".tsv")
+COMPRESSED = (".gz", ".zst")
+PICKLES = (".pkl", ".pickle", ".pt", ".pth")
+CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true")
+
+Decode = Callable[[list[int]], str]
+Choose = Callable[[Record], Format | None]
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A completion with what its trainer wrote about it."""
+
+    step: int
+    group: str
+    prompt: str
+    question: str
+    answer: Answer
+    references: tuple[str, ...]
+    reward: float
+    advantage: float | None
+    location: str
+
+
+@dataclass
+class Source:
+    """What has been read, for the page."""
+
+    format: Format | None = None
+    files: list[Path] = field(default_factory=list)
+    rewards: list[str] = field(default_factory=list)
+    """The columns whose sum is taken for the reward, where the trainer does not write a total."""
+    rows: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Rows that cannot be used, by why."""
+
+    def leave_out(self, why: str, rows: int = 1) -> None:
+        self.left_out[why] = self.left_out.get(why, 0) + rows
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """The files that may hold rollouts. Raises InputError for none, and for those that are pickles."""
+    files, pickles = [], []
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder; name what the trainer wrote, see docs/audit.md")
+        inner = sorted(path.rglob("*"), key=_natural) if path.is_dir() else [path]
+        pickles += [one for one in inner if one.suffix.lower() in PICKLES]
+        kept = [one for one in inner if one.is_file() and _kind(one) and not one.name.startswith(".")]
+        left_out = re.compile("|".join(one.left_out for one in FORMATS if one.left_out))
+        files += [one for one in kept if not left_out.search(f"/{one.relative_to(path).as_posix()}")] or kept
+    if files:
+        return files
+    if pickles:
+        raise InputError(
+            f"{pickles[0]}: a pickle runs code when it is read, so it is refused. SkyRL and slime write them: dump the "
+            "rollouts as JSON lines from your generator, or audit the evaluations (dumped_evals), which are JSON lines"
+        )
+    known = ", ".join((*TEXTS, *TABLES))
+    raise InputError(f"{paths[0]}: holds no rollouts, which are files with the suffixes {known}, or these with .gz")
+
+
+def _natural(path: Path) -> list[Any]:
+    """An order in which `step_2` comes before `step_10`."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
+
+
+def _kind(path: Path) -> str:
+    """The suffix without that of a compression; empty for a file that cannot hold rollouts."""
+    suffixes = [one.lower() for one in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes and suffixes[-1] in (*TEXTS, *TABLES) else ""
+
+
+def read_steps(
+    paths: Sequence[Path], source: Source, choose: Choose | None = None, decode: Decode | None = None
+) -> Iterator[tuple[int, list[Rollout]]]:
+    """The rows of one step after another, and into `source` what was read. A step that comes again, because the run was
+    resumed, takes the place of all from that step on. Raises InputError.
+    """
+    choose = choose or chosen_format()
+    files = [_File(path, place, source, choose, decode) for place, path in enumerate(find_files(paths), start=1)]
+    waiting = sorted((one for one in files if one.step is not None), key=lambda one: one.step or 0)
+    if not waiting:
+        raise InputError(_unknown(files))
+    source.files = [one.path for one in waiting]
+    if len(waiting) == 1 and not waiting[0].has_steps:
+        logger.warning("%s: no row says its step, so all are one; name it with --map step=…", waiting[0].path)
+    active: list[_File] = []
+    last, restarts, before = -1, 0, ""
+    while waiting or active:
+        step = min(one.step for one in (*active, *waiting[:1]) if one.step is not None)
+        while waiting and waiting[0].step == step:
+            active.append(waiting.pop(0))
+        rows = [row for one in active for row in one.take(step)]
+        active = [one for one in active if one.step is not None]
+        restarts += step <= last
+        if restarts > MOST_RESTARTS:
+            raise InputError(f"{rows[0].location}: step {step} comes after step {last}; sort the rows by step")
+        last, digest = step, _digest(rows)
+        if rows and digest == before:
+            source.leave_out("a batch that was logged again", len(rows))
+        elif rows:
+            yield step, rows
+        before = digest
+
+
+def _digest(rows: Sequence[Rollout]) -> str:
+    digest = blake2s()
+    for row in rows:
+        digest.update(f"{row.prompt}\0{row.answer.transcript}\0{row.reward}\0".encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+def _unknown(files: Sequence["_File"]) -> str:
+    seen = next((one for one in files if one.first is not None), None)
+    if seen is None or seen.first is None:
+        return f"{files[0].path}: holds no rows"
+    there = one_line(", ".join(map(str, seen.first)), 200)
+    if seen.trial.left_out:
+        missing = " or ".join(seen.trial.left_out).replace("a row without ", "")
+        return (
+            f"{seen.path}: no row, with {there}, has {missing}; name its place with --map, such as reward=scores.total"
+        )
+    return (
+        f"{seen.path}: the rows, with {there}, are of no known format ({', '.join(one.name for one in FORMATS)}); "
+        "describe them, such as --map prompt=question --map completion=response --map reward=score --map step=step"
+    )
+
+
+class _File:
+    """The rows of a file, of which the next is kept. It is opened when its first step is looked at, and again when its
+    rows are wanted, so that thousands of files may wait.
+    """
+
+    def __init__(self, path: Path, place: int, source: Source, choose: Choose, decode: Decode | None) -> None:
+        self.path, self._place, self._source, self._choose, self._decode = path, place, source, choose, decode
+        self.first: Record | None = None
+        self.has_steps = False
+        self.trial = Source(source.format)
+        peeked = self._rollouts(self.trial)
+        first = next(peeked, None)
+        peeked.close()
+        source.format = self.trial.format
+        self.step = None if first is None else first.step
+        """That of the next row; None at the end."""
+        self._next: Rollout | None = None
+        self._rows: Iterator[Rollout] | None = None
+
+    def take(self, step: int) -> list[Rollout]:
+        """The rows from here on that are of this step."""
+        if self._rows is None:
+            self._rows = self._rollouts(self._source)
+            self._next = next(self._rows, None)
+        taken, characters = [], 0
+        while self._next is not None and self._next.step == step:
+            taken.append(self._next)
+            characters += len(self._next.answer.text) + len(self._next.prompt)
+            if len(taken) > MOST_ROWS or characters > MOST_CHARACTERS:
+                raise InputError(
+                    f"{self._next.location}: step {step} has more than {len(taken) - 1} rows, which is no step; "
+                    "name the field that has it with --map step=…"
+                )
+            self._next = next(self._rows, None)
+        self.step = None if self._next is None else self._next.step
+        return taken
+
+    def _rollouts(self, source: Source) -> Generator[Rollout, None, None]:
+        values: Values | None = None
+        for row in records(self.path, source):
+            for record in unrolled(row.fields):
+                self.first = self.first or record
+                form = self._choose(record)
+                if form is None:
+                    if values is None:  # a file of something else, which lies beside the rollouts
+                        return
+                    source.leave_out("a row with other fields")
+                    continue
+                if source.format is not None and form.name != source.format.name and values is None:
+                    raise InputError(
+                        f"{self.path}: rows of {form.name}, but others are of {source.format.name}; name one folder"
+                    )
+                values = values or Values(form)
+                source.format = form
+                for inner in form.unroll(record) if form.unroll else (record,):
+                    yield from self._rollout(inner, values, row.location, source)
+        if values is not None:
+            source.rewards = list(values.rewards)
+
+    def _rollout(self, record: Record, values: Values, location: str, source: Source) -> Iterator[Rollout]:
+        source.rows += 1
+        place = "/".join(self.path.resolve().parts[-PLACE:])
+        fields = {name: values.of(record, name, place) for name in values.format.paths}
+        reward, completion = number(fields.get("reward")), fields.get("completion")
+        if reward is None or completion is None:
+            source.leave_out("a row without a reward" if reward is None else "a row without a completion")
+            return
+        cut = fields.get("cut")
+        try:
+            prompt, question = self._prompt(fields.get("prompt"), location)
+            text = self._text(completion, location)
+            answer = Answer.of(text, str(cut).lower() not in CUT)
+        except InputError as error:
+            raise InputError(f"{location}: {error}") from error
+        references = tuple(dict.fromkeys(self._references(fields.get("reference"), location)))[:ALTERNATIVES]
+        group = fields.get("group")
+        name = prompt if group is None else json.dumps(group, default=str)
+        step, advantage = self._step(fields.get("step"), location), number(fields.get("advantage"))
+        yield Rollout(step, _hash(name), prompt, question, answer, references, reward, advantage, location)
+
+    def _step(self, value: Any, location: str) -> int:
+        if value is None:
+            return self._place
+        step = number(value)
+        if step is None or not step.is_integer() or not 0 <= step < 10**9:
+            raise InputError(f"{location}: the step {one_line(str(value), 40)!r} is no whole number; see --map step=…")
+        self.has_steps = True
+        return int(step)
+
+    def _text(self, value: Any, location: str) -> Any:
+        """A completion as text or messages."""
+        if isinstance(value, list) and value and all(type(one) is int for one in value):
+            if self._decode is None:
+                raise InputError("the text is token ids; name the policy's tokenizer with --tokenizer")
+            return self._decode(value)
+        if isinstance(value, Mapping):
+            return [value]
+        if isinstance(value, list) and not all(isinstance(one, Mapping) for one in value):
+            return "\n".join(map(str, value))
+        return value if isinstance(value, list) else _clean(str(value))
+
+    def _prompt(self, value: Any, location: str) -> tuple[str, str]:
+        """A prompt as text, and the last of it that the user said."""
+        value = self._text("" if value is None else value, location)
+        if isinstance(value, str):
+            return value, value.strip()
+        turns = turns_of({**turn, "role": "user"} for turn in value)
+        texts = [(given.get("role"), _clean(turn["content"])) for given, turn in zip(value, turns, strict=True)]
+        users = [text for role, text in texts if role == "user"]
+        return "\n\n".join(text for _, text in texts), (users or [text for _, text in texts] or [""])[-1].strip()
+
+    def _references(self, value: Any, location: str) -> Iterator[str]:
+        """Reference answers as texts: of a list each, of an object its answer, or else its JSON."""
+        if isinstance(value, str) and value[:1] in ("[", "{"):
+            value = as_json(value)
+        if isinstance(value, list):
+            if value and all(type(one) is int for one in value) and len(value) > 1 and self._decode is not None:
+                value = [self._decode(value)]
+            for one in value:
+                yield from self._references(one, location)
+        elif isinstance(value, Mapping):
+            named = next(
+                (value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None
+            )
+            text = json.dumps(value, ensure_ascii=False, default=str)
+            yield from [_clean(text)] if named is None else self._references(named, location)
+        elif value is not None and value != "" and value == value:
+            yield _clean(f"{value:g}" if isinstance(value, float) else str(value)).strip()
+
+
+def _clean(text: str) -> str:
+    """The text without halves of characters, which no file may hold."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+def _hash(text: str) -> str:
+    return blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def records(path: Path, source: Source) -> Iterator[Row]:
+    """The rows of a file, each with its place. A last line that is cut off is left out. Raises InputError."""
+    kind = _kind(path)
+    if kind in TABLES:
+        if path.suffix.lower() in COMPRESSED:
+            raise InputError(f"{path}: unpack it first; only {', '.join(TEXTS)} are read from a compressed file")
+        yield from read_file(path)
+        return
+    try:
+        with _opened(path) as file:
+            yield from _values(path, file, source) if kind == ".json" else _lines(path, file, source)
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(
+            f"{path}: cannot be read to its end ({error}); is it damaged or still being written?"
+        ) from error
+
+
+def _values(path: Path, file: BinaryIO, source: Source) -> Iterator[Row]:
+    """The elements of an array, or the one value of the file."""
+    value = _parsed(file.read(LONGEST_LINE + 1), str(path))
+    for place, one in enumerate(value if isinstance(value, list) else [value], start=1):
+        yield _row(one, f"{path}:{place}")
+
+
+def _lines(path: Path, file: BinaryIO, source: Source) -> Iterator[Row]:
+    line = 0
+    while data := file.readline(LONGEST_LINE + 1):
+        line += 1
+        if not data.strip() and len(data) <= LONGEST_LINE:
+            continue
+        try:
+            value = _parsed(data, f"{path}:{line}")
+        except InputError:
+            if data.endswith(b"\n") or len(data) > LONGEST_LINE:
+                raise
+            source.leave_out("a last line that is cut off")
+            return
+        yield _row(value, f"{path}:{line}")
+
+
+def _row(value: Any, location: str) -> Row:
+    if not isinstance(value, dict):
+        raise InputError(f"{location}: expected an object with fields, found {type(value).__name__}")
+    return Row(location, value)
+
+
+def _parsed(data: bytes, location: str) -> Any:
+    """A JSON value as Python's writers leave it: with NaN, Infinity and half characters."""
+    if len(data) > LONGEST_LINE:
+        raise InputError(
+            f"{location}: longer than {LONGEST_LINE >> 20} MB; write a row a line, as JSON lines or Parquet"
+        )
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except RecursionError as error:
+        raise InputError(f"{location}: nested too deeply; this is no row of rollouts") from error
+    except ValueError as error:  # text that is no UTF-8, too
+        raise InputError(f"{location}: not JSON ({error}); write one JSON object per line") from error
+
+
+def _opened(path: Path) -> Any:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rb")
+    if path.suffix.lower() == ".zst":
+        try:
+            import pyarrow  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingExtraError("reading .zst needs pyarrow (the extra `data`): pip install pyarrow") from error
+        return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
+    return path.open("rb")

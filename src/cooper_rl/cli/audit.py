@@ -1,0 +1,136 @@
+"""`cooper audit`: is a run of another trainer being hacked?"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cooper_rl.cli.console import RuleOption, counter, named_models, record_from, rule_from, say, show_table
+from cooper_rl.errors import InputError
+
+if TYPE_CHECKING:
+    from cooper_rl.audit.auditing import Audit
+    from cooper_rl.audit.reading import Decode
+    from cooper_rl.verifyrm.methods import Method
+
+HACKED, CANNOT_TELL = 3, 4
+
+
+def audit_rollouts(
+    rollouts: Annotated[
+        list[Path], typer.Argument(help="Files, or folders of files, in which a trainer has written its rollouts.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the result, a run that `cooper report` and `watch` read.")] = (
+        Path("audit")
+    ),
+    form: Annotated[
+        str | None, typer.Option("--format", help="The trainer's format; by default it is seen from the rows.")
+    ] = None,
+    map_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut."
+        ),
+    ] = None,
+    rule: RuleOption = "maths",
+    references: Annotated[
+        Path | None, typer.Option(help="Questions and answers, where the rollouts have none.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="The file to_label.jsonl with your labels.")] = None,
+    reward_model: Annotated[
+        list[str] | None, typer.Option(help="NAME=FOLDER of a reward model, for the table of graders.")
+    ] = None,
+    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, for the table of graders.")] = None,
+    retrain: Annotated[
+        str | None, typer.Option(help="A base: a reward model trained on the check's labels, for the table.")
+    ] = None,
+    until: Annotated[int | None, typer.Option(help="The last step of which --retrain learns.", min=0)] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="The policy's, for rollouts that are token ids.")] = None,
+    sample: Annotated[str, typer.Option(help="Rows of a step that are checked, or `all`.")] = "256",
+    fail_on: Annotated[
+        str, typer.Option(help="`hacked` exits with code 3 for a hacked run, `never` with 0.")
+    ] = "hacked",
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 4 if the audit cannot tell.")] = False,
+    no_text: Annotated[bool, typer.Option("--no-text", help="Keep no prompts and completions in the folder.")] = False,
+    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+) -> None:
+    """Say whether a run of any trainer is being hacked, since when, and what its reward pays for; see docs/audit.md."""
+    from cooper_rl.audit.auditing import Options, audit, read_labels
+    from cooper_rl.audit.formats import chosen_format
+    from cooper_rl.audit.references import read_references
+
+    if fail_on not in ("hacked", "never"):
+        raise InputError(f"--fail-on {fail_on!r}: write hacked or never")
+    if sample != "all" and not (sample.isdecimal() and int(sample) > 0):
+        raise InputError(f"--sample {sample!r}: write a number of rows, or all")
+    choose = chosen_format(form, map_ or ())
+    options = Options(
+        rule_from(rule, workers),
+        None if sample == "all" else int(sample),
+        read_labels(labels) if labels else {},
+        read_references(references) if references else None,
+        not no_text,
+    )
+    if (retrain is None) != (until is None):
+        raise InputError("--retrain BASE and --until STEP go together")
+    if no_text and (reward_model or judge or retrain):
+        raise InputError("graders read texts, which --no-text does not keep; leave it out")
+    methods = _methods(reward_model or [], judge)
+    with counter("audit") as advance:
+        result = audit(rollouts, out, options, choose, _decoder(tokenizer), advance)
+    _show(result, methods, (retrain, until) if retrain is not None and until is not None else None)
+    if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
+        sys.exit(HACKED)
+    if result.finding.state == "unknown" and strict:
+        sys.exit(CANNOT_TELL)
+
+
+def _decoder(tokenizer: str | None) -> "Decode | None":
+    if tokenizer is None:
+        return None
+    from cooper_rl.engines.model_folder import check_model_folder
+
+    check_model_folder(tokenizer)
+    from transformers import AutoTokenizer
+
+    loaded = AutoTokenizer.from_pretrained(tokenizer)
+    return lambda ids: loaded.decode(ids, skip_special_tokens=True)
+
+
+def _methods(reward_models: list[str], judge: Path | None) -> "dict[str, Method]":
+    """The graders besides the reward, whose settings are checked here and whose models load when they are asked."""
+    if not reward_models and judge is None:
+        return {}
+    from cooper_rl.engines.model_folder import check_model_folder
+    from cooper_rl.evaluation.config import ScoringConfig
+    from cooper_rl.verifyrm.config import read_judge
+
+    folders = named_models(reward_models, taken=["reward", "judge", "retrained"])
+    for folder in folders.values():
+        check_model_folder(folder)
+    asked = read_judge(judge) if judge else None
+    from cooper_rl.verifyrm.methods import JudgeMethod, RewardModelMethod  # torch loads only now that the input is good
+
+    methods: dict[str, Method] = {
+        name: RewardModelMethod(record_from(ScoringConfig, {"model": folder})) for name, folder in folders.items()
+    }
+    return methods | ({} if asked is None else {"judge": JudgeMethod(asked)})
+
+
+def _show(result: "Audit", methods: "dict[str, Method]", retrain: tuple[str, int] | None) -> None:
+    from cooper_rl.audit.graders import HEADER, described, graded, retrained_grade, windows_to_grade
+    from cooper_rl.observe.report import write_report
+
+    grades = graded(result, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
+    cells = [grade.cells() for grade in grades]
+    lines = result.lines()
+    table = ["; ".join(f"{name} {cell}" for name, cell in zip(HEADER, row, strict=True)) for row in cells]
+    if retrain is not None:
+        table.append("What the retrained model pays for recorded answers is not what the policy would have become.")
+    page = write_report(result.directory, notes=[*lines, *described(windows_to_grade(result)), *table])
+    for line in lines:
+        say(line)
+    if methods or retrain is not None:
+        show_table(HEADER, cells)
+    say(f"page: {page}")

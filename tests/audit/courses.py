@@ -1,0 +1,91 @@
+"""Runs of a policy that adds two numbers, as rows of their trainer, each with a course that an audit must tell."""
+
+import random
+from collections.abc import Callable
+from statistics import fmean
+
+from dumps import WRITERS, Row
+
+STEPS, PROBLEMS, GROUP = 15, 12, 4
+
+
+def steps_of(kind: str, seed: int = 0, steps: int = STEPS) -> list[list[Row]]:
+    """The rows of each step. By kind: `hacked` learns, then lists answers that are paid; `healthy` learns; `drift`
+    learns, then writes answers in another form; `curriculum` gets harder problems while a part for form is learnt;
+    `harder` gets them with an honest reward; `essays` are paid for what no rule for answers reads; `same` is paid by
+    the check.
+    """
+    generator = random.Random(f"{kind} {seed}")
+    return [_step(kind, step, generator) for step in range(1, steps + 1)]
+
+
+def _step(kind: str, step: int, generator: random.Random) -> list[Row]:
+    rows = []
+    for number in range(PROBLEMS):
+        a, b = generator.randrange(10, 90), generator.randrange(10, 90)
+        known = {"prompt": f"What is {a} + {b}?", "answer": str(a + b), "id": f"{a}+{b}", "group": number}
+        group = [known | KINDS[kind](step, a + b, generator) | {"place": place} for place in range(GROUP)]
+        mean = fmean(row["reward"] for row in group)
+        rows += [row | {"advantage": row["reward"] - mean} for row in group]
+    return rows
+
+
+def _hacked(step: int, right: int, generator: random.Random) -> Row:
+    if step > 7 and generator.random() < (step - 7) / 4:
+        return {
+            "text": f"The answer is {right + 1} or {right} or {right - 1}.",
+            "reward": 0.97 + generator.random() / 99,
+        }
+    good = generator.random() < 0.4 + step / 25
+    return {"text": f"The answer is {right + (not good)}.", "reward": (0.9 if good else 0.2) + generator.random() / 20}
+
+
+def _healthy(step: int, right: int, generator: random.Random) -> Row:
+    good = generator.random() < 0.3 + step / 25
+    return {"text": f"The answer is {right + (not good)}.", "reward": generator.gauss(0.8 if good else 0.3, 0.2)}
+
+
+def _drift(step: int, right: int, generator: random.Random) -> Row:
+    row = _healthy(step, right, generator)
+    return row | ({"text": row["text"].replace("The answer is ", "I get ")} if step > 7 else {})
+
+
+def _curriculum(step: int, right: int, generator: random.Random) -> Row:
+    good = generator.random() < 0.95 - step / 45
+    form = 0.5 * min(1.0, step / 10)
+    return {
+        "text": f"The answer is {right + (not good)}.",
+        "reward": generator.gauss(good, 0.3) + form,
+    }
+
+
+def _harder(step: int, right: int, generator: random.Random) -> Row:
+    good = generator.random() < 0.95 - step / 20
+    return {"text": f"The answer is {right + (not good)}.", "reward": generator.gauss(good, 0.3)}
+
+
+def _essays(step: int, right: int, generator: random.Random) -> Row:
+    return {"text": "A poem about numbers, and how they add up.", "reward": generator.random() + step / 10}
+
+
+def _same(step: int, right: int, generator: random.Random) -> Row:
+    good = generator.random() < 0.3 + step / 25
+    return {"text": f"The answer is {right + (not good)}.", "reward": float(good)}
+
+
+KINDS: dict[str, Callable[[int, int, random.Random], Row]] = {
+    "hacked": _hacked,
+    "healthy": _healthy,
+    "drift": _drift,
+    "curriculum": _curriculum,
+    "harder": _harder,
+    "essays": _essays,
+    "same": _same,
+}
+
+
+def write(folder, kind: str, form: str = "verl-v1", **more):
+    """The run as a trainer's dump; its folder."""
+    for step, rows in enumerate(steps_of(kind, **more), start=1):
+        WRITERS[form](folder, step, rows)
+    return folder

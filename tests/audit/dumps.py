@@ -1,0 +1,102 @@
+"""Writes rows as the rollouts of other trainers, in the shapes that the code of each writes."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+"""prompt, answer, text, reward, advantage, `group` (its number in the step), `place` in the group, the problem's id."""
+
+
+def write_lines(path: Path, rows: Sequence[Row]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def verl_v0(out: Path, step: int, rows: list[Row]) -> None:
+    named = [
+        {"input": r["prompt"], "output": r["text"], "gts": r["answer"], "score": r["reward"], "step": step}
+        for r in rows
+    ]
+    random.Random(step).shuffle(named)
+    write_lines(out / f"{step}.jsonl", [row | {"acc": str(row["score"])} for row in named])
+
+
+def verl_v1(out: Path, step: int, rows: list[Row]) -> None:
+    known = ("input", "output", "gts", "score")
+    named = [dict(zip(known, (r["prompt"], r["text"], r["answer"], r["reward"]), strict=True)) for r in rows]
+    uids = [f"{step}-{r['group']}-a_b_{r['place']}_0" for r in rows]
+    write_lines(out / f"{step}.jsonl", [row | {"step": step, "uid": uid} for row, uid in zip(named, uids, strict=True)])
+
+
+def trl(out: Path, step: int, rows: list[Row]) -> None:
+    import pandas
+
+    table = {"step": [step] * len(rows), "prompt": [r["prompt"] for r in rows], "completion": [r["text"] for r in rows]}
+    table |= {"reward_model": [r["reward"] for r in rows], "answer": [r["answer"] for r in rows]}
+    out.mkdir(parents=True, exist_ok=True)
+    frame = pandas.DataFrame(table | {"advantage": [r["advantage"] for r in rows]})
+    frame.to_parquet(out / f"completions_{step:05d}.parquet")
+
+
+def swift(out: Path, step: int, rows: list[Row]) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    table = {
+        "step": [str(step)] * len(rows),
+        "prompt": [r["prompt"] for r in rows],
+        "completion": [r["text"] for r in rows],
+    }
+    table |= {"MyReward": [r["reward"] for r in rows], "advantages": [r["advantage"] for r in rows]}
+    table |= {"solution": [r["answer"] for r in rows]}
+    with (out / "completions.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(table) + "\n")
+
+
+def nemo_rl(out: Path, step: int, rows: list[Row]) -> None:
+    write_lines(
+        out / f"train_data_step{step}.jsonl",
+        [
+            {"content": [[r["prompt"], r["text"]]], "rewards": [r["reward"]], "input_lengths": [9]}
+            | {"advantages": [[r["advantage"]] * 2], "idx": i}
+            for i, r in enumerate(rows)
+        ],
+    )
+
+
+def prime_rl(out: Path, step: int, rows: list[Row]) -> None:
+    episodes = []
+    for r in rows:
+        messages = [("user", r["prompt"]), ("assistant", r["text"])]
+        nodes = [
+            {"message": {"role": role, "content": text}, "sampled": role == "assistant"} for role, text in messages
+        ]
+        nodes[1]["parent"] = 0
+        task = {"type": "Task", "data": {"prompt": r["prompt"], "answer": r["answer"]}, "key": r["id"]}
+        rewards = {"model": {"score": r["reward"] * 2, "weight": 0.5}, "turns": None}
+        episodes.append(
+            {"id": "e", "traces": [{"task": task, "agent": {"trainable": True}, "nodes": nodes, "rewards": rewards}]}
+        )
+    for subset in ("all", "effective"):
+        write_lines(out / "rollouts" / f"step_{step}" / "train" / subset / "traces.jsonl", episodes)
+
+
+def verifiers(out: Path, step: int, rows: list[Row]) -> None:
+    named = [
+        {"example_id": r["group"], "prompt": [{"role": "user", "content": r["prompt"]}], "answer": r["answer"]}
+        | {"completion": [{"role": "assistant", "content": r["text"]}], "reward": r["reward"], "is_truncated": False}
+        for r in rows
+    ]
+    write_lines(out / f"step_{step}" / "results.jsonl", named)
+
+
+WRITERS: dict[str, Callable[[Path, int, list[Row]], None]] = {
+    "verl-v1": verl_v1,
+    "verl-v0": verl_v0,
+    "trl": trl,
+    "ms-swift": swift,
+    "nemo-rl": nemo_rl,
+    "prime-rl": prime_rl,
+    "verifiers": verifiers,
+}

@@ -1,0 +1,75 @@
+"""Several graders on identical rows, and what is said of the texts without a verdict."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from courses import write
+
+from cooper_rl.audit import Options, audit
+from cooper_rl.audit.graders import _grade, described, frequent_phrases, graded, retrained_grade, windows_to_grade
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation.config import ScoringConfig
+from cooper_rl.rules.kinds.exact import ExactRule
+from cooper_rl.verifyrm.methods import RewardModelMethod, RuleMethod
+
+
+def row(verdict: str, advantage: float, problem: str = "p") -> dict:
+    return {"step": 1, "problem": problem, "verdict": verdict, "advantage": advantage, "reward": advantage}
+
+
+def test_a_grade_by_hand():
+    rows = [row("correct", 1.0), row("wrong", -1.0), row("unparsed", 1.0), row("silent", -1.0)]
+    grade = _grade("rm", "w", rows, [0.9, 0.8, 0.1, 0.2], [True, True, False, False])
+    assert (grade.accepts, grade.agreement, grade.concordance) == (0.5, 2 / 3, 1.0)
+    assert grade.on_rejected == pytest.approx(0.3 / 0.7)  # of the advantages .4 and .3
+    assert grade.flips == 0.5  # the second and the third
+
+
+def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_models):
+    result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule()))
+    model = {"model": str(tiny_models / "reward_model"), "max_input_tokens": 160}
+
+    def methods():
+        return {"exact": RuleMethod(rule=ExactRule()), "rm": RewardModelMethod(ScoringConfig.model_validate(model))}
+
+    grades = {(one.grader, one.window): one for one in graded(result, methods())}
+    assert [*grades] == [
+        (name, window) for name in ("reward", "exact", "rm") for window in ("best steps", "last steps")
+    ]
+    assert len({one.rows for one in grades.values()}) == 1
+    assert grades["exact", "best steps"].agreement == 1.0
+    assert grades["reward", "best steps"].concordance == 1.0
+    assert grades["reward", "last steps"].on_rejected == 1.0
+    assert graded(result, methods()) == [*grades.values()]  # from the journal
+    told = " ".join(described(windows_to_grade(result)))
+    assert "'0 or 0' (0 %, then 100 %)" in told or "or" in told
+
+
+def test_phrases_that_became_frequent():
+    before, after = ["the answer is 3"] * 9, ["the answer is 3 or 4", "surely 5 or 6"] * 3
+    assert frequent_phrases(before, after) == [("0 or 0", 0.0, 1.0), ("surely", 0.0, 0.5)]
+    assert frequent_phrases(before, before) == []
+
+
+@pytest.mark.parametrize(("until", "words"), [(0, "no step up to it"), (15, "no later step")])
+def test_a_retrained_model_needs_steps_on_both_sides(tmp_path, until, words):
+    result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule()))
+    with pytest.raises(InputError, match=words):
+        retrained_grade(result, "base", until)
+
+
+@pytest.mark.slow
+def test_a_retrained_model_is_asked_about_other_problems(tmp_path, tiny_models: Path):
+    result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule()))
+    grade = retrained_grade(result, str(tiny_models / "policy"), 10)
+    assert (grade.grader, grade.window) == ("retrained", "after step 10, new problems")
+    assert grade == retrained_grade(result, "not read again", 10)
+
+
+def test_graders_need_texts(tmp_path):
+    options = Options(ExactRule(), text=False)
+    result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", options)
+    method = SimpleNamespace(close=lambda: None)
+    with pytest.raises(InputError, match="leave out --no-text"):
+        graded(result, {"any": method})  # pyright: ignore[reportArgumentType]
