@@ -79,7 +79,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         undone.pop_all()  # everything is built: the engine stays open
         rollouts = RolloutSource(config.rollout, stream, encoder, sampler, rounds)
         models = policy, reference, reward
-        return Parts(config.engine, stream, encoder, sampler, rollouts, *models, test_sets, monitor)
+        return Parts(config.engine, stream, encoder, sampler, rollouts, *models, test_sets, monitor, inputs.notes)
 
 
 def describe_correction(algorithm: AlgorithmConfig) -> str:

@@ -6,7 +6,7 @@ Those two take seconds to import, and a user should not have to wait that long t
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cooper_rl.callbacks import load_callback
 from cooper_rl.config.user_functions import load_function
@@ -26,6 +26,10 @@ from cooper_rl.stage2.reward_config import RewardInputs, read_reward_inputs, rea
 logger = logging.getLogger(__name__)
 
 
+NOTED = 5
+"""Most references that a note quotes."""
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Problems, labelled rows and the inputs of the reward.
@@ -40,6 +44,8 @@ class Inputs:
     held_out: list[LabelledCompletion]
     environments: Environments | None
     """The environment of the rollouts, if there is one."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """What the run's record says of the data, and of how many problems."""
 
 
 def read_inputs(config: RunConfig) -> Inputs:
@@ -63,9 +69,10 @@ def read_inputs(config: RunConfig) -> Inputs:
     if environments is not None and reads_environment(config.parts) and not environments.has_reward:
         raise InputError(f"rewards: kind environment pays what get_reward() returns, and {path} has no such method")
     _say_what_is_alike(config)
-    problems = _problems(config.problems, "problems", config, reward.verifier, environments)
+    notes: dict[str, int] = {}
+    problems = _problems(config.problems, "problems", config, reward.verifier, environments, notes)
     for name, data in config.more_problems.items():
-        more = _problems(data, f"more_problems.{name}", config, reward.verifier, environments)
+        more = _problems(data, f"more_problems.{name}", config, reward.verifier, environments, notes)
         problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
     if twice := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
         raise InputError(f"more_problems: the id {twice[0]!r} is used twice; rename the set")
@@ -75,13 +82,13 @@ def read_inputs(config: RunConfig) -> Inputs:
     if environments is not None:
         environments.check(problems[0])
     test_problems = {
-        name: _problems(data, _test_section(name), config, reward.verifier, environments)
+        name: _problems(data, _test_section(name), config, reward.verifier, environments, notes)
         for name, data in config.test_sets.items()
     }
     if reward.assistant is not None:
         reward.assistant.check()
     check_servers((*config.rewards, *config.shaping, *pairs))
-    return Inputs(reward, problems, test_problems, held_out, environments)
+    return Inputs(reward, problems, test_problems, held_out, environments, notes)
 
 
 def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
@@ -115,14 +122,24 @@ def _say_what_is_alike(config: RunConfig) -> None:
 
 
 def _problems(
-    data: ProblemsConfig, section: str, config: RunConfig, verifier: Verifier, environments: Environments | None
+    data: ProblemsConfig,
+    section: str,
+    config: RunConfig,
+    verifier: Verifier,
+    environments: Environments | None,
+    notes: dict[str, int],
 ) -> list[Problem]:
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # If the user's functions pay, the rule is only one metric among others and no reason to refuse a problem.
     rule = verifier if config.needs_references else None
     held_out = section.startswith(("test_problems", "more_test_problems"))
-    problems = load_problems(data, rule, section, held_out).problems
+    loaded = load_problems(data, rule, section, held_out)
+    problems = loaded.problems
+    if count := len(loaded.unread):
+        first = "; ".join(loaded.unread[:NOTED]) + (f"; and {count - NOTED} more" if count > NOTED else "")
+        what = f"{section}: the rule cannot read {count} reference answers, and only the same text is `correct` there"
+        notes[f"{what}: {first}"] = count
     verifier.check(problems)
     if waiting := next(filter(verifier.needs_verdicts, problems), None):
         _check_judge(waiting, config, environments)

@@ -1,11 +1,11 @@
 """The Cooper step: the whole algorithm on one page."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cooper_rl.data.problem import Problem
@@ -68,6 +68,8 @@ class Parts:
     reward: CooperReward
     test_sets: list[HeldOut]
     monitor: Monitor | None
+    notes: Mapping[str, int] = field(default_factory=dict)
+    """What the record says of the data, and of how many problems."""
 
     @property
     def learns_side_by_side(self) -> bool:

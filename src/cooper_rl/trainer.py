@@ -407,6 +407,8 @@ class CooperTrainer:
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
+        for message, count in self.parts.notes.items() if self.completed_steps == 0 else ():
+            self.recorder.noted(message, count)
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""

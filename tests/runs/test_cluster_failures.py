@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -86,6 +88,47 @@ def test_no_process_outlives_a_driver(tmp_path, how):
     driver.wait()
     _, alive = psutil.wait_procs(family, timeout=20)
     assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The living processes that have this in their environment."""
+    processes = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("MARK") == mark and process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(process)
+    return processes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["gcs_server", "raylet", "agent"])
+def test_no_process_outlives_a_driver_that_is_killed_while_it_starts(tmp_path, moment):
+    command = [sys.executable, "-c", ALONE, str(tmp_path)]
+    driver = subprocess.Popen(
+        command,
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "MARK": str(tmp_path)},
+    )
+    until = time.monotonic() + 120
+    while not any(moment in " ".join(process.cmdline()) for process in children_of(driver.pid)):
+        assert driver.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    driver.kill()
+    assert driver.communicate()[0] == b""  # it had not started
+    until = time.monotonic() + 20
+    while (left := marked(str(tmp_path))) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert [process.cmdline() for process in left] == []
+
+
+def children_of(pid: int) -> list[psutil.Process]:
+    try:
+        return [one for one in psutil.Process(pid).children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
+    except psutil.NoSuchProcess:
+        return []
 
 
 @pytest.mark.slow

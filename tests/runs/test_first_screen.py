@@ -8,7 +8,9 @@ from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.report import write_report
+from cooper_rl.observe.run_record import read_events, read_run
 from cooper_rl.observe.terminal import LONGEST_BLOCK, best_example, describe_example, describe_prompt
+from cooper_rl.observe.verdict import verdict_of
 from runs.recorded_run import data_of
 
 
@@ -82,3 +84,24 @@ def test_what_a_model_wrote_cannot_drive_the_terminal_and_long_texts_are_cut():
     assert "reference answer none" in said
     assert "  | a\\x1b[2J\\rb\n  | cx" in said
     assert f"[{2 * LONGEST_BLOCK + 9} characters]" in said
+
+
+def test_references_that_the_rule_cannot_read_stand_in_events_and_report_also_after_a_resume(run, tmp_path):
+    unread = [f"x^{n}+1 \\quad (x \\ge {n})" for n in range(7)]
+    rows = [{"question": f"Question {n}?", "answer": answer} for n, answer in enumerate([*unread, "12"])]
+    source = tmp_path / "problems.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = {**run, "problems": {"source": str(source), "prompt": run["problems"]["prompt"]}, "problems_per_step": 2}
+    for resume, steps in ((False, 1), (True, 2)):
+        with CooperTrainer.from_config(build_config({**run, "steps": steps}), resume=resume) as trainer:
+            trainer.fit()
+    (note,) = [event for event in read_events(trainer.directory) if event["action"] == "note"]
+    assert note["values"] == [7]
+    assert note["message"].startswith("problems: the rule cannot read 7 reference answers")
+    assert f"{source}:1: problem" in note["message"]
+    assert note["message"].endswith("; and 2 more")
+    shown = data_of(write_report(trainer.directory))["runs"][0]
+    assert note in shown["events"]
+    verdict = verdict_of(read_run(trainer.directory))
+    assert [signal.text for signal in verdict.signals if signal.state == "unknown"][-1] == note["message"]
+    assert verdict.state != "faults"

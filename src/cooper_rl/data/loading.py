@@ -36,6 +36,8 @@ class LoadedProblems:
     rows: int = 0
     without_reply: list[str] = field(default_factory=list)
     """The location of each row whose chat ended with the assistant's answer, which is no part of the prompt."""
+    unread: list[str] = field(default_factory=list)
+    """Where each problem is whose reference the rule cannot read, its id and that reference."""
 
     def summary(self) -> str:
         return (
@@ -107,7 +109,9 @@ def _verify_answers(loaded: LoadedProblems, rule: "Rule", silent: bool, section:
     unread = rule.unread(verified)
     if not silent:
         loaded.problems = verified
-        _warn_of_unread(unread, len(verified), section)
+        loaded.unread = [f"{location(problem)}: problem {problem.id}, answer {problem.answer!r}" for problem in unread]
+        if unread:
+            logger.warning("%s", _about_unread(loaded.unread, len(verified), section))
         return [f"{location(problem)}: answer {problem.answer!r} {why}" for problem, why in checked if why is not None]
     heard = {problem.id for problem in verified} - {problem.id for problem in unread}
     loaded.problems = [problem if problem.id in heard else replace(problem, rule="silent") for problem, _ in checked]
@@ -116,19 +120,13 @@ def _verify_answers(loaded: LoadedProblems, rule: "Rule", silent: bool, section:
     return []
 
 
-def _warn_of_unread(unread: Sequence[Problem], count: int, section: str) -> None:
-    if unread:
-        logger.warning(
-            "%s: the rule cannot read the reference answers of %d of %d problems. There an answer is `correct` only if "
-            "it is the same text, and `unparsed` otherwise:\n%s\nRemove these rows, compare them as text (rule: exact, "
-            "or %s.rule_field), or let the reward model alone judge them (%s.unverified: silent).",
-            section,
-            len(unread),
-            count,
-            _listing([f"{location(problem)}: problem {problem.id}, answer {problem.answer!r}" for problem in unread]),
-            section,
-            section,
-        )
+def _about_unread(unread: Sequence[str], count: int, section: str) -> str:
+    return (
+        f"{section}: the rule cannot read the reference answers of {len(unread)} of {count} problems. There an answer "
+        f"is `correct` only if it is the same text, and `unparsed` otherwise:\n{_listing(unread)}\nRemove these rows, "
+        f"compare them as text (rule: exact, or {section}.rule_field), or let the reward model alone judge them "
+        f"({section}.unverified: silent)."
+    )
 
 
 def read_problems(

@@ -24,7 +24,7 @@ from cooper_rl import __version__
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.errors import InputError
-from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.observe.run_record import NOTE, read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.persist.durable import append, append_line, by_step, open_to_append, sync, write_text, writing
 from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
@@ -143,6 +143,12 @@ class Recorder:
         self._unsynced.append(self._events_path)
         for sink in self._sinks:
             sink.event(event)
+
+    def noted(self, message: str, count: int) -> None:
+        """Append an event about the data, before the first step; not to the sinks."""
+        event = {"step": 0, "metric": "", "action": NOTE, "since": 0, "values": [count], "message": message}
+        _append(self._events_path, event)
+        self._unsynced.append(self._events_path)
 
     def died(self, error: BaseException) -> Path:
         """Append an event about the error that ends the run, after the last recorded step; sinks do not get it. Returns

@@ -224,6 +224,10 @@ def read_metrics(directory: Path, last: int | None = None) -> list[Row]:
     return _shaped(directory / "metrics.jsonl", _metrics, "step with its metrics", last)
 
 
+NOTE = "note"
+"""The `action` of an event that is about the run's data, and no fault."""
+
+
 def read_events(directory: Path) -> list[Row]:
     """The lines of `events.jsonl`."""
     return _shaped(directory / "events.jsonl", _event, "event of a step")

@@ -20,7 +20,7 @@ from cooper_rl.data.text import printable
 from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.engines.progress import Progress
 from cooper_rl.observe.hacking_alarm import HACKING
-from cooper_rl.observe.run_record import RunRecord, RunStatus, State, duration, is_right, status_of
+from cooper_rl.observe.run_record import NOTE, RunRecord, RunStatus, State, duration, is_right, status_of
 
 if TYPE_CHECKING:
     from cooper_rl.run_config import RunConfig
@@ -329,10 +329,12 @@ def _figures(run: RunRecord, columns: int) -> Table:
 
 
 def _faults(run: RunRecord) -> list[RenderableType]:
-    if not run.events:
-        return [Text("\nno watch rule has fired", style="dim")]
-    lines: list[RenderableType] = [Text(f"\nwatch rules fired ({len(run.events)})", style="bold")]
-    for event in run.events[-FAULTS:]:
+    fired = [event for event in run.events if event["action"] != NOTE]
+    lines: list[RenderableType] = [plain(f"\n{event['message']}") for event in run.events if event["action"] == NOTE]
+    if not fired:
+        return [*lines, Text("\nno watch rule has fired", style="dim")]
+    lines.append(Text(f"\nwatch rules fired ({len(fired)})", style="bold"))
+    for event in fired[-FAULTS:]:
         back = f", back to step {event['back_to']}" if "back_to" in event else ""
         when = (f"step {event['step']} ({event['action']}{back}) ", "red")
         lines.append(Text.assemble(when, plain(str(event["message"])), no_wrap=True, overflow="ellipsis"))

@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal, get_args
 
 from cooper_rl.observe.hacking_alarm import HACKING, WINDOW, HackingAlarm
-from cooper_rl.observe.run_record import RunRecord, status_of
+from cooper_rl.observe.run_record import NOTE, RunRecord, status_of
 from cooper_rl.observe.watch import Watch
 
 HACKED_MARGIN = 0.1
@@ -180,15 +180,16 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     if state in ("healthy", "nothing learned", "unknown") and (status.died or faults):
         state = "faults"
     fired: dict[str, list[Mapping[str, Any]]] = {}
+    notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
     for event in run.events:
-        if event.get("action") != "died" and event.get("metric") != HACKING:  # the alarm has been replayed
+        if event.get("action") not in ("died", NOTE) and event.get("metric") != HACKING:  # the alarm has been replayed
             fired.setdefault(str(event["metric"]), []).append(event)
     broken = [
         f"Watch rule at step {', '.join(str(event['step']) for event in events)}: {events[0]['message']}"
         for events in fired.values()
     ]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *signals_of_truth, *alarms, *(Signal("bad", text) for text in broken)]
+    signals = [*first_told, *signals_of_truth, *alarms, *(Signal("bad", text) for text in broken), *notes]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
 

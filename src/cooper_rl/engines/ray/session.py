@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import ray
 import torch
@@ -34,11 +36,12 @@ class Session:
         """The vLLM engines. They hold their devices from the beginning, and load a model when `start` is called."""
         self._started_ray = not ray.is_initialized()
         self._agents: Agents | None = None
-        if self._started_ray:
-            _start(engine.address)
         try:
             if self._started_ray and engine.address is None:
                 self._agents = Agents()
+            with self._agents.marking() if self._agents is not None else nullcontext():
+                if self._started_ray:
+                    _start(engine.address)
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
             self.on_gpus = any(node.get("GPU") for node in nodes)
             each = Resources(engine.cpus_per_rank, gpus=float(self.on_gpus))
@@ -71,31 +74,51 @@ class Session:
             self._agents.close()
 
 
-class Agents:
-    """The processes that this machine's raylet has started beside itself.
+_END_OF_RAY = """
+read -r end
+for turn in 1 2 3 4 5 6 7 8 9 10; do
+  found=
+  for process in /proc/[0-9]*; do
+    if grep -qsa "$1" "$process/environ"; then
+      found=1
+      kill -9 "${process#/proc/}" 2>/dev/null
+    fi
+  done
+  [ "$found" ] || [ "$turn" -lt 3 ] || exit 0
+  sleep 0.2
+done
+"""
 
-    If the raylet is killed, which the system does when the driver is killed, these processes would wait a minute for an
-    answer of Ray before they end. A shell whose input closes with the driver ends them at once.
+
+class Agents:
+    """The processes that Ray starts on this machine, and a shell that ends what is left of them.
+
+    Where the raylet is killed, as the system does with it when the driver is killed, its agents wait a minute for an
+    answer of Ray before they end. The system tells the shell of the driver's end. It is there before Ray starts, so
+    that a driver may be killed at any time, and knows the processes by a mark in their environment.
     """
 
     def __init__(self) -> None:
-        import psutil  # noqa: PLC0415 - Ray brings it, in a place that only `import ray` makes known
-
-        raylets = [child for child in psutil.Process().children() if child.name() == "raylet"]
-        self._agents = [agent for raylet in raylets for agent in raylet.children()]
-        numbers = [str(agent.pid) for agent in self._agents]
+        self._mark = f"COOPER_RAY_OF={uuid4().hex}"
         self._watcher = subprocess.Popen(
-            ["/bin/sh", "-c", 'read -r end; kill -9 "$@" 2>/dev/null', "sh", *numbers],
+            ["/bin/sh", "-c", _END_OF_RAY, "sh", self._mark],
             stdin=subprocess.PIPE,  # the system closes it with this process
             start_new_session=True,
         )
 
+    @contextmanager
+    def marking(self) -> Iterator[None]:
+        """What is started meanwhile has the mark, and so has what it starts."""
+        name, _, value = self._mark.partition("=")
+        os.environ[name] = value
+        try:
+            yield
+        finally:
+            del os.environ[name]
+
     def close(self) -> None:
-        self._watcher.kill()  # first, because it knows only process numbers, which other processes may get
+        """End what `ray.shutdown` has left."""
         self._watcher.communicate()
-        for agent in self._agents:
-            if agent.is_running():
-                agent.kill()
 
 
 @dataclass(frozen=True)
