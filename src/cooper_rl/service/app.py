@@ -214,9 +214,8 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         body = await read_body(request, wire.ClassifyBody)
         texts = [body.input] if isinstance(body.input, str) else body.input
         given = [wire.read_text(text, wire.Completion, "input") for text in texts]
-        results = await score(
-            [(row, Answer.of(row.completion, row.stopped, id=row.id, verdict=row.verdict)) for row in given], commit
-        )
+        rows = [(row, Answer.of(row.completion, row.stopped, id=row.id, verdict=row.verdict)) for row in given]
+        results = await score(rows, commit)
         raw = body.use_activation is False
         values = [(result.logits if raw and result.logits else result.for_all())[0][0] for result in results]
         data = [{"index": i, "label": "LABEL_0", "probs": [value], "num_classes": 1} for i, value in enumerate(values)]
