@@ -10,7 +10,7 @@ from cooper_rl import Config, RunConfig
 SOURCE = Path(__file__).parents[1] / "src"
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""
-SETTINGS = 246
+SETTINGS = 248
 """Settings of a run whose code is in the framework, each once, without `kind`."""
 PUBLIC_NAMES = 60
 PROTOCOLS_ASKED_FOR = 3

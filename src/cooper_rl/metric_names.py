@@ -17,7 +17,7 @@ _NAMES = {
     "rule_then_model": "silent",
     "shaping": "reference_logit above_reference gate_open",
     "constraints": "<number>_mean <number>_weight",
-    "judge": "mean unheard requests unreadable failures_<kind>",
+    "judge": "mean unheard requests unreadable limited_s failures_<kind>",
     "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,
@@ -28,7 +28,7 @@ _NAMES = {
     "monitor": "accuracy precision recall specificity roc_auc ece loss attack_rate attack_<pattern> bare_right_rate",
     "pairs": "count <origin>_valid_rate ties_<origin> problems_with_positive reference_solution_positives "
     "unpaired_negatives steps_without remembered replayed repaired peer_dropped peer_margin",
-    "assistant": "attempts accepted failures_<kind> rejected_<reason> repair_<outcome>",
+    "assistant": "attempts accepted limited_s failures_<kind> rejected_<reason> repair_<outcome>",
     "policy": "usable_groups unverified_advantage trained_completions advantage_outliers loss ratio clip_fraction "
     "dual_clip_fraction kl_to_old mismatch_kl truncated_fraction drifted_fraction reference_kl learning_rate "
     "grad_norm skipped_updates",
