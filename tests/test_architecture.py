@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""
-SETTINGS = 217
+SETTINGS = 219
 """Settings of a run whose code is in the framework, each once, without `kind`."""
 UNSET_SHARE = 0.15
 """The largest share of these that no configuration, example, page, benchmark or design sets."""

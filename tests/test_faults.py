@@ -191,6 +191,7 @@ def test_a_users_function_that_returns_nan_has_no_opinion_and_teaches_nothing(se
         assert all(torch.equal(old, new) for old, new in zip(before, _weights(trainer), strict=True))
     (row,) = read_metrics(trainer.directory)
     assert (row["reward/no_opinion"], row["policy/trained_completions"], row["reward/non_finite"]) == (1, 0, 0)
+    assert "reward/mean" not in row  # a mean of nothing is no number that anybody should plot
     beside_the_rule = _fit(_config(settings, name="both", kind="rule", rewards=["not_a_number"], steps=1))
     (row,) = read_metrics(beside_the_rule.directory)
     assert (row["reward/no_opinion"], row["reward/mean"]) == (0, pytest.approx(row["rule/accuracy"]))

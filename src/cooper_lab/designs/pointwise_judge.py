@@ -18,6 +18,8 @@ from pydantic import Field
 
 from cooper_rl import RewardConfig, Scores
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
+from cooper_rl.clients.limits import waiting_for
+from cooper_rl.engines.progress import awaited
 from cooper_rl.rewards.base import REWARDS, Count
 from cooper_rl.verifyrm.judgement import judge_chat, judgement_of
 
@@ -59,7 +61,7 @@ class JudgeRewardConfig(RewardConfig):
     """A reward that a judge gives. There is no opinion on answers on which the judge is not heard."""
 
     metric_names: ClassVar[tuple[str, ...]] = tuple(
-        f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "failures_<kind>")
+        f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "limited_s", "failures_<kind>")
     )
     judge: JudgeServer
     """The server that is asked."""
@@ -138,6 +140,8 @@ class JudgedReward:
         flat = [value for row in values for value in row]
         metrics = {"judge/unheard": sum(value is None for value in flat) / max(1, len(flat))}
         metrics |= {"judge/requests": Count(tally["requests"]), "judge/unreadable": Count(tally["unreadable"])}
+        if self._client is not None and (limited_s := self._client.limits.take_waited_s()):
+            metrics["judge/limited_s"] = Count(limited_s)
         return values, metrics | {f"judge/failures_{kind}": Count(tally[kind]) for kind in get_args(FailureKind)}
 
     @abstractmethod
@@ -151,7 +155,7 @@ class JudgedReward:
             deadline = asyncio.get_running_loop().time() + self._server.step_timeout_s
             return await client.complete(chats, seeds, deadline)
 
-        return client.run(before_deadline()).result()
+        return awaited(client.run(before_deadline()), waiting_for)
 
 
 class PointwiseJudge(JudgedReward):

@@ -4,6 +4,7 @@
 
 from functools import cache
 from itertools import groupby
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ async def reward(args: Any, sample: Any, **unused: Any) -> Any:
     scored = await async_client().score(joined(groups), train=train, partial=not whole)
     if train:
         _scored.update(group.id for group in groups)
+    for one, given in zip(samples, by_row(groups, scored.rewards), strict=True):
+        if train and isnan(given):  # slime leaves it out of the loss; its group's mean, which it is paid, keeps still
+            one.remove_sample = True
     rewards = by_row(groups, scored.for_all())
     return rewards if isinstance(sample, list) else rewards[0]
 

@@ -1,9 +1,13 @@
 """Workers report progress here; listeners show it or cancel the step."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class BrokenOff(BaseException):
@@ -62,6 +66,14 @@ def tell(done: int = 0, total: int = 0, unit: str = "", note: str = "", ceiling:
     """Report how far the innermost part is; for the arguments see `Progress`."""
     for listener in _listeners.get():
         listener.on_progress(Progress(_parts.get(), done, total, unit, note, ceiling))
+
+
+def awaited(future: Future[T], note: Callable[[], str]) -> T:
+    """The result of the future. Meanwhile, what `note` says is reported every second."""
+    while not wait([future], 1.0).done:
+        if text := note():
+            tell(note=text)
+    return future.result()
 
 
 def weights_change() -> None:

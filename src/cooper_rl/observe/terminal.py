@@ -158,7 +158,8 @@ class Pace:
         words = [PARTS.get(name, name) for name in at.parts]
         most = "at most " if at.ceiling else ""
         if at.total:
-            words += [f"{at.done:,} of {most}{at.total:,} {at.unit}", at.note]
+            words.append(f"{at.done:,} of {most}{at.total:,} {at.unit}")
+        words.append(at.note)
         first, since = self._since
         if at.done > first and now > since:
             rate = (at.done - first) / (now - since)
@@ -227,9 +228,13 @@ def describe_example(example: Mapping[str, Any]) -> str:
     rest = {name: value for name, value in example.items() if name not in ("reward", "advantage", VERIFY_S)}
     parts = [f"{k} {v:.4g}" for k, v in rest.items() if isinstance(v, float) and not k.endswith("_after")]
     learned = "reward_after" in example  # recorded if the reward model learned first, because the rule contradicted it
+    reward = example["reward"]
+    best = f"Highest reward of the first step: {reward:.4g}"
+    if math.isnan(reward):
+        best = "There is no opinion on any completion of the first step"
     after = f" Paid, once the reward model had learned from it: {example['reward_after']:.4g}." if learned else ""
     return (
-        f"Highest reward of the first step: {example['reward']:.4g} ({', '.join(parts)}; "
+        f"{best} ({', '.join(parts)}; "
         f"the rule says {example['verdict']}).{after}\n"
         f"{_about(example['problem'], example['answer'])}. The policy read:\n{_block(example['prompt'])}\n"
         f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n{_block(example['text'])}"

@@ -140,6 +140,8 @@ def _minus_kl(rewards: Ragged, before: _Before, config: AlgorithmConfig) -> tupl
     estimates = before.of_all().kl(kl.kind, kl.clamp).where(written_T, 0.0).split(rollouts.token_ids.lengths.tolist())
     after_kl = rewards.like(rewards.flat - torch.stack([kl.coefficient * row.sum() for row in estimates]))
     finite = finite_rewards(after_kl).opinions()
+    if not len(finite.flat):
+        return after_kl, {}
     return after_kl, {
         "reward/after_kl_mean": finite.flat.mean().item(),
         "reward/after_kl_std": finite.flat.std(unbiased=False).item(),

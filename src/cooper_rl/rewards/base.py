@@ -207,8 +207,8 @@ def reward_metrics(scores: Scores) -> dict[str, float]:
     """`reward/mean`, `reward/std` and `reward/group_spread` before shaping; with shaping, `reward/shaped_*` after it.
 
     `reward/no_opinion` is the share of completions without an opinion, `reward/non_finite` the share of those whose
-    reward is infinite. The other metrics cover the rest and are NaN if nothing is left. The spread is the largest minus
-    the smallest reward of a group.
+    reward is infinite. The other metrics cover the rest: they are NaN if all opinions are infinite, and missing without
+    any. The spread is the largest minus the smallest reward of a group.
     """
     if (before := scores.parts.get("unshaped")) is None:
         return _summary(scores.rewards, "reward/")
@@ -218,10 +218,14 @@ def reward_metrics(scores: Scores) -> dict[str, float]:
 def _summary(rewards: Ragged, prefix: str) -> dict[str, float]:
     values, opinions = rewards.flat[rewards.flat.isfinite()], rewards.opinions()
     spreads = opinions.amax() - opinions.amin()
-    return {
+    shares = {
+        f"{prefix}non_finite": rewards.flat.isinf().float().mean().item(),
+        f"{prefix}no_opinion": rewards.flat.isnan().float().mean().item(),
+    }
+    if not len(opinions.flat):
+        return shares
+    return shares | {
         f"{prefix}mean": values.mean().item(),
         f"{prefix}std": values.std(unbiased=False).item() if len(values) else math.nan,
         f"{prefix}group_spread": spreads[spreads.isfinite()].mean().item(),
-        f"{prefix}non_finite": rewards.flat.isinf().float().mean().item(),
-        f"{prefix}no_opinion": rewards.flat.isnan().float().mean().item(),
     }

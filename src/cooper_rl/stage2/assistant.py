@@ -11,17 +11,19 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
 
 from pydantic import Field
 
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
+from cooper_rl.clients.limits import waiting_for
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.data.transcript import escaped, split_reply
+from cooper_rl.engines.progress import awaited
 from cooper_rl.rules.other_answers import states_another
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.pairs import MadePairs, Pair, PairGroup, PairSource
@@ -68,6 +70,8 @@ class Rewrites:
 
     texts: list[str | None]
     counts: dict[str, int]
+    limited_s: float = 0.0
+    """Seconds that requests waited for the server's limits a minute, added up."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +316,7 @@ class ChatAssistant:
             seeds = [request.seed + attempts.attempt for request in pending]
             replies = await self.client.complete(chats, seeds, deadline)
             await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; do not block
-        return attempts.result()
+        return replace(attempts.result(), limited_s=self.client.limits.take_waited_s())
 
 
 Corrupter = Callable[[Problem, str, int, int], str]
@@ -392,10 +396,11 @@ class RewritingSource(PairSource):
     def pairs(self, groups: Sequence[PairGroup], started: Sequence[Started]) -> MadePairs:
         """Wait for the assistant, as long as its settings allow. The counts are of all requests of the step."""
         written: dict[str, list[tuple[RewriteRequest, str | None]]] = {}
-        counts: Counter[str] = Counter()
+        counts, limited_s = Counter[str](), 0.0
         for requests, future in started:
-            rewrites = future.result() if future is not None else Rewrites([], {})
+            rewrites = awaited(future, waiting_for) if future is not None else Rewrites([], {})
             counts.update(rewrites.counts)
+            limited_s += rewrites.limited_s
             texts = iter(rewrites.texts)
             written |= {id: [(request, next(texts)) for request in of_group] for id, of_group in requests.items()}
         pairs = [
@@ -405,4 +410,5 @@ class RewritingSource(PairSource):
             if text is not None
         ]
         names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind)), *self._rejections]
-        return MadePairs(pairs, {f"assistant/{self._prefix}{name}": float(counts.get(name, 0)) for name in names})
+        metrics = {f"assistant/{self._prefix}{name}": float(counts.get(name, 0)) for name in names}
+        return MadePairs(pairs, metrics | ({f"assistant/{self._prefix}limited_s": limited_s} if limited_s else {}))

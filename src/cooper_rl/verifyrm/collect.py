@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cooper_rl.clients.chat import HANDLING, ChatClient
+from cooper_rl.clients.limits import waiting_for
 from cooper_rl.data.config import PromptConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
@@ -14,6 +15,7 @@ from cooper_rl.data.prompts import PromptEncoder, chat_messages
 from cooper_rl.data.text import normalise
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.progress import awaited
 from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.verifyrm.config import ChatModelConfig, CollectConfig, DatasetConfig, LocalModelConfig, ModelConfig
@@ -62,7 +64,7 @@ class ChatModel:
         chats = [chat_messages(prompt, problem) for problem in problems for _ in range(n)]
         seeds = [(seed + number) % 2**31 for number in range(len(chats))]
         answers = []
-        for reply in self.client.submit(chats, seeds).result():
+        for reply in awaited(self.client.submit(chats, seeds), waiting_for):
             cut_off = reply.failure == "truncated" and reply.text.strip()
             outcome = "length" if cut_off else reply.failure or "stop"
             answers.append(Answered(reply.text if outcome in ("stop", "length") else None, outcome))

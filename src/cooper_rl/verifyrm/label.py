@@ -11,6 +11,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.clients.chat import HANDLING, ChatClient
+from cooper_rl.clients.limits import waiting_for
 from cooper_rl.data.labelled import LABELLED_FIELDS, Asked, read_rows, texts_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import render_chat
@@ -18,6 +19,7 @@ from cooper_rl.data.readers import Row
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.progress import awaited
 from cooper_rl.engines.yes_no import NO, YES
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
@@ -48,7 +50,8 @@ class ChatJudge:
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         chats = [judge_chat(row.question, row.answer, row.completion) for row in rows]
-        return [judgement_of(reply, self._read_first_token) for reply in self._client.submit(chats).result()]
+        replies = awaited(self._client.submit(chats), waiting_for)
+        return [judgement_of(reply, self._read_first_token) for reply in replies]
 
     def check(self) -> None:
         """Raises InputError if the server does not answer or, with `first_token`, sends no probabilities."""

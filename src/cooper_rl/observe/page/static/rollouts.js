@@ -58,7 +58,7 @@ function listGroup(run) {
   fill("rollout-group",
     el("div", { class: "card item whole" }, el("div", { class: "texts" }, el("div", {}, el("p", { class: "label" }, group.prompt ? "prompt as the policy read it" : "question"), el("pre", { class: "box" }, group.prompt || group.question || "")), el("div", {}, el("p", { class: "label" }, "reference"), el("pre", { class: "box" }, group.answer || "none"), el("p", { class: "scores" }, `${group.problem || ""} · ${shown}`)))),
     completions.map((one) => [one, group.completions.indexOf(one)]).map(([one, index]) => el("article", { class: "card item " + { true: "healthy", false: "hacked", null: "unknown" }[isRight(one)], "data-completion": index },
-      el("header", {}, el("span", { class: "score" }, number(one.reward)), meter(numberOf(one.reward), low, high), one.advantage === undefined ? null : el("span", {}, `advantage ${number(one.advantage)}`), verdictChips(one), el("a", { href: address(run, step, group, index) }, "link")),
+      el("header", {}, el("span", { class: "score" }, one.reward === "NaN" ? "no opinion" : number(one.reward)), meter(numberOf(one.reward), low, high), one.advantage === undefined ? null : el("span", {}, `advantage ${number(one.advantage)}`), verdictChips(one), el("a", { href: address(run, step, group, index) }, "link")),
       el("pre", { class: "box said" }, completionText(one, shading.checked && hasLogprobs)), el("p", { class: "scores" }, scoreWords(one)))));
 }
 
