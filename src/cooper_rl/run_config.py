@@ -16,6 +16,7 @@ from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
+from cooper_rl.rewards.kinds.plain import RewardModelReward
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig
 
@@ -190,11 +191,13 @@ class RunConfig(CooperRewardConfig):
 
     @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
-        """The user's rules. If neither the rule nor a reward model pays, a rule that accepts nothing is not a fault."""
-        if self.needs_references:
-            return self.watch
-        of_the_rule = ("rule/accuracy", "policy/unverified_advantage")
-        return (*self.watch, *(WatchRule(metric=metric, action="ignore") for metric in of_the_rule))
+        """The user's rules. If nothing reads a reference answer, a rule that accepts nothing is not a fault; nor are
+        probabilities that are all alike, if the reward model's logit pays."""
+        of_the_rule = () if self.needs_references else ("rule/accuracy", "policy/unverified_advantage")
+        pays_logits = any(isinstance(part, RewardModelReward) and part.pays == "logit" for part in self.rewards)
+        of_probabilities = ("reward_model/std",) if pays_logits else ()
+        ignored = [WatchRule(metric=metric, action="ignore") for metric in (*of_the_rule, *of_probabilities)]
+        return (*self.watch, *ignored)
 
     @property
     def off_policy(self) -> str | None:

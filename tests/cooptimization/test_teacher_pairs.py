@@ -9,6 +9,7 @@ from cooptimization_cases import context_of, cut_off, make_group  # pyright: ign
 from cooper_rl import InputError, build_config
 from cooper_rl.inputs import read_inputs
 from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.observe.watch import active_rules
 from cooper_rl.recipes import RECIPES
 from cooper_rl.rules.kinds.partial import Silent
 from cooper_rl.stage2.config import CooptimizationConfig
@@ -72,6 +73,12 @@ def test_a_run_needs_no_reference_and_pays_the_score(distilling, caplog):
         assert row["pairs/count"] == 4 * 4
         assert row["reward_model/pair_accuracy_after_teacher"] == 1
         assert row["reward/mean"] != row["reward_model/mean"]
+
+
+def test_scores_whose_probabilities_are_all_1_are_no_fault_where_the_score_pays(distilling):
+    assert "reward_model/std" not in {rule.metric for rule in active_rules(build_config(distilling).watch_rules)}
+    distilling["rewards"] = [{"kind": "reward_model"}]
+    assert "reward_model/std" in {rule.metric for rule in active_rules(build_config(distilling).watch_rules)}
 
 
 def test_a_row_without_a_teachers_answer_is_refused_with_its_line(distilling, tmp_path):
