@@ -72,7 +72,7 @@ RECIPES: dict[str, dict[str, Any]] = {
             "loss": {"kind": "pairwise", "anchor": 0.0},
             "before_policy": None,
             # The policy's answers of the past are no longer wrong once the policy has caught up with the teacher.
-            "replay": {"capacity": 0, "pairs_per_step": 0},
+            "replay": {"pairs_per_step": 0},
         },
     },
 }
