@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -228,6 +229,20 @@ def test_a_list_of_runs_shows_what_all_lines_say(folder):
     assert (summary.step, summary.accuracy) == (whole.step, whole.accuracy) == (6, ("test/gold_avg", 0.25))
     assert [summary.last(name) for name in ("reward/mean", "policy/reference_kl")] == [0.4, None]
     assert seconds == sum(whole.seconds) == 13
+
+
+def test_a_list_of_runs_reads_a_few_lines_of_each(folder):
+    """A list of 200 runs of 1,500 steps took 12.7 seconds, 63 ms a run, when all lines were parsed."""
+    row = {f"policy/part_{number}": number / 7 for number in range(40)} | {"time/step": 1.0, "reward/mean": 0.5}
+    write_lines(folder / "metrics.jsonl", [{"step": step, **row} for step in range(1, 1501)])
+
+    def cpu_s(read: Callable[[Path], object]) -> float:
+        begun = time.process_time()
+        for _ in range(5):
+            read(folder)
+        return time.process_time() - begun
+
+    assert cpu_s(lambda run: read_summary(run)[1]) < cpu_s(read_record) / 3
 
 
 def test_runs_are_found_at_any_depth_but_not_in_a_runs_own_folders(folder):

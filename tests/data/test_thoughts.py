@@ -36,6 +36,14 @@ FAMILIES = {
     "gpt-oss": ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     "gpt-oss, decoded": ("analysisWe add. ", "assistantfinal"),
     "Gemma": ("<|channel>thought\n", "<channel|>"),
+    "LongCat": ("<longcat_think>", "</longcat_think>"),
+    "MedGemma": ("<unused94>thought\n", "<unused95>"),
+    "Apriel": ("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]\n"),
+    "HuatuoGPT-o1": ("## Thinking\n\n", "\n## Final Response\n\n"),
+    "templates of prompts": ("<analysis>", "</analysis>"),
+    "rationales": ("<rationale>", "</rationale>"),
+    "chains of thought": ("<chain_of_thought>", "</chain_of_thought>"),
+    "marks without bars": ("<begin_of_thought>", "<end_of_thought>"),
     "Granite": ("Here is my thought process:\n", "\nHere is my response:\n"),
 }
 STATED = ("\\boxed{%s}", "The answer is %s.", "%s")

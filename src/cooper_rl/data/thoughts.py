@@ -2,8 +2,8 @@
 
 A model that thinks writes its thought between two marks, which differ between families: `<think>`, `<thinking>`,
 `<thought>`, `<reasoning>`, `<seed:think>`, `[THINK]`, `<|begin_of_thought|>`, `<|START_THINKING|>`, the channels of
-gpt-oss and Gemma, and the sentences of Granite. Rules, reward models, judges and assistants read what follows the last
-thought. While a thought is unfinished there is no reply.
+gpt-oss and Gemma, and the sentences of Granite, Apriel and HuatuoGPT. Rules, reward models, judges and assistants read
+what follows the last thought. While a thought is unfinished there is no reply.
 """
 
 import re
