@@ -236,6 +236,19 @@ def test_a_reward_of_a_run_is_attacked_by_its_settings(tmp_path, rewards, monkey
     assert result.worst.accepted.mean == 0.0
 
 
+def test_problems_are_those_that_are_named_and_else_the_embedded_test_problems(problems_file, tmp_path):
+    assert attack_settings("rule").problems.split == "test"
+    assert attack_settings("rule", settings=["problems.limit=7"]).problems.limit == 7
+    assert attack_settings("rule").problems.limit is None
+    for named in (
+        attack_settings("rule", str(problems_file)),
+        attack_settings("rule", settings=[f"problems.source={problems_file}"]),
+    ):
+        assert (named.problems.source, named.problems.split) == (str(problems_file), None)
+    (tmp_path / "run.yaml").write_text(f"kind: rule\npolicy: {{model: m}}\nproblems: {{source: {problems_file}}}\n")
+    assert attack_settings(str(tmp_path / "run.yaml")).problems.split is None
+
+
 def test_functions_are_found_in_a_file_with_what_lies_beside_it(tmp_path):
     (tmp_path / "beside_it_7.py").write_text("PAID = 3.0\n")
     (tmp_path / "json.py").write_text("from beside_it_7 import PAID\n\n\ndef pay():\n    return PAID\n")

@@ -66,7 +66,10 @@ def adapt_settings(
     own_policy = policy is not None or paid.policy.model != NO_POLICY
     if not own_policy and made is not None:
         world = made(RUN, out, paid.seed, {})
-        del world["test_problems"], world["reward_model"]["model"]
+        del world["test_problems"]
+        model = world.pop("reward_model")
+        if paid.reward_model is not None:
+            world["reward_model"] = {name: value for name, value in model.items() if name != "model"}
         world["problems"]["split"] = "train"  # those of the attack are test problems
         run = merge(world, run)
         problems = None

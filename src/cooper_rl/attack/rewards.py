@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.config.base import merge
+from cooper_rl.config.base import mapping_of, merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import added, load_added, load_object, source_file
 from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
@@ -32,6 +32,8 @@ PATIENCE_S = 10.0
 """Seconds for which a service that does not answer is asked again."""
 NO_POLICY = "-"
 """The policy of settings that only name a reward."""
+EMBEDDED: dict[str, Any] = {"source": "arithmetic", "split": "test"}
+"""The problems of an attack where nobody names others."""
 Asked = tuple[Problem, str]
 """A problem and a completion."""
 
@@ -161,10 +163,12 @@ def attack_settings(
     win over all, `more` over the reward's. `chats` is that of a function in TRL's style. Raises InputError for anything
     that does not fit.
     """
-    base: dict[str, Any] = {"policy": {"model": NO_POLICY}, "problems": {"source": "arithmetic", "split": "test"}}
-    values = merge(merge(base, _paid(reward, chats)), more or {})
+    values = merge(merge({"policy": {"model": NO_POLICY}}, _paid(reward, chats)), more or {})
     if problems is not None:
         values["problems"] = {"source": problems}
+    asked = mapping_of(values.get("problems")) | mapping_of(with_overrides({}, settings).get("problems"))
+    if "source" not in asked:
+        values["problems"] = EMBEDDED | mapping_of(values.get("problems"))
     config = check_settings(RunConfig, Settings(with_overrides(values, settings), reward, overrides=settings))
     for scorer in config.scorers:
         check_reward_model_folder(scorer.model, scorer.kind)

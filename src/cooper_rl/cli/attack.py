@@ -119,9 +119,11 @@ def _attacked(
 ) -> "AttackResult":
     from cooper_rl.attack.attack import attack
     from cooper_rl.attack.rewards import open_reward, read_attack_problems
-    from cooper_rl.engines.local.device import set_threads
 
     problems = read_attack_problems(config)
+
+    from cooper_rl.engines.local.device import set_threads  # torch loads only once the problems are read
+
     set_threads(config.threads)
     attacked = open_reward(reward, config)
     try:
