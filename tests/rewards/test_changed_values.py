@@ -74,7 +74,7 @@ WAYS = [
 
 @cache
 def rule(kind: str) -> Rule:
-    return OneRule.model_validate({"rule": kind}).rule.build()
+    return OneRule.model_validate({"rule": {"kind": kind}}).rule.build()
 
 
 def verdicts(kind: str, answer: str, texts: list[str]) -> list[Verdict]:
