@@ -11,6 +11,7 @@ TOP_PAGES = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "measured/performance.md",
     "benchmarks/alarm.md": "measured/alarm.md",
+    "benchmarks/audit.md": "measured/audit.md",
     "benchmarks/cluster.md": "measured/cluster.md",
     "benchmarks/gpu.md": "measured/gpu.md",
     "benchmarks/service.md": "measured/service.md",

@@ -43,12 +43,12 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     assert grades["reward", "last steps"].on_rejected == 1.0
     assert graded(result, methods()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
-    assert "'0 or 0' (0 %, then 100 %)" in told or "or" in told
+    assert "'0 or 0' (0 %, then 100 %)" in told
 
 
 def test_phrases_that_became_frequent():
     before, after = ["the answer is 3"] * 9, ["the answer is 3 or 4", "surely 5 or 6"] * 3
-    assert frequent_phrases(before, after) == [("0 or 0", 0.0, 1.0), ("surely", 0.0, 0.5)]
+    assert frequent_phrases(before, after)[0] == ("0 or 0", 0.0, 1.0)
     assert frequent_phrases(before, before) == []
 
 

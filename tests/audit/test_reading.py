@@ -85,6 +85,34 @@ def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, name, text, wor
         read(tmp_path)
 
 
+def test_a_row_of_any_shape_is_read_or_refused_with_its_place(tmp_path):
+    """Every value of a row of each format in turn becomes something else."""
+    refusals = []
+    strange = [None, 7, "x", [], {}, [[]], [{}], {"a": []}, [None], float("nan"), [1, "a"]]
+    for row in (ROW, GYM, RLLM, ROLL, AREAL, SKYRL, TOKENS, TRACE):
+        for place in places(row):
+            for value in strange:
+                changed = json.loads(json.dumps(row))
+                inner = changed
+                for key in place[:-1]:
+                    inner = inner[key]
+                inner[place[-1]] = value
+                (tmp_path / "1.jsonl").write_text(lines(changed))
+                try:
+                    read(tmp_path)
+                except InputError as error:
+                    refusals.append(str(error))
+    assert all("1.jsonl" in refusal for refusal in refusals)
+
+
+def places(value, before=()):
+    """The keys that lead to every value inside this one."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*before, key)
+        yield from places(inner, (*before, key))
+
+
 def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("cooper_rl.audit.reading.LONGEST_LINE", 1000)
     (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(b" " * 10**7))
@@ -180,6 +208,20 @@ RLLM = {"training_step": 4, "task": {"answer": 5}, "task_hash": "x", "trajectori
 ROLL = {"global_step": [4, 4], "id": ["a", "b"], "prompt": ["2+3?", "1+1?"], "ground_truth": ["5", "2"]} | {
     "responses": ["It is 5", "It is 3"],
     "scores": [1.0, 0.0],
+}
+TRACE = {
+    "traces": [
+        {
+            "task": {"key": "x", "data": {"answer": "5"}},
+            "agent": {"trainable": True},
+            "nodes": [
+                {"message": {"role": "user", "content": "2+3?"}},
+                {"message": {"role": "assistant", "content": "It is 5"}, "sampled": True, "parent": 0},
+            ],
+            "calls": [{"finish_reason": "stop"}],
+            "rewards": {"right": {"score": 1.0, "weight": 1.0}},
+        }
+    ]
 }
 AREAL = {"task_id": 1, "sample_idx": 0, "prompt": "2+3?", "completion": "It is 5", "reward": 1, "tail_version": 4}
 SKYRL = {"input_prompt": "2+3?", "output_response": "It is 5", "score": [0.0, 1.0], "stop_reason": "length"} | {

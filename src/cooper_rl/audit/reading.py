@@ -218,10 +218,23 @@ class _File:
                     )
                 values = values or Values(form)
                 source.format = form
-                for inner in form.unroll(record) if form.unroll else (record,):
-                    yield from self._rollout(inner, values, row.location, source)
+                yield from self._of_record(record, values, row.location, source)
         if values is not None:
             source.rewards = list(values.rewards)
+
+    def _of_record(self, record: Record, values: Values, location: str, source: Source) -> list[Rollout]:
+        """The rollouts of a row. Raises InputError for one that has the keys of its format and not its shape."""
+        form = values.format
+        try:
+            inner = list(form.unroll(record)) if form.unroll else [record]
+            return [one for row in inner for one in self._rollout(row, values, location, source)]
+        except InputError as error:
+            raise error if str(error).startswith(location) else InputError(f"{location}: {error}") from error
+        except RecursionError as error:
+            raise InputError(f"{location}: nested too deeply; this is no row of rollouts") from error
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            why = one_line(f"{type(error).__name__}: {error}", 100)
+            raise InputError(f"{location}: not what {form.name} writes ({why}); describe it with --map") from error
 
     def _rollout(self, record: Record, values: Values, location: str, source: Source) -> Iterator[Rollout]:
         source.rows += 1
@@ -231,29 +244,26 @@ class _File:
         if reward is None or completion is None:
             source.leave_out("a row without a reward" if reward is None else "a row without a completion")
             return
-        cut = fields.get("cut")
-        try:
-            prompt, question = self._prompt(fields.get("prompt"), location)
-            text = self._text(completion, location)
-            answer = Answer.of(text, str(cut).lower() not in CUT)
-        except InputError as error:
-            raise InputError(f"{location}: {error}") from error
-        references = tuple(dict.fromkeys(self._references(fields.get("reference"), location)))[:ALTERNATIVES]
+        prompt, question = self._prompt(fields.get("prompt"))
+        answer = Answer.of(self._text(completion), str(fields.get("cut")).lower() not in CUT)
+        references = tuple(dict.fromkeys(self._references(fields.get("reference"))))[:ALTERNATIVES]
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
-        step, advantage = self._step(fields.get("step"), location), number(fields.get("advantage"))
+        step, advantage = self._step(fields.get("step")), number(fields.get("advantage"))
         yield Rollout(step, _hash(name), prompt, question, answer, references, reward, advantage, location)
 
-    def _step(self, value: Any, location: str) -> int:
+    def _step(self, value: Any) -> int:
         if value is None:
             return self._place
         step = number(value)
         if step is None or not step.is_integer() or not 0 <= step < 10**9:
-            raise InputError(f"{location}: the step {one_line(str(value), 40)!r} is no whole number; see --map step=…")
+            raise InputError(
+                f"the step {one_line(str(value), 40)!r} is no whole number; name its place with --map step=…"
+            )
         self.has_steps = True
         return int(step)
 
-    def _text(self, value: Any, location: str) -> Any:
+    def _text(self, value: Any) -> Any:
         """A completion as text or messages."""
         if isinstance(value, list) and value and all(type(one) is int for one in value):
             if self._decode is None:
@@ -265,9 +275,9 @@ class _File:
             return "\n".join(map(str, value))
         return value if isinstance(value, list) else _clean(str(value))
 
-    def _prompt(self, value: Any, location: str) -> tuple[str, str]:
+    def _prompt(self, value: Any) -> tuple[str, str]:
         """A prompt as text, and the last of it that the user said."""
-        value = self._text("" if value is None else value, location)
+        value = self._text("" if value is None else value)
         if isinstance(value, str):
             return value, value.strip()
         turns = turns_of({**turn, "role": "user"} for turn in value)
@@ -275,7 +285,7 @@ class _File:
         users = [text for role, text in texts if role == "user"]
         return "\n\n".join(text for _, text in texts), (users or [text for _, text in texts] or [""])[-1].strip()
 
-    def _references(self, value: Any, location: str) -> Iterator[str]:
+    def _references(self, value: Any) -> Iterator[str]:
         """Reference answers as texts: of a list each, of an object its answer, or else its JSON."""
         if isinstance(value, str) and value[:1] in ("[", "{"):
             value = as_json(value)
@@ -283,13 +293,13 @@ class _File:
             if value and all(type(one) is int for one in value) and len(value) > 1 and self._decode is not None:
                 value = [self._decode(value)]
             for one in value:
-                yield from self._references(one, location)
+                yield from self._references(one)
         elif isinstance(value, Mapping):
             named = next(
                 (value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None
             )
             text = json.dumps(value, ensure_ascii=False, default=str)
-            yield from [_clean(text)] if named is None else self._references(named, location)
+            yield from [_clean(text)] if named is None else self._references(named)
         elif value is not None and value != "" and value == value:
             yield _clean(f"{value:g}" if isinstance(value, float) else str(value)).strip()
 
