@@ -91,7 +91,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "monitor": {"labelled": LABELLED, "rows": 24, "every": 1, "attacked_problems": 2, "consistency_pairs": 2},
         "algorithm": {
             "recompute_old_logprobs": True,
-            "loss": {"kind": "ppo_clip", "dual_clip": 3.0, "truncated_importance_sampling": 2.0},
+            "loss": {"kind": "ppo_clip", "dual_clip": 3.0, "truncated_importance_sampling": 2.0, "drift": "product"},
         },
     },
 }
@@ -101,6 +101,7 @@ ELSEWHERE = (
     "part/",
     "judge/",
     "assistant/repair_",
+    "assistant/limited_s",
     "pairs/repaired",
     "pairs/peer_",
     "process/",
