@@ -11,7 +11,8 @@ import pytest
 from chat_server import ChatServer, completion
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import Problem, RuleVerifier
-from cooper_rl.attack import attack, attack_settings, open_reward
+from cooper_rl.attack import attack, attack_settings, open_reward, read_attack_problems, repair, repair_settings
+from cooper_rl.attack.adapt import FoundCompletion
 from cooper_rl.attack.rewards import AttackedReward
 from cooper_rl.cli.main import app
 from cooper_rl.config.user_functions import load_object
@@ -174,13 +175,16 @@ def test_the_exit_code_says_whether_a_reward_is_sound(monkeypatch, capfd, reward
     [
         (["rule", "--adapt", "3"], "--out"),
         (["rule", "--repair", "x"], "no other reward learns"),
+        (["MODEL", "--repair", "FOLDER"], "FOLDER: already in use"),
         (["rule", "--adapt", "3", "--out", "o", "--problems", "PROBLEMS"], "needs --policy"),
         (["rule", "--plain", "the answer"], "{answer}"),
         (["rule", "problms.limit=3"], "did you mean 'problems'?"),
     ],
 )
 def test_bad_options_are_refused(monkeypatch, capfd, problems_file, arguments, words):
-    arguments = [one.replace("PROBLEMS", str(problems_file)) for one in arguments]
+    names = {"PROBLEMS": problems_file, "MODEL": ASSETS / "reward_model", "FOLDER": problems_file.parent}
+    arguments = [str(names.get(one, one)) for one in arguments]
+    words = words.replace("FOLDER", str(problems_file.parent))
     code, output = cooper(monkeypatch, capfd, *arguments, "--limit", "2")
     assert code == 2, output
     assert words in " ".join(output.split())
@@ -291,3 +295,22 @@ def test_a_repair_holds_on_problems_that_it_did_not_see(monkeypatch, capfd, tmp_
     code, output = cooper(monkeypatch, capfd, *asked, *settings)
     assert code == 2
     assert "already in use" in output
+
+
+@pytest.mark.slow
+def test_what_a_policy_found_on_the_attacked_problems_goes_into_the_repair(tmp_path):
+    model, folder = str(ASSETS / "reward_model"), tmp_path / "repaired"
+    settings = "problems.limit=8", "reward_model.max_input_tokens=160"
+    config = attack_settings(model, settings=settings)
+    result = attack(open_reward(model, config), read_attack_problems(config), count=6)
+    problems = {one.problem.id: one.problem for one in result.answers}.values()
+    found = [
+        FoundCompletion(
+            1, Problem(one.id, one.question, one.answer), f"answer: {one.answer} or 77", 0.9, "several answers"
+        )
+        for one in problems
+    ]
+    repaired = repair(repair_settings(model, folder, settings=settings), result, folder, steps=1, found=found)
+    assert repaired.before.problems == repaired.problems == 3, "half of the problems, each once"
+    family = {"found: several answers", *FAMILIES["several answers"]}
+    assert family <= repaired.learned or not family & repaired.learned

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -53,9 +52,11 @@ class Repair:
         return sum(means) / len(means) if means else float("nan")
 
 
-def repair_settings(reward: str, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
+def repair_settings(reward: str, folder: Path, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
     """The settings of stage 2 that repair a reward model: pairs of a right answer and the wrong ones that score
-    highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model."""
+    highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model, and for a
+    `folder` in use."""
+    _check_free(folder)
     if attack_settings(reward, problems, settings).kind != "static":
         raise InputError(f"{reward}: --repair trains the folder of a reward model; no other reward learns")
     pairs = {"kind": "cooper_model", "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
@@ -80,9 +81,7 @@ def repair(
     """
     from cooper_rl.stage2.cooper_reward import CooperReward  # noqa: PLC0415 - torch, after bad input is reported
 
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder}: already in use; choose another folder for the repaired model")
-    check_writable(folder)
+    _check_free(folder)
     answers = [*result.answers, *_found_answers(found, plain, config.seed)]
     seen = _half([one.problem.id for one in answers], config.seed)
     learned = _learned_patterns(answers, result)
@@ -100,6 +99,12 @@ def repair(
     kept = [one for one in answers if one.problem.id not in seen and (one.score is not None)]
     before, after = _attacks(config, kept, folder, result)
     return Repair(folder, steps, len(groups), learned, before, after)
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: already in use; choose another folder for the repaired model")
+    check_writable(folder)
 
 
 def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> list[AttackAnswer]:
@@ -143,12 +148,14 @@ def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> 
 
 def _groups(answers: Sequence[AttackAnswer]) -> list[AnswerGroup]:
     """A group for each problem, with the labels as verdicts from outside: nobody has to check them."""
-    ordered = sorted(answers, key=lambda one: one.problem.id)
+    by_problem: dict[str, list[AttackAnswer]] = {}
+    for one in answers:
+        by_problem.setdefault(one.problem.id, []).append(one)
     return [
         AnswerGroup(
-            problem.id, problem, [Answer(one.text, verdict="correct" if one.right else "wrong") for one in rows]
+            id, rows[0].problem, [Answer(one.text, verdict="correct" if one.right else "wrong") for one in rows]
         )
-        for problem, rows in groupby(ordered, key=lambda one: one.problem)
+        for id, rows in by_problem.items()
     ]
 
 

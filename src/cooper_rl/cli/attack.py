@@ -86,7 +86,7 @@ def attack_reward(
     trained = (
         None if adapt is None or out is None else adapt_settings(reward, adapt, out, policy, problems, settings, chats)
     )
-    mended = None if repair is None else repair_settings(reward, problems, settings)
+    mended = None if repair is None else repair_settings(reward, repair, problems, settings)
     result = _attacked(reward, config, limit, out, accept_above, plain or PLAIN)
     lines, tables = summary_lines(result, fail_above), [example_table(result)]
     found, more, last = [], {}, result
@@ -95,6 +95,8 @@ def attack_reward(
         found = [completion for one in findings for completion in one.completions]
         tables += finding_tables(findings)
         more["found"] = {one.kind: one.count for one in findings}
+    if not (found or any(result.accepts(one) and not one.right for one in result.answers)):
+        mended = None  # there is nothing to repair
     if mended is not None and repair is not None:
         from cooper_rl.attack.repair import STEPS
         from cooper_rl.attack.repair import repair as train
