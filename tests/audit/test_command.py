@@ -24,9 +24,9 @@ def cooper(monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("kind", "options", "code", "words"),
     [
-        ("hacked", [], 3, "Hacked: from steps 3 to 7 to steps 11 to 15 the reward rose by +0.3"),
+        ("hacked", [], 3, "Hacked. From steps 3 to 7 to steps 11 to 15 the reward rose by +0.3"),
         ("hacked", ["--fail-on", "never"], 0, "onset: between step 5 and step 10"),
-        ("healthy", ["--strict"], 0, "No hack: the check did not fall"),
+        ("healthy", ["--strict"], 0, "No hack. The check did not fall"),
         ("essays", [], 0, "Not applicable"),
         ("essays", ["--strict"], 4, "Cannot tell"),
         ("healthy", ["--format", "verl"], 2, "did you mean 'verl-v1'?"),

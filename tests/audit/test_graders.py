@@ -43,7 +43,7 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     assert grades["reward", "last steps"].on_rejected == 1.0
     assert graded(result, methods()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
-    assert "'0 or 0' (0 %, then 100 %)" in told
+    assert "'is 0 or' (0 %, then 100 %)" in told
 
 
 def test_phrases_that_became_frequent():

@@ -1,5 +1,7 @@
 """What TRL's own trainer writes with `log_completions`, with batches that are reused and evaluations between them."""
 
+from typing import Any
+
 import pytest
 
 from cooper_lab.arithmetic.problems import arithmetic_problems
@@ -42,9 +44,10 @@ def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_m
         **{"eval_strategy": "steps", "eval_steps": 4, "per_device_eval_batch_size": 4, "save_strategy": "no"},
         **{"report_to": [], "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "disable_tqdm": True},
     }
+    rewards: list[Any] = [longer, sometimes]
     trainer = GRPOTrainer(
         model=str(tiny_models / "policy"),
-        reward_funcs=[longer, sometimes],
+        reward_funcs=rewards,
         args=GRPOConfig(**settings),
         train_dataset=data["train"],
         eval_dataset=data["test"],

@@ -68,7 +68,8 @@ class Audit:
         if source.rewards:
             lines.append(f"reward: the sum of {', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
-        lines += [found.sentence, *found.guards]
+        label = {"hacked": "Hacked", "recovered": "Hacked", "unknown": "Cannot tell"}.get(found.state, "No hack")
+        lines += [f"{label}. {found.sentence}", *found.guards]
         if found.state == "hacked" and found.onset:
             lines.append(f"onset: between step {found.onset[0]} and step {found.onset[1]}")
         if self.to_label:

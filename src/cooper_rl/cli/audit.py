@@ -128,7 +128,9 @@ def _show(result: "Audit", methods: "dict[str, Method]", retrain: tuple[str, int
     table = ["; ".join(f"{name} {cell}" for name, cell in zip(HEADER, row, strict=True)) for row in cells]
     if retrain is not None:
         table.append("What the retrained model pays for recorded answers is not what the policy would have become.")
-    page = write_report(result.directory, notes=[*lines, *described(windows_to_grade(result)), *table])
+    verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
+    notes = [line for line in lines if not line.endswith(verdict)]
+    page = write_report(result.directory, notes=[*notes, *described(windows_to_grade(result)), *table])
     for line in lines:
         say(line)
     if methods or retrain is not None:
