@@ -90,6 +90,11 @@ class AttackResult:
     def accepts(self, answer: AttackAnswer) -> bool:
         return answer.score is not None and answer.score > self.accepts_above
 
+    @property
+    def accepts_wrong(self) -> bool:
+        """Whether any wrong answer is accepted."""
+        return any(self.accepts(one) and not one.right for one in self.answers)
+
     def summary(self) -> dict[str, Any]:
         """Everything but the answers, as JSON values."""
         values = asdict(replace(self, answers=[]))

@@ -14,6 +14,17 @@ Table = tuple[str, list[str], list[list[str]]]
 """A heading, the columns' names and the rows."""
 
 
+def pattern_tables(result: AttackResult, whole: bool = True) -> list[Table]:
+    """The tables of wrong and of right answers; see `pattern_table`."""
+    return [pattern_table(result, right, whole) for right in (False, True)]
+
+
+def further_tables(result: AttackResult, findings: Sequence[Finding], repair: Repair | None) -> list[Table]:
+    """The worst examples, what a policy found, and the repair, as far as there are any."""
+    tables = [example_table(result), *(finding_tables(findings) if findings else [])]
+    return tables + ([] if repair is None else repair_tables(repair))
+
+
 def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Table:
     """The patterns of right or of wrong answers: of wrong ones the most accepted first, of right ones the least.
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.config.base import mapping_of, merge
+from cooper_rl.config.base import mapping_of, merge, records_within
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import added, load_added, load_object, source_file
 from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
@@ -17,7 +17,8 @@ from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.model_folder import check_reward_model_folder, local_folder
 from cooper_rl.errors import InputError, MissingExtraError
-from cooper_rl.rewards.kinds.plain import check_problems
+from cooper_rl.rewards.kinds.function import FunctionRewardConfig
+from cooper_rl.rewards.kinds.plain import RewardModelReward, RuleReward, check_problems
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
@@ -67,8 +68,8 @@ class CooperAttacked(AttackedReward):
         from cooper_rl.stage2.cooper_reward import CooperReward  # noqa: PLC0415 - torch, after bad input is reported
 
         super().__init__(name, _what_decides(config))
-        kinds = [part.kind for part in config.rewards]
-        if kinds in (["rule"], ["reward_model"]) and not config.shaping:
+        plain = [type(part) in (RuleReward, RewardModelReward) and part.weight == 1 for part in config.rewards]
+        if plain == [True] and not config.shaping:
             self.accepts_above = 0.5
         self._reward = CooperReward.from_config(config, total_steps=1)
 
@@ -267,7 +268,7 @@ def _groups(asked: Sequence[Asked]) -> list[AnswerGroup]:
 def _what_decides(config: RunConfig) -> dict[str, Any]:
     """What decides the scores of a run's reward, with the state of the files that it names."""
     values = config.model_dump(mode="json", include={"rewards", "shaping", "reward_model", "rule", "rules"})
-    functions = [part.function for part in config.rewards if part.kind == "function"]
+    functions = [part.function for part in records_within(config.parts) if isinstance(part, FunctionRewardConfig)]
     files = [path for function in functions if (path := source_file(function)) is not None]
     for scorer in config.scorers:
         folder = local_folder(scorer.model)

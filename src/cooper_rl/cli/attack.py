@@ -11,7 +11,9 @@ from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
 
 if TYPE_CHECKING:
+    from cooper_rl.attack.adapt import Finding
     from cooper_rl.attack.attack import AttackResult
+    from cooper_rl.attack.repair import Repair
     from cooper_rl.attack.report import Table
     from cooper_rl.run_config import RunConfig
 
@@ -69,48 +71,33 @@ def attack_reward(
     from cooper_rl.attack.adapt import adapt_settings
     from cooper_rl.attack.attack import PLAIN, write_attack
     from cooper_rl.attack.repair import repair_settings
-    from cooper_rl.attack.report import (
-        example_table,
-        finding_tables,
-        markdown,
-        pattern_table,
-        repair_tables,
-        summary_lines,
-    )
+    from cooper_rl.attack.report import further_tables, markdown, pattern_tables, summary_lines
     from cooper_rl.attack.rewards import attack_settings
 
-    settings = [f"seed={seed}", *map(in_full, overrides or [])]
+    settings, plain = [f"seed={seed}", *map(in_full, overrides or [])], plain or PLAIN
     config = attack_settings(reward, problems, settings, chats)
-    if adapt is not None and out is None:
-        raise InputError("--adapt trains a policy in a run's folder; say where with --out")
-    trained = (
-        None if adapt is None or out is None else adapt_settings(reward, adapt, out, policy, problems, settings, chats)
-    )
-    mended = None if repair is None else repair_settings(reward, repair, problems, settings)
-    result = _attacked(reward, config, limit, out, accept_above, plain or PLAIN)
-    lines, tables = summary_lines(result, fail_above), [example_table(result)]
-    found, more, last = [], {}, result
-    if trained is not None:
-        findings = _adapted(trained, result)
-        found = [completion for one in findings for completion in one.completions]
-        tables += finding_tables(findings)
-        more["found"] = {one.kind: one.count for one in findings}
-    if not (found or any(result.accepts(one) and not one.right for one in result.answers)):
-        mended = None  # there is nothing to repair
-    if mended is not None and repair is not None:
-        from cooper_rl.attack.repair import STEPS
-        from cooper_rl.attack.repair import repair as train
+    trained = mended = None
+    if adapt is not None:
+        if out is None:
+            raise InputError("--adapt trains a policy in a run's folder; say where with --out")
+        trained = adapt_settings(reward, adapt, out, policy, problems, settings, chats)
+    if repair is not None:
+        mended = repair_settings(reward, repair, problems, settings)
 
-        with progress("repair", repair_steps or STEPS, REPAIRING) as advance:
-            repaired = train(mended, result, repair, repair_steps or STEPS, found, plain or PLAIN, advance)
-        last = repaired.after
-        lines += ["", *summary_lines(last, fail_above)]
-        tables += repair_tables(repaired)
-        more["repaired"] = last.summary()
-    _show(lines, [*(pattern_table(result, right, whole=False) for right in (False, True)), *tables])
+    result = _attacked(reward, config, limit, out, accept_above, plain)
+    findings = [] if trained is None else _adapted(trained, result)
+    repaired = None
+    if mended is not None and repair is not None and (findings or result.accepts_wrong):
+        repaired = _repaired(mended, result, repair, repair_steps, findings, plain)
+
+    last = result if repaired is None else repaired.after
+    lines = summary_lines(result, fail_above) + ([] if repaired is None else ["", *summary_lines(last, fail_above)])
+    tables = further_tables(result, findings, repaired)
+    _show(lines, [*pattern_tables(result, whole=False), *tables])
     if out is not None:
-        write_attack(result, out, more)
-        write_text(out / TABLE, markdown(lines, [*(pattern_table(result, right) for right in (False, True)), *tables]))
+        more = {"repaired": None if repaired is None else last.summary()}
+        write_attack(result, out, more | {"found": {one.kind: one.count for one in findings}})
+        write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
         say(f"answers and scores: {out}")
     if last.worst.accepted.mean > fail_above:
         sys.exit(3)
@@ -135,11 +122,26 @@ def _attacked(
         attacked.close()
 
 
-def _adapted(config: "RunConfig", result: "AttackResult") -> list:
+def _adapted(config: "RunConfig", result: "AttackResult") -> "list[Finding]":
     from cooper_rl.attack.adapt import adapt
 
     with progress("adapt", config.steps, TRAINING) as advance:
         return adapt(config, result.accepts_above, advance)
+
+
+def _repaired(
+    config: "RunConfig",
+    result: "AttackResult",
+    folder: Path,
+    steps: int | None,
+    findings: "list[Finding]",
+    plain: str,
+) -> "Repair":
+    from cooper_rl.attack.repair import STEPS, repair
+
+    found = [completion for one in findings for completion in one.completions]
+    with progress("repair", steps or STEPS, REPAIRING) as advance:
+        return repair(config, result, folder, steps or STEPS, found, plain, advance)
 
 
 def _show(lines: list[str], tables: list["Table"]) -> None:
