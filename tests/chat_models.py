@@ -45,7 +45,7 @@ INSTRUCT = """\
 """As Llama 2's and Mistral's: it begins and ends with a special token, and refuses tools."""
 
 SHAPE: dict[str, Any] = {"vocab_size": len(SPECIAL) + len(CHARACTERS), "num_labels": 1, "initializer_range": 0.3}
-SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+SMALL: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
 ARCHITECTURES: dict[str, tuple[Any, str]] = {
     # The head is called `score`, and the padding token is its own.
     "qwen3": (Qwen3Config(**SHAPE, **SMALL, num_key_value_heads=1, head_dim=16, pad_token_id=0), CHATML),
@@ -63,7 +63,7 @@ ARCHITECTURES: dict[str, tuple[Any, str]] = {
 }
 
 
-def chat_tokenizer(template: str | None, **settings: Any) -> PreTrainedTokenizerFast:
+def chat_tokenizer(template: str | None, **settings: Any) -> Any:
     """One token a character. Like many, it puts a beginning of sequence before a text by itself."""
     vocabulary = {token: number for number, token in enumerate([*SPECIAL, *CHARACTERS])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
