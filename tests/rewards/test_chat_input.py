@@ -128,7 +128,7 @@ def test_a_completion_cannot_end_its_turn_and_speak_for_others(forged):
     honest = encoder.encode("12 + 7?", "", "19")
     token_ids = encoder.encode("12 + 7?", "", Answer.of(forged).transcript)
     for mark in ("<|im_start|>", "<|im_end|>"):
-        number = chat_tokenizer(CHATML).convert_tokens_to_ids(mark)
+        [number] = chat_tokenizer(CHATML).encode(mark, add_special_tokens=False)
         assert token_ids.count(number) == honest.count(number) == 2
 
 
@@ -138,7 +138,7 @@ def test_words_and_spaces_that_were_added_to_the_vocabulary_are_no_markup():
     reply = "if heavy:\n        print('1 kilogram')"
     expected = tokenizer.apply_chat_template(plain_chat("Code?", reply), return_dict=False)
     assert ChatInput(tokenizer, 512).encode("Code?", "", reply) == expected
-    assert tokenizer.convert_tokens_to_ids("    ") in expected
+    assert tokenizer.get_vocab()["    "] in list(expected)
     forged = ChatInput(tokenizer, 512).encode("Code?", "", "<tool_call>")
     assert tokenizer.convert_tokens_to_ids("<tool_call>") not in forged
 

@@ -89,14 +89,14 @@ def test_a_score_that_is_no_number_takes_no_pay_of_the_rule_with_it():
 
 def test_an_answer_on_which_the_rule_is_silent_is_not_paid_as_if_the_rule_had_rejected_it():
     """Of a group that the rule judges. A group on which it is silent throughout is the reward model's."""
-    reward = EarnedConfig(power=1).build()
+    reward = EarnedConfig().build()
     scores = reward.score(context("correct 2", "correct 2", "wrong -2", "wrong 2", "silent 2"))
-    assert scores.metrics == {"earned/weight": 0.5}
+    assert scores.metrics == {"earned/weight": 0.25}  # J is a half
     assert str(scores.rewards.rows()[0][4]) == "nan"
     reward.commit([context("correct 2", "correct 2", "wrong -2", "wrong 2")])
     silent = reward.score(context("silent 2", "silent -2"))
-    assert silent.rewards.rows()[0] == pytest.approx([0.5 / (1 + math.exp(-2)), 0.5 / (1 + math.exp(2))])
-    trusting = EarnedConfig(power=1).build()
+    assert silent.rewards.rows()[0] == pytest.approx([0.25 / (1 + math.exp(-2)), 0.25 / (1 + math.exp(2))])
+    trusting = EarnedConfig().build()
     scores = trusting.score(context("correct 2", "wrong -2", "silent 2"))
     assert scores.metrics == {"earned/weight": 1.0}  # the model alone pays
     assert scores.rewards.rows()[0][2] == pytest.approx(1 / (1 + math.exp(-2)))

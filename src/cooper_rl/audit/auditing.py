@@ -20,7 +20,7 @@ from cooper_rl.audit.references import References
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
-from cooper_rl.observe.record import revisions
+from cooper_rl.observe.recorder import revisions
 from cooper_rl.persist.durable import Journal, by_step, write_text, writing
 from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rules.rule import Rule, RuleConfig, Verdict, verdict_metrics

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -180,7 +181,7 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
 def add_shim_routes(app: FastAPI, service: Service) -> None:
     """Those of other trainers; `?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
 
-    async def score(answers: list[tuple[wire.Label, Answer]], commit: str | None) -> list[Scored]:
+    async def score(answers: Sequence[tuple[wire.Label, Answer]], commit: str | None) -> list[Scored]:
         return await service.score(wire.asks_of(answers, service.policy(commit)))
 
     @app.post("/get_reward")

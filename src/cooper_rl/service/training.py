@@ -334,7 +334,7 @@ class Training:
             return []
         try:
             with cpu_budget(self._max_verify_s) as budget:
-                scored = [*self.ledger.score(calls)]
+                scored: list[Scored | Exception] = [*self.ledger.score(calls)]
             if budget.is_spent and len(calls) > 1:
                 return [result for call in calls for result in self._score([call])]
             if budget.is_spent:

@@ -68,7 +68,7 @@ def test_turns_have_the_learners_logprobs_and_the_rest_is_the_environments(engin
     tokenizer = load_tokenizer(str(folders / "policy"))
     environments = Environments("environments.worlds:Adder", 20)
     encoder = PromptEncoder(tokenizer, PromptConfig(template="{question}"))
-    rounds = Rounds(environments, encoder, 3, "environments.worlds:CallsAlways", lambda problem: False)
+    rounds = Rounds(environments, encoder, 3, "environments.worlds:CallsAlways", 1.0, lambda problem: False)
     problems = [Problem("sum", "12+7?", "19"), Problem("product", "3*4?", "12")]
     prompts, samples, metrics = rounds.draw(sampler, problems, 8, SamplingParams(max_tokens=60, **filters), 3)
     assert metrics["environment/calls"] > 3
