@@ -5,7 +5,8 @@ from random import Random
 import pytest
 from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
-from cooper_rl.stage2.pairs import Judged, choose_positives
+from cooper_rl.stage2.pairs import Judged
+from cooper_rl.stage2.positives import choose_positives
 from cooper_rl.stage2.sources.on_policy import OnPolicyPairs, choose_wrong
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from cooper_rl import MadePairs, Pair, PairSource, PairSourceConfig
-from cooper_rl.stage2.pairs import PAIRS, choose_positives
+from cooper_rl.stage2.pairs import PAIRS
+from cooper_rl.stage2.positives import choose_positives
 
 if TYPE_CHECKING:
     from cooper_rl import PairGroup, PairInputs, Problem, Rule

@@ -117,16 +117,6 @@ class PairGroup:
         return Pair(*ids, positive, negative, origin or self.origin, negative_origin, *logits)
 
 
-def choose_positives(judged: Judged, count: int, rng: Random) -> list[str]:
-    """Up to `count` different rule-accepted completions of a group, drawn at random.
-
-    A completion that was cut at the length limit is never a positive, even if the rule found the answer in it.
-    Texts are normalised before they are compared and kept in order of appearance, so equal seeds give equal choices.
-    """
-    candidates = judged.different("correct", stopped=True)
-    return rng.sample(candidates, min(count, len(candidates)))
-
-
 @dataclass(frozen=True)
 class MadePairs:
     """What a source makes of a step's groups."""

@@ -6,7 +6,6 @@ from random import Random
 from typing import Any
 
 from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.context import RewardModel, StepContext
@@ -14,7 +13,8 @@ from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import Assistant
 from cooper_rl.stage2.config import LABELLED_PER_STEP, CooptimizationConfig
-from cooper_rl.stage2.pairs import PAIRS, Judged, Pair, PairFilter, PairGroup, PairInputs, PairSource, choose_positives
+from cooper_rl.stage2.pairs import PAIRS, Judged, Pair, PairFilter, PairGroup, PairInputs, PairSource
+from cooper_rl.stage2.positives import choose_positives, take_solutions
 from cooper_rl.stage2.update import PairBuffer, restore_rng, update_reward_model
 
 
@@ -74,16 +74,8 @@ class Cooptimizer:
             group.positives = choose_positives(judged, wanted, group.random("pairs"))
             groups.append(group)
         if "reference_solution" in config.positives:
-            self._take_solutions([group for group in groups if not group.positives])
+            take_solutions([group for group in groups if not group.positives], self._verifier)
         return Stage2(groups, [source.start(groups, context) for source in self._sources])
-
-    def _take_solutions(self, groups: Sequence[PairGroup]) -> None:
-        """Use reference solutions as positives, if the rule accepts them or is silent on the problem."""
-        texts = [(group, normalise(text)) for group in groups if (text := group.problem.solution) and has_content(text)]
-        verdicts = self._verifier.verify_problems([(group.problem, text) for group, text in texts])
-        for (group, text), verdict in zip(texts, verdicts, strict=True):
-            if verdict in ("correct", "silent"):
-                group.positives, group.origin = [text], "reference_solution"
 
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
         """Wait for the sources, such as the assistant, and return the step's pairs, in the order of the sources.
