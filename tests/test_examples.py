@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-QUICK = ("load_run", "reward", "rule", "score_and_update", "tiny_run")
+QUICK = ("reward", "tiny_run")
 """Those that `make test` runs; the others are slow tests."""
 
 

@@ -24,6 +24,7 @@ def measured(tmp_path: Path, part: str, *more: str) -> dict[str, Any]:
     return json.loads(output.read_text())[part]
 
 
+@pytest.mark.slow
 def test_the_engine_is_measured_in_both_precisions(tmp_path):
     found = measured(tmp_path, "engine")
     for precision, most in (("off", 1e-4), ("bfloat16", 0.1)):
@@ -38,6 +39,7 @@ def test_the_conformance_suite_is_run_on_the_device_asked_for(tmp_path):
     assert any("passed" in line for line in found["tests"])
 
 
+@pytest.mark.slow
 def test_every_size_of_a_chunk_is_timed(tmp_path):
     found = measured(tmp_path, "chunks")
     assert found["default"] == 2**24
@@ -58,6 +60,7 @@ def test_vllm_is_measured_or_the_reason_is_told(tmp_path):
     assert found["native"]["tokens_per_second"] > 0
 
 
+@pytest.mark.slow
 def test_steps_of_the_papers_configuration_stand_beside_the_plan(tmp_path):
     found = measured(tmp_path, "step")
     assert set(found["parts"]) == {"generation", "scores", "policy_update", "reward_model_update", "push", "step"}

@@ -108,6 +108,7 @@ def test_fit_says_how_much_it_is_and_how_far_inside_steps_and_evaluations(settin
         assert [line for line in lines if line.startswith(begin) and within in line], begin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setup", ["logging.basicConfig()", "logging.getLogger('cooper_rl').setLevel('WARNING')"])
 def test_a_program_that_sets_up_logging_decides_itself(short_run, tmp_path, setup):
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(short_run))
@@ -123,6 +124,7 @@ def test_a_caller_with_on_step_hears_it_there_alone(short_run, caplog):
     assert "run 1/3" not in caplog.text
 
 
+@pytest.mark.slow
 def test_the_log_of_the_command_holds_lines_and_no_control_characters(short_run, tmp_path):
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(short_run))
     program = "from cooper_rl.cli.main import app; app()"

@@ -140,6 +140,7 @@ def test_a_completion_stopped_if_it_ends_in_an_end_token(make):
     assert [answer.tokens for answer in answers] == [len(ids) for ids in seen[0]]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same_bit_for_bit(make, tmp_path):
     settings = {"save_strategy": "steps", "save_steps": 2}
     whole, whole_scorer = make("whole", **settings)

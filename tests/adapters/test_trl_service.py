@@ -28,6 +28,7 @@ def test_the_service_gives_the_run_of_the_same_process(service, tiny_models, tmp
     assert all(map(torch.equal, inside.model.parameters(), outside.model.parameters()))
 
 
+@pytest.mark.slow
 def test_a_resumed_run_takes_the_service_back(service, tiny_models, tmp_path):
     settings = {"save_strategy": "steps", "save_steps": 2}
     whole = trainer_of(tiny_models, tmp_path / "whole", GRPOReward(service), **settings)

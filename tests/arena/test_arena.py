@@ -221,6 +221,7 @@ def test_no_two_members_of_an_ensemble_are_one_model(tmp_path):
         assert min(others) > 0, f"{name}: members that learn nothing are the shipped model"
 
 
+@pytest.mark.slow
 def test_two_designs_in_one_hole_run_to_a_table_and_a_page(tmp_path):
     chosen, seen = _plan(tmp_path), []
     check_finished(chosen.cells)

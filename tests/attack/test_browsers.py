@@ -37,6 +37,7 @@ def checkpoints(server: Served) -> list[int]:
     return server.get("/v1/info").json()["checkpoints"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "169.254.169.254",
                                   "10.0.0.1:{port}", "localhost.evil.example", "[2001:db8::1]", "["])  # fmt: skip
 def test_another_name_is_refused(server, host):

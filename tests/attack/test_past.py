@@ -84,6 +84,7 @@ def test_a_journal_is_not_replayed_under_other_settings(settings, tmp_path):
         assert (opened.logits(), opened.training.digest) == (learned, history)
 
 
+@pytest.mark.slow
 def test_after_a_checkpoint_other_settings_hold_from_the_next_step_on(settings, tmp_path, caplog):
     with Opened(tmp_path, settings) as opened:
         opened.step(1)
@@ -107,6 +108,7 @@ def test_after_a_checkpoint_other_settings_hold_from_the_next_step_on(settings, 
         Opened(tmp_path, settings)
 
 
+@pytest.mark.slow
 def test_what_only_says_where_and_how_fast_is_listed_and_goes_on(settings, tmp_path):
     with Opened(tmp_path, settings) as opened:
         opened.step(1)

@@ -47,6 +47,7 @@ def step(tmp_path):
     return step
 
 
+@pytest.mark.slow
 def test_a_contradicted_step_pays_the_scores_of_the_model_that_has_learned_from_it(step):
     plain, reward_model, policy = step(None, "plain")
     limited, *same = step(1.0, "limited")

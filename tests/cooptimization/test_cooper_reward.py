@@ -218,6 +218,7 @@ def test_a_checkpoint_between_scores_and_update_is_the_state_before_the_step(mak
     assert same(weights(resumed), weights(whole))
 
 
+@pytest.mark.slow
 def test_scores_during_updates_come_from_one_version_each(make):
     slow = {"assistant": {**CORRUPTER, "function": "test_cooper_reward:slow_flip"}, "replay": REPLAY, "epochs": 2}
     reward, probe = make(cooptimization=slow), groups(90)

@@ -103,6 +103,7 @@ def test_a_frozen_model_in_a_hybrid(settings):
     assert not (trainer.directory / "checkpoints" / "000002" / "reward_model").exists()
 
 
+@pytest.mark.slow
 def test_a_model_learns_while_the_rule_is_the_reward(settings):
     tree = {"rewards": [{"kind": "rule"}]}
     trainer = _fit(settings, **tree, name="beside")

@@ -115,6 +115,7 @@ def test_a_printed_configuration_is_the_same_run(settings, tmp_path):
         assert load_config(tmp_path / "printed.yaml") == config
 
 
+@pytest.mark.slow
 def test_groups_of_different_sizes_and_repeated_scoring(settings):
     texts = [["1 + 1 = 2", "2", "3"], ["4"], ["5", "\\boxed{6}"]]
     groups = [

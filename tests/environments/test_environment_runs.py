@@ -38,6 +38,7 @@ def rollouts_of(directory):
     return [{k: v for k, v in one.items() if k != "verify_s"} for row in rows for one in row["completions"]]
 
 
+@pytest.mark.slow
 def test_a_run_that_dies_in_an_environment_with_state_goes_on_bit_for_bit(rolling):
     rolling = {**rolling, "evaluation": {"every": 0}, "steps": 3}
     whole = fit({**rolling, "name": "whole"})

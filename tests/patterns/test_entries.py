@@ -127,6 +127,7 @@ def test_a_short_text_does_not_stall_the_fast_path(body: str, form: str):
         assert _seconds(lambda text: (fast_verdict("5 cm", text), fast_verdict(text, text)), text) < SECONDS
 
 
+@pytest.mark.slow
 def test_a_long_reference_is_read_by_a_process_and_can_be_no_answer():
     with RuleVerifier() as verifier:
         pairs = [

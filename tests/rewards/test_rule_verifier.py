@@ -74,6 +74,7 @@ def test_a_deep_answer_spares_the_fork_that_has_learned():
         assert forks.read_text() == before != ""
 
 
+@pytest.mark.slow
 def test_a_right_answer_that_is_slow_on_a_busy_machine_is_right():
     """The machine does something else for longer than the answer may take."""
     with RuleVerifier(timeout_s=2, expressions=True) as verifier, ThreadPoolExecutor(1) as thread:
@@ -87,6 +88,7 @@ def test_a_right_answer_that_is_slow_on_a_busy_machine_is_right():
         assert 0.05 < verifier.cpu_s_of(*SLOWER_BUT_RIGHT) < 2
 
 
+@pytest.mark.slow
 def test_a_process_that_does_nothing_is_replaced_and_asked_again():
     with RuleVerifier(wall_s=5) as verifier:
         verifier.verify(*SLOW_BUT_RIGHT)
@@ -116,6 +118,7 @@ if count:
 """What Python imports as it starts: it kills the process as often as the file beside it says."""
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_while_it_starts_is_started_again_a_few_times(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(DIES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -134,6 +137,7 @@ def test_an_answer_that_eats_memory_is_a_timeout_not_a_wrong_answer():
         assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="address-space limits are a Linux matter")
 def test_memory_that_earlier_answers_took_does_not_count():
     with RuleVerifier(timeout_s=20, memory_mib=400, cache_size=0) as verifier:
@@ -246,6 +250,7 @@ def test_async_code_awaits_verdicts_while_its_loop_keeps_running():
     assert beats > 10
 
 
+@pytest.mark.slow
 def test_processes_started_by_spawn_have_their_own_verifiers():
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.map(_verdict_in_a_process, ["1+x", "2+x"]) == ["correct", "wrong"]

@@ -41,6 +41,7 @@ def _is_in(place):
     return lambda at: at.parts == ("step 2", "update_policy") and at.note == place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_wherever_it_was_the_resumed_run_is_the_same(settings, tmp_path, place):
     settings |= {"checkpoint": {"every": 0}}

@@ -145,6 +145,7 @@ def glitch(problem, completion):
     return float(len(CALLS) == 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [3, 4])
 def test_after_a_rollback_the_groups_drawn_ahead_are_drawn_anew(lagging, stop_after):
     """In a run that is resumed as well: from the checkpoint it went back to, and from the next one."""

@@ -67,6 +67,7 @@ def test_a_run_whose_last_checkpoint_does_not_fit_says_so(rule, limit_files):
         trainer.save_checkpoint()  # there is room again
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_written_ends_the_run_which_then_goes_on(rule, limit_files):
     whole = _fit({**rule, "name": "whole"})
     disk = {1: 100, 3: 2000}  # the rollouts of step 2, and the metrics of step 3, no longer fit

@@ -39,6 +39,7 @@ def asked(settings, tiny_models):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lora", [None, {"rank": 4}])
 def test_a_run_co_trains_it_and_resumes_bit_for_bit(asked, lora, tmp_path):
     asked["reward_model"]["lora"] = lora

@@ -38,6 +38,7 @@ def test_a_server_that_is_killed_at_random_ends_where_an_undisturbed_one_does(se
     assert kills > 0
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_in_every_request_of_a_step_ends_there_too(server_in, expected):
     """Requests 6 to 10: both parts, the evaluation, the commit, the wait for it."""
     outcome = killed_at(server_in("requests"), STEPS, lambda number: number in (7, 9, 13, 15))
@@ -105,6 +106,7 @@ def test_a_full_disk_is_told_and_nothing_is_learned_in_part(server_in, expected)
     assert (told, last_files(server)) == (expected[0].told, expected[0].files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [2, 0], ids=["a checkpoint before it", "every step replayed"])
 def test_an_update_that_fails_learns_nothing_and_can_be_tried_again(reward_settings, tmp_path, expected, every):
     fragile = {"kind": "corrupter", "function": "service.answered:fragile"}

@@ -148,6 +148,7 @@ def slow_server(module_server):
     return module_server(name="slow", reward=SLOW, max_pending=2, batch_rows=0)
 
 
+@pytest.mark.slow
 def test_more_than_the_server_can_hold_is_put_off(slow_server):
     server = slow_server
     with httpx.Client(timeout=60) as client:

@@ -128,6 +128,7 @@ def test_one_run_has_the_server_for_itself(make_server):
         same.score(groups(40), step=1)
 
 
+@pytest.mark.slow
 def test_the_order_of_arrival_and_the_way_they_come_change_nothing(make_server):
     """Whole groups in any order, alone or together, and answer by answer."""
     given = groups(10) + groups(30)
@@ -165,6 +166,7 @@ def test_an_answer_of_a_partial_group_needs_a_name(client):
         client.score([changed], step=step, partial=True)
 
 
+@pytest.mark.slow
 def test_the_server_goes_back_to_any_step_it_has_kept(make_server, tmp_path):
     server, other = make_server(checkpoint_every=2, checkpoints=9), make_server("other", checkpoint_every=0)
     client = server.client()

@@ -1,6 +1,7 @@
 """What the rule does not judge is neither right nor wrong."""
 
 import json
+import math
 from itertools import permutations
 from typing import ClassVar
 
@@ -314,7 +315,8 @@ def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, pa
         context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
         scores = EarnedConfig().build().score(context)
     assert scores.metrics == {"earned/weight": paid}
-    assert scores.rewards.rows()[1] == pytest.approx([paid * value for value in context.probabilities.rows()[1]])
+    paid_for = [paid * value if paid else math.nan for value in context.probabilities.rows()[1]]  # or no opinion
+    assert scores.rewards.rows()[1] == pytest.approx(paid_for, nan_ok=True)
 
 
 @pytest.mark.parametrize(("kinds", "told"), [(["on_policy"], True), (["on_policy", "swapped_reference"], False)])

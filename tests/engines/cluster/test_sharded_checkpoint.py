@@ -48,6 +48,7 @@ def test_a_checkpoint_goes_on_in_another_number_of_processes(engines, folder, tm
     assert max((expected[name] - start[name]).abs().max() for name in start) > 1e-3
 
 
+@pytest.mark.slow
 @together
 def test_every_process_writes_its_own_moments_and_only_tensors(folder, tmp_path):
     learner = two_ranks().policy(CONFIG.model_copy(update={"model": str(folder)}), 10)

@@ -119,4 +119,4 @@ def test_a_changed_run_length_is_reported(make_policy, tmp_path, caplog):
     TorchPolicyLearner(make_policy(), config(), 6).save(tmp_path)
     with caplog.at_level(logging.WARNING, logger="cooper_rl"):
         TorchPolicyLearner(make_policy(), config(), 9).load(tmp_path)
-    assert "run of 6 steps, now it is 9" in caplog.text
+    assert "saved in a run of 6 steps; the learning rate now follows this run's 9" in caplog.text
