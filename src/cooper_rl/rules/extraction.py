@@ -237,7 +237,7 @@ def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
 
 _DENIED = re.compile(
     r"(?i)\b(?:doubt(?:s|ed|ful)?|\w{1,9}n't\s(?:think|believe|sure|certain|true|correct)|not\s(?:think|believe|sure|certain|clear|true|correct|the\scase)"
-    r"|unlikely|unsure|whether|if|suppose|deny|refute[sd]?)(?:,?\s(?:that|if|whether|the|my|our|its?|final|correct))*\s*+\Z"
+    r"|unlikely|unsure|whether|if|suppose|deny|refute[sd]?)(?:,?\s(?:that|if|whether|the|my|our|its?|final|correct)){0,6}\s*+\Z"
 )
 _NOT_IN_VERB = re.compile(r"(?i)\b(?:no|non|n\u00e3o)\s++\w++\Z")
 

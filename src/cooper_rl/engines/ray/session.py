@@ -42,6 +42,8 @@ class Session:
             with self._agents.marking() if self._agents is not None else nullcontext():
                 if self._started_ray:
                     _start(engine.address)
+            if self._agents is not None:
+                self._agents.learn_numbers()
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
             self.on_gpus = any(node.get("GPU") for node in nodes)
             each = Resources(engine.cpus_per_rank, gpus=float(self.on_gpus))
@@ -75,7 +77,11 @@ class Session:
 
 
 _END_OF_RAY = """
-read -r end
+agents=
+while read -r agent; do agents="$agents $agent"; done
+for agent in $agents; do
+  grep -qsa ray "/proc/$agent/cmdline" && kill -9 "$agent" 2>/dev/null
+done
 for turn in 1 2 3 4 5 6 7 8 9 10; do
   found=
   for process in /proc/[0-9]*; do
@@ -115,6 +121,17 @@ class Agents:
             yield
         finally:
             del os.environ[name]
+
+    def learn_numbers(self) -> None:
+        """Tell the shell the numbers of the raylet's agents: one that runs for a while writes its title over its
+        environment, and with it over the mark."""
+        import psutil  # noqa: PLC0415 - Ray brings it, in a place that only `import ray` makes known
+
+        raylets = [child for child in psutil.Process().children() if child.name() == "raylet"]
+        numbers = [f"{agent.pid}\n" for raylet in raylets for agent in raylet.children()]
+        assert self._watcher.stdin is not None
+        self._watcher.stdin.write("".join(numbers).encode())
+        self._watcher.stdin.flush()
 
     def close(self) -> None:
         """End what `ray.shutdown` has left."""

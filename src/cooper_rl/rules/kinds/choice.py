@@ -23,7 +23,7 @@ _SAID_WRONG = re.compile(
     r"\W*(?:(?:which|that|this|it)\s+)?(?:is|was|seems|looks)\s+(?:wrong|incorrect|false|not\s+(?:right|correct))\b",
     re.IGNORECASE,
 )
-_PRIMED = re.compile(r"\s*[A-Za-z]\s*(?:'+|\^\s*\{?\s*\\prime\s*\}?)\s*")
+_PRIMED = re.compile(r"\s*+[A-Za-z]\s*+(?:'++|\^\s*+(?:\{\s*+)?\\prime\s*+\}?)\s*+")
 _SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
 _SEPARATOR = r"(?:\s*[,;&>]\s*(?:and\s+)?|\s*(?:->|\\to\b|\\rightarrow\b)\s*|\s+and\s+|\s+)"
 _SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
