@@ -33,7 +33,7 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     def methods():
         return {"exact": RuleMethod(rule=ExactRule()), "rm": RewardModelMethod(ScoringConfig.model_validate(model))}
 
-    grades = {(one.grader, one.window): one for one in graded(result, methods())}
+    grades = {(one.grader, one.window): one for one in graded(result, windows_to_grade(result), methods())}
     assert [*grades] == [
         (name, window) for name in ("reward", "exact", "rm") for window in ("best steps", "last steps")
     ]
@@ -41,7 +41,7 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     assert grades["exact", "best steps"].agreement == 1.0
     assert grades["reward", "best steps"].concordance == 1.0
     assert grades["reward", "last steps"].on_rejected == 1.0
-    assert graded(result, methods()) == [*grades.values()]  # from the journal
+    assert graded(result, windows_to_grade(result), methods()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
     assert "'is 0 or' (0 %, then 100 %)" in told
 
@@ -72,4 +72,4 @@ def test_graders_need_texts(tmp_path):
     result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", options)
     method = SimpleNamespace(close=lambda: None)
     with pytest.raises(InputError, match="leave out --no-text"):
-        graded(result, {"any": method})  # pyright: ignore[reportArgumentType]
+        graded(result, windows_to_grade(result), {"any": method})  # pyright: ignore[reportArgumentType]

@@ -147,6 +147,10 @@ def score_answers(
     reward: AttackedReward, answers: Sequence[AttackAnswer], out: Path | None, progress: Progress | None = None
 ) -> list[AttackAnswer]:
     """The answers with their scores. Those without one are asked again by the next call with this folder."""
+
+    def ask(missing: Sequence[AttackAnswer]) -> list[float | None]:
+        return reward.scores([(answer.problem, answer.text) for answer in missing])
+
     by_problem = [list(rows) for _, rows in groupby(answers, key=lambda one: one.problem)]
     scored: list[AttackAnswer] = []
     with nullcontext() if out is None else Journal(out / JOURNAL, reward.settings) as journal:
@@ -154,14 +158,7 @@ def score_answers(
             chunk = [one for rows in by_problem[start : start + PROBLEMS_AT_ONCE] for one in rows]
             texts = "\0".join(f"{one.problem.question}\0{one.problem.answer}\0{one.text}" for one in chunk)
             key = f"{start} {zlib.crc32(texts.encode()):08x}"
-            scores: list[float | None] = (journal and journal.get(key)) or [None] * len(chunk)
-            if missing := [place for place, score in enumerate(scores) if score is None]:
-                again = reward.scores([(chunk[place].problem, chunk[place].text) for place in missing])
-                scores = [*scores]
-                for place, score in zip(missing, again, strict=True):
-                    scores[place] = score
-                if journal:
-                    journal.put(key, scores)
+            scores = ask(chunk) if journal is None else journal.completed(key, chunk, ask)
             scored += [replace(one, score=score) for one, score in zip(chunk, scores, strict=True)]
             if progress is not None:
                 progress(len(scored), len(answers))

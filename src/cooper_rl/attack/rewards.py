@@ -87,17 +87,14 @@ class AttackedJudge(AttackedReward):
     accepts_above = 0.5
 
     def __init__(self, name: str, config: JudgeConfig) -> None:
-        from cooper_rl.verifyrm.label import LazyJudge, judge_settings  # noqa: PLC0415 - as above
+        from cooper_rl.verifyrm.methods import JudgeMethod  # noqa: PLC0415 - as above
 
-        super().__init__(name, judge_settings(config))
-        self._judge = LazyJudge(config)
+        self._judge = JudgeMethod(config)
+        super().__init__(name, self._judge.settings())
 
     def scores(self, asked: Sequence[Asked]) -> list[float | None]:
         rows = [LabelledCompletion(problem.question, problem.answer, text, 0.0) for problem, text in asked]
-        return [
-            None if said.failed else float(said.verdict == "yes") if said.probability is None else said.probability
-            for said in self._judge.judge(rows)
-        ]
+        return [None if opinion.failed else opinion.score for opinion in self._judge.opinions(rows)]
 
     def close(self) -> None:
         self._judge.close()

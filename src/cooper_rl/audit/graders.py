@@ -86,12 +86,11 @@ def _group(row: Row) -> str:
     return f"{row['step']} {row['problem']}"
 
 
-def graded(result: Audit, methods: Mapping[str, "Method"]) -> list[Grade]:
-    """The reward and every method on the same rows. Opinions are kept in the audit's folder, so that a repeated call
-    asks only for what is missing. Raises InputError where the folder holds no texts.
+def graded(result: Audit, windows: Mapping[str, Sequence[Row]], methods: Mapping[str, "Method"]) -> list[Grade]:
+    """The reward and every method on the rows of `windows_to_grade`. Opinions are kept in the audit's folder, so that a
+    repeated call asks only for what is missing. Raises InputError where the folder holds no texts.
     """
     grades = []
-    windows = windows_to_grade(result)
     for window, rows in windows.items():
         grades.append(_grade("reward", window, rows, [row["reward"] for row in rows], [row["paid"] for row in rows]))
     for name, method in methods.items():
@@ -107,8 +106,7 @@ def _by_method(name: str, method: "Method", window: str, rows: Sequence[Row], pa
 
     _check_texts(rows)
     opinions = [one for chunk in opinions_in_chunks(method, [_labelled(row) for row in rows], path) for one in chunk]
-    scores = [float(one.accepts) if one.probability is None else one.probability for one in opinions]
-    return _grade(name, window, rows, scores, [one.accepts for one in opinions])
+    return _grade(name, window, rows, [one.score for one in opinions], [one.accepts for one in opinions])
 
 
 def _check_texts(rows: Sequence[Row]) -> None:

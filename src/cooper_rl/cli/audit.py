@@ -122,7 +122,8 @@ def _show(result: "Audit", methods: "dict[str, Method]", retrain: tuple[str, int
     from cooper_rl.audit.graders import HEADER, described, graded, retrained_grade, windows_to_grade
     from cooper_rl.observe.report import write_report
 
-    grades = graded(result, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
+    windows = windows_to_grade(result)
+    grades = graded(result, windows, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
     cells = [grade.cells() for grade in grades]
     lines = result.lines()
     table = ["; ".join(f"{name} {cell}" for name, cell in zip(HEADER, row, strict=True)) for row in cells]
@@ -130,7 +131,7 @@ def _show(result: "Audit", methods: "dict[str, Method]", retrain: tuple[str, int
         table.append("What the retrained model pays for recorded answers is not what the policy would have become.")
     verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
     notes = [line for line in lines if not line.endswith(verdict)]
-    page = write_report(result.directory, notes=[*notes, *described(windows_to_grade(result)), *table])
+    page = write_report(result.directory, notes=[*notes, *described(windows), *table])
     for line in lines:
         say(line)
     if methods or retrain is not None:

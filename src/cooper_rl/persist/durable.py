@@ -7,17 +7,19 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import UnionType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError, MissingExtraError
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -254,6 +256,23 @@ class Journal:
         with naming(self.path):
             append(self._file, sealed({"key": key, "value": value}) + "\n")
         self._done[key] = value
+
+    def completed(
+        self,
+        key: str,
+        items: Sequence[T],
+        ask: Callable[[list[T]], Iterable[Any]],
+        is_missing: Callable[[Any], bool] = lambda value: False,
+    ) -> list[Any]:
+        """A JSON value for each of a unit's items. What is recorded is kept. For an item without a value (None),
+        or with one that `is_missing`, `ask` gives one now, which is recorded.
+        """
+        values = list(self.get(key) or [None] * len(items))
+        if missing := [place for place, value in enumerate(values) if value is None or is_missing(value)]:
+            for place, value in zip(missing, ask([items[place] for place in missing]), strict=True):
+                values[place] = value
+            self.put(key, values)
+        return values
 
     def close(self) -> None:
         self._file.close()

@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +20,6 @@ from cooper_rl.verifyrm.label import LazyJudge, judge_settings
 
 CHUNK = 128
 """Number of completions after which the opinions are written down. An interruption loses at most this many."""
-NOT_ASKED = {"verdict": "unreadable", "failed": True}
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,11 @@ class Opinion:
     @property
     def accepts(self) -> bool:
         return self.verdict in ("correct", "yes")
+
+    @property
+    def score(self) -> float:
+        """The probability, or 1 for a verdict that accepts and 0 for any other."""
+        return float(self.accepts) if self.probability is None else self.probability
 
 
 class Method(Protocol):
@@ -95,10 +98,9 @@ class RewardModelMethod(Method):
             learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)
             self._loaded = learner, RewardModelInput.of(self._config, learner.tokenizer)
         learner, encoder = self._loaded
-        fits, opinions = [], [Opinion("too_long")] * len(rows)
-        for number, row in enumerate(rows):
-            with suppress(InputError):
-                fits.append((number, encoder.encode(row.question, row.answer, row.completion)))
+        inputs = encoder.encode_each([(row.question, row.answer, row.completion) for row in rows])
+        fits = [(number, token_ids) for number, token_ids in enumerate(inputs) if not isinstance(token_ids, InputError)]
+        opinions = [Opinion("too_long")] * len(rows)
         scores = learner.score([token_ids for _, token_ids in fits]).double().sigmoid().tolist() if fits else []
         for (number, _), probability in zip(fits, scores, strict=True):
             opinions[number] = Opinion("yes" if probability > 0.5 else "no", probability)
@@ -124,15 +126,14 @@ class JudgeMethod(Method):
 
 def opinions_in_chunks(method: Method, asked: Sequence[Asked], path: Path) -> Iterator[list[Opinion]]:
     """A method's opinions of all rows, in chunks that a journal keeps. A judge whose server failed is asked again."""
+
+    def ask(rows: Sequence[Asked]) -> list[dict[str, Any]]:
+        return [asdict(opinion) for opinion in method.opinions(rows)]
+
     with Journal(path, method.settings()) as journal:
         for start in range(0, len(asked), CHUNK):
             chunk = asked[start : start + CHUNK]
             text = "\0".join(f"{row.question}\0{row.answer}\0{row.completion}" for row in chunk)
             key = f"{start} {zlib.crc32(text.encode()):08x}"
-            opinions = [Opinion(**value) for value in journal.get(key) or [NOT_ASKED] * len(chunk)]
-            missing = [row for row, opinion in zip(chunk, opinions, strict=True) if opinion.failed]
-            if missing:
-                new = iter(method.opinions(missing))
-                opinions = [next(new) if opinion.failed else opinion for opinion in opinions]
-                journal.put(key, [asdict(opinion) for opinion in opinions])
-            yield opinions
+            values = journal.completed(key, chunk, ask, lambda opinion: opinion["failed"])
+            yield [Opinion(**value) for value in values]
