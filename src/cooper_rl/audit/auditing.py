@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from cooper_rl.audit.evidence import COLUMNS, Finding, Groups, finding_of
-from cooper_rl.audit.reading import Choose, Decode, Rollout, Source, read_steps
+from cooper_rl.audit.reading import Choose, Decode, Rollout, Source, read_steps, short_hash
 from cooper_rl.audit.references import References
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
@@ -97,7 +97,8 @@ def audit(
     with writing(out / "rollouts"):
         (out / "rollouts").mkdir(parents=True, exist_ok=True)
     made_with = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    made_with |= {"labels": _hash(sorted(options.labels.items())), "references": _hash(options.references)}
+    made_with |= {"labels": short_hash(repr(sorted(options.labels.items())))}
+    made_with |= {"references": short_hash(repr(options.references))}
     with Journal(out / "audited.jsonl", made_with) as journal, closing(Verifier(options.rule)) as verifier:
         for step, rows in read_steps(rollouts, source, choose, decode):
             for later in [one for one in kept if one >= step]:  # the run was resumed before it
@@ -118,10 +119,6 @@ def audit(
     _write_run(out, metrics, finding, source, options)
     to_label = None if groups.scored else _write_to_label(out)
     return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label)
-
-
-def _hash(value: Any) -> str:
-    return blake2s(repr(value).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _path(out: Path, step: int) -> Path:
@@ -176,12 +173,12 @@ def _sampled(by_group: Mapping[str, Sequence[Rollout]], most: int | None) -> dic
 
 
 def _problem_key(row: Rollout) -> str:
-    return blake2s(row.prompt.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return short_hash(row.prompt)
 
 
 def label_key(question: str, text: str) -> str:
     """What a label is found by."""
-    return blake2s(f"{question}\0{text}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return short_hash(question, text, size=16)
 
 
 def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[tuple[Verdict, bool]]:

@@ -76,13 +76,13 @@ class Source:
 def find_files(paths: Sequence[Path]) -> list[Path]:
     """The files that may hold rollouts. Raises InputError for none, and for those that are pickles."""
     files, pickles = [], []
+    left_out = re.compile("|".join(one.left_out for one in FORMATS if one.left_out))
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder; name what the trainer wrote, see docs/audit.md")
         inner = sorted(path.rglob("*"), key=_natural) if path.is_dir() else [path]
         pickles += [one for one in inner if one.suffix.lower() in PICKLES]
         kept = [one for one in inner if one.is_file() and _kind(one) and not one.name.startswith(".")]
-        left_out = re.compile("|".join(one.left_out for one in FORMATS if one.left_out))
         files += [one for one in kept if not left_out.search(f"/{one.relative_to(path).as_posix()}")] or kept
     if files:
         return files
@@ -250,7 +250,7 @@ class _File:
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
         step, advantage = self._step(fields.get("step")), number(fields.get("advantage"))
-        yield Rollout(step, _hash(name), prompt, question, answer, references, reward, advantage, location)
+        yield Rollout(step, short_hash(name), prompt, question, answer, references, reward, advantage, location)
 
     def _step(self, value: Any) -> int:
         if value is None:
@@ -309,8 +309,9 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
-def _hash(text: str) -> str:
-    return blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+def short_hash(*texts: str, size: int = 8) -> str:
+    """A hash of texts, of `size` bytes in hexadecimal digits."""
+    return blake2s("\0".join(texts).encode("utf-8", "replace"), digest_size=size).hexdigest()
 
 
 def records(path: Path, source: Source) -> Iterator[Row]:
