@@ -16,6 +16,7 @@ from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
 from runs.test_lora_run import _fit, _timeless
+from runs.yes_and_no import yes_and_no
 from service.answered import CORRUPTER, groups
 
 TEMPLATE = """\
@@ -120,11 +121,7 @@ def test_the_service_reward_scores_learns_and_restores(chat_model, tmp_path):
 
 
 def test_the_commands_train_it_and_measure_it(chat_model, tmp_path):
-    rows = [
-        {"question": f"what is {i}?", "reference_answer": "1", "completion": f"step {i % 7}. {word}", "label": label}
-        for i in range(120)
-        for word, label in ([("yes", 1)] if i % 3 == 0 else [("no", 0)])
-    ]
+    rows = yes_and_no()
     data, out = tmp_path / "rows.jsonl", tmp_path / "rm"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     unreferenced = tmp_path / "unreferenced.jsonl"

@@ -14,6 +14,7 @@ from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
 from runs.test_lora_run import _fit, _timeless
+from runs.yes_and_no import yes_and_no
 from service.answered import CORRUPTER, groups
 
 ASKED = {"kind": "yes_no", "words": ["y", "n"], "ask": "?"}
@@ -72,11 +73,7 @@ def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(
     asked, tiny_models, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("cooper_rl.verifyrm.train.FEWEST_ROWS", 1)  # 12 rows are held out
-    rows = [
-        {"question": f"what is {i}?", "reference_answer": "1", "completion": f"step {i % 7}. {word}", "label": label}
-        for i in range(120)
-        for word, label in ([("yes", 1)] if i % 3 == 0 else [("no", 0)])
-    ]
+    rows = yes_and_no()
     data, out = tmp_path / "rows.jsonl", tmp_path / "judge"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = ["kind=yes_no", 'words=["y", "n"]', 'ask="?"', "learning_rate=2e-2", "epochs=24", "max_input_tokens=160"]
