@@ -106,16 +106,17 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     if parts.reward.learns_first(scored):  # the rule contradicts the model, so the model learns before it pays
         weights_change()
         early, paid = parts.reward.update_and_rescore(scored, rollouts.groups())
+    rewards, summands = paid.scores.rewards, paid.scores.summands
     algorithm, credit = config.algorithm, None
     if algorithm.advantages.credits_tokens:
         with clock.measure("score_steps"):
             decode = parts.prompt_encoder.text_of
-            rewards = paid.scores.rewards
             credit = token_credit(algorithm.advantages, parts.reward.model, rollouts, rewards, decode)
     with _stage2(parts, scored, early) as update_reward_model:
         with clock.measure("update_policy"):
-            paid_for = paid.scores.rewards, algorithm, config.rollout, credit, paid.scores.summands
-            stage1 = update_policy(parts.policy, parts.reference, rollouts, *paid_for)
+            stage1 = update_policy(
+                parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, credit, summands
+            )
         stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | stage1.metrics | stage2.metrics
     metrics |= parts.rollouts.metrics | drawn | unverified_advantage(stage1.advantages, scored.verdicts)

@@ -103,13 +103,16 @@ def findings(run: Path, accepts_above: float) -> list[Finding]:
     rows = [*record.rollouts()]
     last = [row for row in rows if row["step"] == rows[-1]["step"]]
     paid = [row for row in rows if row["reward"] > accepts_above and row["verdict"] in WRONG and not row.get("gold")]
-    several: dict[str, list[bool]] = {}
-    for answer in {row["answer"] for row in paid}:
-        texts = [row["text"] for row in paid if row["answer"] == answer]
-        several[answer] = gives_several(texts, answer)
-    marks = {answer: iter(values) for answer, values in several.items()}
+    texts_of: dict[str, dict[str, None]] = {}
     for row in paid:
-        kind = _kind(row, next(marks[row["answer"]]))
+        texts_of.setdefault(row["answer"], {})[row["text"]] = None
+    several = {
+        (answer, text): gives
+        for answer, texts in texts_of.items()
+        for text, gives in zip(texts, gives_several([*texts], answer), strict=True)
+    }
+    for row in paid:
+        kind = _kind(row, several[row["answer"], row["text"]])
         problem = Problem(row["problem"], row["question"], row["answer"])
         completion = FoundCompletion(row["step"], problem, row["text"], row["reward"], kind)
         by_kind.setdefault(kind, []).append(completion)
