@@ -13,6 +13,8 @@ from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue]
 from typing import Any
 
 _LOOPS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+_FIXED = (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY, sre.GROUPREF)
+"""What matches in one way only."""
 _LONG = 16
 """Repetitions from which a bounded loop counts as a loop."""
 _UNIVERSE = [*map(chr, range(9, 14)), *map(chr, range(32, 127)), "\x00", "\xa0", "\xe9", "\u2019", "\u2600", "\u4e00"]
@@ -49,6 +51,20 @@ def slow_text(pattern: str, flags: int, search: Search) -> str | None:
             if small > _SLOW_S and large / small > _MOST_GROWTH:
                 return "{!r} + {!r} * n + {!r}".format(*pump)
     return None
+
+
+def possessive_groups(pattern: str, flags: int) -> int:
+    """How many possessive loops of a pattern repeat what may match in several ways. Python before 3.11.5 forgets the
+    other ways and misses matches (CPython's issue 106052); `(?>(?:...)*)` means the same in every version."""
+
+    def count(nodes: list) -> int:
+        here = sum(
+            operator is sre.POSSESSIVE_REPEAT and (len(argument[2]) != 1 or argument[2][0][0] not in _FIXED)
+            for operator, argument in nodes
+        )
+        return here + sum(count(inside) for node in nodes for inside in _inside(*node))
+
+    return count(list(parser.parse(pattern, flags)))
 
 
 def _pumped(pump: tuple[str, str, str], size: int) -> str:

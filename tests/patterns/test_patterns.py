@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 from collect import Found, patterns
-from pumps import Search, endless_text, slow_text
+from pumps import Search, endless_text, possessive_groups, slow_text
 
 EXPONENTIAL = {
     "decoration": (r"(?:[\s.,;:]*(?:!+|~|(?<=\s)[:;]-?[)D](?!\w)))+\s*\Z", "search"),
@@ -65,6 +65,18 @@ def test_no_text_stalls_a_pattern_of_the_package():
 def test_every_pattern_of_the_package_takes_linear_time():
     assert _found_by(endless_text) == {}
     assert _found_by(slow_text) == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "groups"),
+    [(r"(?:ab)*+", 1), (r"(a|(?:b)++)?+", 1), (r"(?>(?:ab)*)c*+[de]++.?+", 0), (r"(?=(?:a\d)++)", 1)],
+)
+def test_a_possessive_loop_over_a_group_is_found(pattern: str, groups: int):
+    assert possessive_groups(pattern, 0) == groups
+
+
+def test_every_pattern_means_the_same_on_each_python_3_11():
+    assert [one.place for one in _distinct() if possessive_groups(one.pattern, one.flags)] == []
 
 
 def _found_by(generate: Callable[[str, int, Search], str | None]) -> dict[str, str]:

@@ -50,8 +50,8 @@ Criteria:
 
 Reply with one line for each criterion, its number and yes or no, such as "1: yes". Write nothing after these lines."""
 
-_CRITERION = re.compile(r"^(?:[^\S\n]|[*\-])*+(MUST|MAJOR|MINOR)[*\s]*+:[*\s]*(\S.*)$", re.MULTILINE)
-_GRADE = re.compile(r"^(?:[^\S\n]|[*\-])*+(\d{1,3})[*\s]*+[:.)][*\s]*+(yes|no)\b", re.MULTILINE | re.IGNORECASE)
+_CRITERION = re.compile(r"^(?>(?:[^\S\n]|[*\-])*)(MUST|MAJOR|MINOR)[*\s]*+:[*\s]*(\S.*)$", re.MULTILINE)
+_GRADE = re.compile(r"^(?>(?:[^\S\n]|[*\-])*)(\d{1,3})[*\s]*+[:.)][*\s]*+(yes|no)\b", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -54,5 +54,5 @@ def _read(label: str) -> dict[str, Any]:
     return row
 
 
-_SPECIAL = re.compile(r"(?:<\|[^<>|]++\|>|</s>|<eos>|<end_of_turn>)++\s*+")
+_SPECIAL = re.compile(r"(?>(?:<\|[^<>|]++\|>|</s>|<eos>|<end_of_turn>)+)\s*+")
 _REMEDY = 'write {"question": …, "answer": …, "split": "train"} and name that column in --data.label_key'

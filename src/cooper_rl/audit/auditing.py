@@ -213,7 +213,7 @@ def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
     return () if references is None else references.of(row.prompt)
 
 
-_WORD = re.compile(r"[^\W_]++(?:[.,/:^-][^\W_]++)*+")
+_WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
 
 
 def ends_in(text: str, reference: str, question: str = "") -> bool:

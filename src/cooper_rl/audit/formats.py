@@ -23,7 +23,7 @@ FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advan
 """What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`."""
 REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
 OTHERS = "$others"
-_PLAIN = re.compile(r"[^().|]++(?:\.[^().|]++)*+\Z")
+_PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ MOST_ROWS = 256
 RETRAINED = "retrained"
 LONGEST_TEXT = 20_000
 """Of a longer completion the end is searched for phrases."""
-_NUMBERS = re.compile(r"\d++(?:[.,]\d++)*+")
+_NUMBERS = re.compile(r"\d++(?>(?:[.,]\d++)*)")
 Row = dict[str, Any]
 
 

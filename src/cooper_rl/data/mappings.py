@@ -282,7 +282,7 @@ def _single_answer(value: Any) -> str:
     return _single_answer(value[0])
 
 
-_LATEX_DEBRIS = re.compile(r"(?:\s|\\\\|\\noindent|\\end\{problem\})++")
+_LATEX_DEBRIS = re.compile(r"(?>(?:\s|\\\\|\\noindent|\\end\{problem\})+)")
 
 
 def _odyssey_question(value: Any) -> str:

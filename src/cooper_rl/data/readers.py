@@ -197,7 +197,7 @@ def _holds_rows(cell: str, columns: int, delimiter: str) -> bool:
 def _unclosed(path: Path, first: int, kept: Sequence[str], names: Sequence[str], delimiter: str, why: str) -> str:
     """A message about the quoted cell of a row at which reading has failed. The row's lines so far are `kept`."""
     text, apart = "".join(kept), re.escape(delimiter)
-    whole = re.compile(rf'(?:"(?:[^"]|"")*+"|[^"{apart}\r\n][^{apart}\r\n]*+|){apart}')
+    whole = re.compile(rf'(?:(?>(?:"[^"]*+")+)|[^"{apart}\r\n][^{apart}\r\n]*+|){apart}')
     place = position = 0
     while (cell := whole.match(text, position)) and not _holds_rows(cell[0], len(names), delimiter):
         place, position = place + 1, cell.end()

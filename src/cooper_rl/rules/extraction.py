@@ -56,7 +56,7 @@ _VALUE = re.compile(r"[\d\\]")
 _MARK_ENDS = r"(?<!!)!++(?=\s++[A-Z]|[^\S\n]*+(?:\n|\Z)(?!\s*+(?:\\[\])]|\$)))"  # in a formula it is a factorial
 SENTENCE_END = re.compile(rf"(?<!\bRs)[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
 EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
-_DECORATION = re.compile(rf"(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,;:!]|{EMOJI})++")  # with the punctuation around it
+_DECORATION = re.compile(rf"(?>(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,!]++|[;:]|{EMOJI})+)")  # with the punctuation around it
 _EXCLAMATION = re.compile(
     rf"(?<=[\w)%*]){_MARK_ENDS}|(?<=[\w)%*])!++(?=\s*+{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)"
 )

@@ -155,7 +155,7 @@ def math_segments(text: str) -> list[str]:
 
 _DIGITS = re.compile(r"\d++")
 _NEAR = 60
-_JOINER = re.compile(r"\s*+(?:(?:,\s*+)?(?:and|or)\s*+)?+", re.IGNORECASE)
+_JOINER = re.compile(r"\s*+(?>(?:(?:,\s*+)?(?:and|or)\s*+)?)", re.IGNORECASE)
 
 
 def _changes_value(words: str) -> bool:

@@ -79,8 +79,8 @@ _MINUS = re.compile(
     rf"|(?:(?<=[\d)}}\]\u03c0]\s)|(?<=\b[A-Za-z]\s))[{_DASHES}](?=\s(?:{_OPERAND}))"  # x - 3
 )
 _ROOT = re.compile(
-    r"([\u221a\u221b\u221c])\s?(?:(\d++(?:\.\d++)?+|[A-Za-z\u03c0]|\\frac\{\d++\}\{\d++\}|\\[A-Za-z]{1,9}+(?!\s?\{))"
-    r"|\(((?:[^()\n]|\([^()\n]{0,99}\)){1,200}+)\)|\{([^{}\n]{1,200}+)\})?+"
+    r"([\u221a\u221b\u221c])\s?(?>(?:(\d++(?>(?:\.\d++)?)|[A-Za-z\u03c0]|\\frac\{\d++\}\{\d++\}|\\[A-Za-z]{1,9}+(?!\s?\{))"
+    r"|\(((?>(?:[^()\n]|\([^()\n]{0,99}\)){1,200}))\)|\{([^{}\n]{1,200}+)\})?)"
 )
 _DEGREE_OF_ROOT = {"\u221a": "", "\u221b": "[3]", "\u221c": "[4]"}
 
@@ -120,7 +120,7 @@ _STYLE = (
     r"|noindent|hfill|strut|mathstrut|limits|nolimits|displaylimits)(?![A-Za-z])"
 )
 _STYLED = re.compile(
-    rf"\{{\s*+\\(?:{_COLOURED}|{_STYLE})\s*+([^{{}}\\]*+)\}}|\\(?:{_COLOURED}|{_STYLE})\s*+(?:\{{([^{{}}\\]*+)\}})?+"
+    rf"\{{\s*+\\(?:{_COLOURED}|{_STYLE})\s*+([^{{}}\\]*+)\}}|\\(?:{_COLOURED}|{_STYLE})\s*+(?>(?:\{{([^{{}}\\]*+)\}})?)"
 )
 _ROMAN = re.compile(r"\{\s*+\\rm\s++([^{}]*+)\}|\\rm(?![A-Za-z])\s*+(?:\{([^{}]*+)\}|([A-Za-z][A-Za-z/ ]{0,40}+))")
 _LABELS = re.compile(r"\\(?:tag|label)\*?\s*+\{[^{}]{0,40}\}")

@@ -145,8 +145,8 @@ _LABEL = re.compile(
     r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z"
 )
 _WITH_UNIT = re.compile(
-    r"(?:(?!(?<=\})\s*+\{?[23])[\s)}\]])*+"
-    r"(?:(?<=[A-Za-z}])\^?\s*+\{?[23]\}?|[A-Za-z%\u00b0\u00a2., '()/{}\u00b2\u00b3-])*+"
+    r"(?>(?:(?!(?<=\})\s*+\{?[23])[\s)}\]])*)"
+    r"(?>(?:(?<=[A-Za-z}])\^?\s*+\{?[23]\}?|[A-Za-z%\u00b0\u00a2., '()/{}\u00b2\u00b3-])*)"
 )
 _WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}|[^\W\d_A-Za-z\u0370-\u03ff]")
 _HEDGE = re.compile(

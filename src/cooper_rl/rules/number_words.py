@@ -36,13 +36,13 @@ _SCALE = (
     r"|[\u767e\u5343\u4e07\u842c\u4ebf\u5104])"
 )
 _FIGURES = (
-    r"(?:\d{1,9}\s?)?+\\[dt]?frac(?:\{\d{1,9}\}\{[1-9]\d{0,9}\}|\d[1-9])|\d{1,9} \d{1,9}/[1-9]\d{0,9}"
-    r"|(?:\d{1,3}(?:,\d{3}){1,9}+|\d{1,40}+)(?:\.\d{1,40}+|/[1-9]\d{0,9}+)?+"
+    r"(?>(?:\d{1,9}\s?)?)\\[dt]?frac(?:\{\d{1,9}\}\{[1-9]\d{0,9}\}|\d[1-9])|\d{1,9} \d{1,9}/[1-9]\d{0,9}"
+    r"|(?:\d{1,3}(?>(?:,\d{3}){1,9})|\d{1,40}+)(?>(?:\.\d{1,40}+|/[1-9]\d{0,9}+)?)"
 )
 _SCALED = re.compile(
-    rf"(?<![\d.,/^_])(?P<currency>\\?[$\u20ac\u00a3\u00a5\u20b9]\s?)?+(?P<figures>{_FIGURES})"
-    rf"(?:(?P<close>\s?\$)?+[\s~-]?(?:\\[,; ])?\s?(?P<open>\\(?:text|mathrm|mbox|textrm)\{{\s?)?+"
-    rf"(?P<words>{_SCALE}(?:\s{_SCALE})*+)(?P<shut>\s?\}})?+|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
+    rf"(?<![\d.,/^_])(?>(?P<currency>\\?[$\u20ac\u00a3\u00a5\u20b9]\s?)?)(?P<figures>{_FIGURES})"
+    rf"(?:(?>(?P<close>\s?\$)?)[\s~-]?(?:\\[,; ])?\s?(?>(?P<open>\\(?:text|mathrm|mbox|textrm)\{{\s?)?)"
+    rf"(?P<words>{_SCALE}(?>(?:\s{_SCALE})*))(?>(?P<shut>\s?\}})?)|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\{?(?:(\d++)\}\{(\d++)\}|(\d)(\d))")
@@ -145,7 +145,7 @@ _IF = (
 )
 _CONDITIONAL = (
     rf"\b(?:{_IF}(?!\w)[^.;,\n]{{0,30}}?(?:{_VARIABLE}|\b(?:even|odd)\b|[<>=\u2264\u2265\u2260])|otherwise\b"
-    r"|(?:for|when|where|while|given)\s(?:(?:all|any|every|each|some|large|small|positive|negative|integers?|real)\s)*+"
+    r"|(?:for|when|where|while|given)\s(?>(?:(?:all|any|every|each|some|large|small|positive|negative|integers?|real)\s)*)"
     rf"[$(\\{{]{{0,3}}(?:{_VARIABLE}(?!\$?\s?=)|(?:even|odd)\b)"
     rf"|with\s\$?{_VARIABLE}\$?\s(?:even|odd)\b"
     rf"|as\s\$?{_VARIABLE}\$?\s?(?:\\to\b|\u2192|->|grows|increases|decreases|tends|approaches|goes))"
@@ -191,7 +191,7 @@ APPROXIMATELY_BEFORE = re.compile(
 """The end of a text that makes the number behind it an estimate."""
 _BEHIND = (
     r"[)}\]$]{0,4}(?-i:[a-fijkn-rt-zBDEGHIKMO-UX-Z](?![\w'.])|[bmt]n\b)|\.{3}",  # 12x, 12M
-    r"[\s)}\]$*]{0,8}(?:\\(?:text|textrm|mathrm|mbox)\s?\{\s?)?+(?:"
+    r"[\s)}\]$*]{0,8}(?>(?:\\(?:text|textrm|mathrm|mbox)\s?\{\s?)?)(?:"
     r"(?-i:[\u2030\u2031\u221a\u0370-\u03a8\u03b1-\u03bb\u03bd-\u03c9])"  # 5\u2030, 5\u03c0
     r"|(?-i:\\(?:pi|sqrt|[dt]?frac|alpha|beta|gamma|delta|theta|lambda|sigma|phi|omega|infty|log|ln|sin|cos|tan)(?![A-Za-z]))"
     r"|(?:[\w'-]{1,20}\s){0,3}?(?:or\s(?:so|more|less|fewer|above|over|up|\$?\d)|and\s(?:up|above|over|more)"

@@ -10,7 +10,7 @@ from cooper_rl.rules.text_cache import text_cache
 
 TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)?|[mh]box|emph|underline|operatorname\*?)"
-    r"\s*\{((?:[^{}]++|\{[^{}]*+\})*+)\}"
+    r"\s*\{((?>(?:[^{}]++|\{[^{}]*+\})*))\}"
 )
 _SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|~|\s+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|\\left\b|\\right\b|\\?\$|\*\*|__|`")
@@ -18,8 +18,8 @@ _ESCAPED = re.compile(r"\\([%&#_{}])")
 _DEGREE = re.compile(r"(?:(?<!\s)\s++)?\^\s*+(?:\{\s*+)?\\circ\s*+\}?|\\degree\b")
 _QUOTES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys("\u201c\u201d\u00ab\u00bb", '"'))
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
-_EMOJI_AT_START = re.compile(rf"\A(?:{EMOJI}\s*+)++")
-_EMOJI = re.compile(rf"(?:(?<!\s)\s++)?(?:{EMOJI}[\s!]*+)++")
+_EMOJI_AT_START = re.compile(rf"\A(?>(?:{EMOJI}\s*+)+)")
+_EMOJI = re.compile(rf"(?:(?<!\s)\s++)?(?>(?:{EMOJI}[\s!]*+)+)")
 _EDGES = " \t.,;:!*_\"'"
 _ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 _NUMBER_WORDS = (

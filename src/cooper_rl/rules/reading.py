@@ -61,7 +61,7 @@ _NO_MEANING = re.compile(
 _SYMBOL_OVER_SYMBOL = re.compile(r"\\[dtc]?frac\s*+(\\(?!frac|sqrt)[A-Za-z]++)\s*+(\w)")
 _BEFORE_PERCENT = re.compile(r"(?<=\d)\s++(?=\\?%)")
 _APPROXIMATELY = re.compile(r"\A\s*+(?:\\approx(?![A-Za-z])|\u2248)")
-_PRIME_ABOVE = re.compile(r"\^\s*+(?:\\prime(?![A-Za-z])|\{(?:\s*+\\prime(?![A-Za-z]))++\s*+\})")
+_PRIME_ABOVE = re.compile(r"\^\s*+(?:\\prime(?![A-Za-z])|\{(?>(?:\s*+\\prime(?![A-Za-z]))+)\s*+\})")
 _PRIMES = re.compile(r"(?<=([\w)}\]]))'++")
 _DOTS = re.compile(r"\\(?:ldots|dotsc|dotsb|cdots)(?![A-Za-z])")
 _EXPONENT_T = re.compile(r"(?<!matrix\})\^(?:T(?![A-Za-z])|\{T\})")

@@ -88,12 +88,12 @@ _DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
-_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*+(?:\{\s*+)?-?[1-9]|(?<=[A-Za-z])[23])++")
+_UNIT = re.compile(r"(?>(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]++|\^\s*+(?:\{\s*+)?-?[1-9]|(?<=[A-Za-z])[23])+)")
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
 _SPACE = r"(?:\s|~|\\[,;: ])"
 _BOUNDARY = re.compile(
-    rf"(?:(?<=[\d)}}\]]){_SPACE}*+|(?<=[A-Za-z\u03c0]){_SPACE}++)(?=[A-Za-z\u20ac\u00a3\u03a9\u00b0]|\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
+    rf"(?:(?<=[\d)}}\]])(?>{_SPACE}*)|(?<=[A-Za-z\u03c0])(?>{_SPACE}+))(?=[A-Za-z\u20ac\u00a3\u03a9\u00b0]|\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
     r"|(?<=[A-Za-z\u03c0])(?=\\(?:text|mathrm|mbox|[dt]?frac|Omega))"
 )
 _NAMES_UNIT = re.compile(r"\\(?:text|mathrm|mbox|Omega)|[\u20ac\u00a3\u03a9\u00b0]|\Am\s?/\s?s(?![A-Za-z])")
@@ -101,8 +101,8 @@ _HAS_VALUE = re.compile(r"[\d\\]|\u03c0")
 _IN_WORDS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
 _NAME = re.compile(r"(?<![A-Za-z\\])[A-Za-z]+")
 _COMMAND_AT_END = re.compile(
-    r"(?:(?<![\s~])(?<!\\[,;:])(?!(?<=\\) )(?:\\[,;: ]|~|\s)++)?\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*+\{[^{}]*+\}"
-    r"(?:\s*+\^\s*+(?:\{\s*+)?[23]\s*+\}?)?\Z"
+    r"(?:(?<![\s~])(?<!\\[,;:])(?!(?<=\\) )(?>(?:\\[,;: ]|~|\s)+))?"
+    r"\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*+\{[^{}]*+\}(?:\s*+\^\s*+(?:\{\s*+)?[23]\s*+\}?)?\Z"
 )
 _WORD = re.compile(r"[A-Za-z]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
 
@@ -110,7 +110,7 @@ _WORD = re.compile(r"[A-Za-z]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
 _QUOTIENT = re.compile(r"\\[dt]?frac\s?\{([^{}\d]{1,40})\}\s?\{([^{}\d]{1,40})\}")
 _PIECE = re.compile(
     r"[\s.,'()\[\]/\u00b7*&-]++|\\cdot(?![A-Za-z])|\\(?=\$)|(?P<sign>[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u03a9\u00a2\u00b0]|\\Omega(?![A-Za-z]))"
-    r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++)(?P<power>\s?\^\s?(?:\{\s?-?[1-9]\s?\}|-?[1-9])(?!\d)|[23](?!\w))?+"
+    r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++)(?>(?P<power>\s?\^\s?(?:\{\s?-?[1-9]\s?\}|-?[1-9])(?!\d)|[23](?!\w))?)"
 )
 _GREEK = re.compile(r"[\u0370-\u03ff]")
 _MOST_WORDS = 8

@@ -42,7 +42,7 @@ _NEGATION = re.compile(
 )
 _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?(?:not|rather than|instead of)\s++[(\[]?[A-J][)\]]?"
-    r"(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*+[)\s.]*+\Z"
+    r"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*)[)\s.]*+\Z"
 )
 _ELIMINATION = re.compile(
     r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?)\b",
