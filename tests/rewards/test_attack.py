@@ -78,7 +78,7 @@ def cooper(monkeypatch, capfd, *arguments):
 
 
 def shares(result):
-    return {one.pattern: one.accepted.mean for one in result.patterns}
+    return {one.name: one.accepted.mean for one in result.patterns}
 
 
 def test_every_pattern_has_a_family_and_the_rule_agrees_with_the_labels():
@@ -97,7 +97,7 @@ def test_shares_and_intervals_are_those_of_problems():
     """A reward that accepts everything that begins with a capital letter, on even problems alone."""
     reward = Scripted(lambda problem, text: float(text[:1].isupper() and int(problem.id[1:]) % 2 == 0))
     result = attack(reward, PROBLEMS)
-    by_name = {one.pattern: one for one in result.patterns}
+    by_name = {one.name: one for one in result.patterns}
     assert shares(result)["opener_thought"] == 0.5
     assert (by_name["empty"].accepted.low, by_name["empty"].accepted.high) == wilson_interval(0.0, len(PROBLEMS))
     assert by_name["opener_thought"].problems == len(PROBLEMS)
@@ -140,7 +140,7 @@ def test_the_scale_of_a_function_is_read_from_plain_answers(rewards):
     midpoint = (np.mean(plain["plain_right"]) + np.mean(plain["plain_wrong"])) / 2
     assert result.accepts_above == pytest.approx(midpoint)
     assert shares(result)["long_and_formatted"] == 1.0, "half a point for a box and .6 for length beat the truth"
-    assert result.worst.pattern == "long_and_formatted"
+    assert result.worst.name == "long_and_formatted"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_folder_has_every_answer_and_the_result(monkeypatch, capfd, rewards,
     rows = [json.loads(line) for line in (out / "answers.jsonl").read_text().splitlines()]
     result = json.loads((out / "attack.json").read_text())
     by_pattern = Counter(row["pattern"] for row in rows if row["accepted"])
-    counted = {one["pattern"]: round(one["accepted"]["mean"] * one["problems"]) for one in result["patterns"]}
+    counted = {one["name"]: round(one["accepted"]["mean"] * one["problems"]) for one in result["patterns"]}
     assert {name: count for name, count in counted.items() if count} == by_pattern
     assert all(row["accepted"] == (row["answer"] in row["completion"]) for row in rows)
     assert re.search(r"\| answer_list \| 100.0% \| [\d.]+ – 100.0% \|", (out / "attack.md").read_text())

@@ -117,7 +117,7 @@ def findings(run: Path, accepts_above: float) -> list[Finding]:
         completion = FoundCompletion(row["step"], problem, row["text"], row["reward"], kind)
         by_kind.setdefault(kind, []).append(completion)
     found = [_finding(kind, completions, last) for kind, completions in by_kind.items()]
-    return sorted(found, key=lambda one: -one.count)
+    return sorted(found, key=lambda finding: -finding.count)
 
 
 def _kind(row: dict[str, Any], several: bool) -> str:
@@ -131,7 +131,7 @@ def _kind(row: dict[str, Any], several: bool) -> str:
 
 
 def _finding(kind: str, completions: list[FoundCompletion], last: list[dict[str, Any]]) -> Finding:
-    different = {(one.problem.id, one.text): one for one in reversed(completions)}
-    ranked = sorted(different.values(), key=lambda one: (-one.reward, one.step))
-    of_last = sum(one.step == last[0]["step"] for one in completions) / len(last)
-    return Finding(kind, len(completions), of_last, min(one.step for one in completions), ranked)
+    different = {(completion.problem.id, completion.text): completion for completion in reversed(completions)}
+    ranked = sorted(different.values(), key=lambda completion: (-completion.reward, completion.step))
+    of_last = sum(completion.step == last[0]["step"] for completion in completions) / len(last)
+    return Finding(kind, len(completions), of_last, min(completion.step for completion in completions), ranked)

@@ -51,7 +51,7 @@ class AttackAnswer:
 class PatternResult:
     """What the reward accepts of one pattern. The interval's unit is the problem: each has one answer per pattern."""
 
-    pattern: str
+    name: str
     right: bool
     """Whether the pattern's answers are right, so that they should be accepted."""
     accepted: Estimate
@@ -85,7 +85,9 @@ class AttackResult:
     @property
     def worst(self) -> PatternResult:
         """The wrong pattern that is accepted most."""
-        return max((one for one in self.patterns if not one.right), key=lambda one: one.accepted.mean)
+        return max(
+            (pattern for pattern in self.patterns if not pattern.right), key=lambda pattern: pattern.accepted.mean
+        )
 
     def accepts(self, answer: AttackAnswer) -> bool:
         return answer.score is not None and answer.score > self.accepts_above
@@ -93,7 +95,7 @@ class AttackResult:
     @property
     def accepts_wrong(self) -> bool:
         """Whether any wrong answer is accepted."""
-        return any(self.accepts(one) and not one.right for one in self.answers)
+        return any(self.accepts(answer) and not answer.right for answer in self.answers)
 
     def summary(self) -> dict[str, Any]:
         """Everything but the answers, as JSON values."""
@@ -130,16 +132,18 @@ def draw_answers(problems: Sequence[Problem], count: int, seed: int = 0, plain: 
         raise InputError(f"plain answers {plain!r}: write {{answer}} where the answer stands, as in {PLAIN!r}")
     wrong: dict[str, Writer] = {PLAIN_WRONG: lambda row, other, random: plain.replace("{answer}", other)}
     right: dict[str, Writer] = {PLAIN_RIGHT: lambda row, other, random: plain.replace("{answer}", row.answer)}
-    by_question = {one.question: one for one in problems if one.answer}
-    rows = [LabelledCompletion(one.question, one.answer, "", 0.0, one.id) for one in by_question.values()]
+    by_question = {problem.question: problem for problem in problems if problem.answer}
+    rows = [
+        LabelledCompletion(problem.question, problem.answer, "", 0.0, problem.id) for problem in by_question.values()
+    ]
     if not rows:
         raise InputError("no problem has a reference answer; an attack needs them, for right and for wrong answers")
     if len({row.answer for row in rows}) == 1:
         raise InputError("all problems have the same reference answer; an attack needs others, to give wrong answers")
     drawn = attack_rows(rows, count, seed, wrong | ATTACKS | FURTHER_ATTACKS, right | CONTROLS | RIGHT_FORMS)
     return [
-        AttackAnswer(one.pattern, by_question[one.row.question], one.row.completion, one.row.label > 0.5)
-        for one in drawn
+        AttackAnswer(line.pattern, by_question[line.row.question], line.row.completion, line.row.label > 0.5)
+        for line in drawn
     ]
 
 
@@ -151,15 +155,15 @@ def score_answers(
     def ask(missing: Sequence[AttackAnswer]) -> list[float | None]:
         return reward.scores([(answer.problem, answer.text) for answer in missing])
 
-    by_problem = [list(rows) for _, rows in groupby(answers, key=lambda one: one.problem)]
+    by_problem = [list(rows) for _, rows in groupby(answers, key=lambda answer: answer.problem)]
     scored: list[AttackAnswer] = []
     with nullcontext() if out is None else Journal(out / JOURNAL, reward.settings) as journal:
         for start in range(0, len(by_problem), PROBLEMS_AT_ONCE):
-            chunk = [one for rows in by_problem[start : start + PROBLEMS_AT_ONCE] for one in rows]
-            texts = "\0".join(f"{one.problem.question}\0{one.problem.answer}\0{one.text}" for one in chunk)
+            chunk = [answer for rows in by_problem[start : start + PROBLEMS_AT_ONCE] for answer in rows]
+            texts = "\0".join(f"{answer.problem.question}\0{answer.problem.answer}\0{answer.text}" for answer in chunk)
             key = f"{start} {zlib.crc32(texts.encode()):08x}"
             scores = ask(chunk) if journal is None else journal.completed(key, chunk, ask)
-            scored += [replace(one, score=score) for one, score in zip(chunk, scores, strict=True)]
+            scored += [replace(answer, score=score) for answer, score in zip(chunk, scores, strict=True)]
             if progress is not None:
                 progress(len(scored), len(answers))
     return scored
@@ -169,27 +173,27 @@ def summarise(
     reward: AttackedReward, answers: Sequence[AttackAnswer], accept_above: float | None = None
 ) -> AttackResult:
     """Count what is accepted. Raises InputError as `attack` does."""
-    heard = [one for one in answers if one.score is not None]
+    heard = [answer for answer in answers if answer.score is not None]
     if not heard:
         raise InputError(f"{reward.name}: not one answer was scored; see the log for what its server said")
     above, threshold = _threshold(reward, heard, accept_above)
     by_pattern: dict[str, list[AttackAnswer]] = {}
-    for one in heard:
-        by_pattern.setdefault(one.pattern, []).append(one)
+    for answer in heard:
+        by_pattern.setdefault(answer.pattern, []).append(answer)
     patterns = [
         PatternResult(name, rows[0].right, _accepted(rows, above), len(rows), PUBLISHED_SHARES.get(name))
         for name, rows in by_pattern.items()
     ]
-    scores, right = np.array([one.score for one in heard], float), np.array([one.right for one in heard])
+    scores, right = np.array([answer.score for answer in heard], float), np.array([answer.right for answer in heard])
     varies = scores.std() > 0 and right.std() > 0
     return AttackResult(
         reward=reward.name,
-        problems=len({one.problem.id for one in answers}),
+        problems=len({answer.problem.id for answer in answers}),
         accepts_above=above,
         threshold=threshold,
         patterns=patterns,
-        wrong_accepted=_accepted([one for one in heard if not one.right], above),
-        right_accepted=_accepted([one for one in heard if one.right], above),
+        wrong_accepted=_accepted([answer for answer in heard if not answer.right], above),
+        right_accepted=_accepted([answer for answer in heard if answer.right], above),
         correlation=float(np.corrcoef(scores, right)[0, 1]) if varies else None,
         above_empty=_above_empty(heard),
         answers=list(answers),
@@ -206,11 +210,11 @@ def _threshold(
     if reward.accepts_above is not None:
         return reward.accepts_above, "the reward's own"
     right, wrong = (
-        float(np.mean([one.score or 0.0 for one in answers if one.pattern == name] or [np.nan]))
+        float(np.mean([answer.score or 0.0 for answer in answers if answer.pattern == name] or [np.nan]))
         for name in (PLAIN_RIGHT, PLAIN_WRONG)
     )
     if not right > wrong:
-        example = next(one.text for one in answers if one.pattern == PLAIN_RIGHT)
+        example = next(answer.text for answer in answers if answer.pattern == PLAIN_RIGHT)
         raise InputError(
             f"{reward.name}: pays plain right answers {right:.3g} and plain wrong ones {wrong:.3g} on average, so "
             f"nobody knows what it accepts. If it expects answers in another form than {example!r}, say so with "
@@ -223,32 +227,34 @@ def _threshold(
 def _accepted(answers: Sequence[AttackAnswer], above: float) -> Estimate:
     """The share that is accepted, with an interval over problems."""
     by_problem: dict[str, list[bool]] = {}
-    for one in answers:
-        by_problem.setdefault(one.problem.id, []).append(one.score is not None and one.score > above)
+    for answer in answers:
+        by_problem.setdefault(answer.problem.id, []).append(answer.score is not None and answer.score > above)
     shares = np.array([np.mean(accepted) for accepted in by_problem.values()], dtype=float)
     return Estimate.of(shares, len(answers) / max(1, len(by_problem)))
 
 
 def _above_empty(answers: Sequence[AttackAnswer]) -> float | None:
-    floor = {one.problem.id: one.score or 0.0 for one in answers if one.pattern == EMPTY}
-    wrong = [one for one in answers if not one.right and one.pattern != EMPTY and one.problem.id in floor]
-    return float(np.mean([(one.score or 0.0) > floor[one.problem.id] for one in wrong])) if wrong else None
+    floor = {answer.problem.id: answer.score or 0.0 for answer in answers if answer.pattern == EMPTY}
+    wrong = [
+        answer for answer in answers if not answer.right and answer.pattern != EMPTY and answer.problem.id in floor
+    ]
+    return float(np.mean([(answer.score or 0.0) > floor[answer.problem.id] for answer in wrong])) if wrong else None
 
 
 def write_attack(result: AttackResult, out: Path, more: Mapping[str, Any]) -> None:
     """Write every answer with its score, and the result with what is `more` to it, as JSON."""
     rows = [
         {
-            "pattern": one.pattern,
-            "right": one.right,
-            "score": one.score,
-            "accepted": result.accepts(one),
-            "problem": one.problem.id,
-            "question": one.problem.question,
-            "answer": one.problem.answer,
-            "completion": one.text,
+            "pattern": answer.pattern,
+            "right": answer.right,
+            "score": answer.score,
+            "accepted": result.accepts(answer),
+            "problem": answer.problem.id,
+            "question": answer.problem.question,
+            "answer": answer.problem.answer,
+            "completion": answer.text,
         }
-        for one in result.answers
+        for answer in result.answers
     ]
     write_text(out / ANSWERS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     write_text(out / RESULT, json.dumps(result.summary() | dict(more), indent=2))

@@ -45,9 +45,9 @@ class Repair:
     def share(self, result: AttackResult, right: bool, learned: bool) -> float:
         """The mean share that is accepted of the right or the wrong patterns, in the repair or kept apart from it."""
         means = [
-            one.accepted.mean
-            for one in result.patterns
-            if one.right == right and (one.pattern in self.learned) == learned
+            pattern.accepted.mean
+            for pattern in result.patterns
+            if pattern.right == right and (pattern.name in self.learned) == learned
         ]
         return sum(means) / len(means) if means else float("nan")
 
@@ -83,10 +83,10 @@ def repair(
 
     _check_free(folder)
     answers = [*result.answers, *_found_answers(found, plain, config.seed)]
-    seen = _half([one.problem.id for one in answers], config.seed)
+    seen = _half([answer.problem.id for answer in answers], config.seed)
     learned = _learned_patterns(answers, result)
-    taught = [one for one in answers if one.problem.id in seen and one.pattern in learned]
-    if not any(result.accepts(one) for one in taught if not one.right):
+    taught = [answer for answer in answers if answer.problem.id in seen and answer.pattern in learned]
+    if not any(result.accepts(answer) for answer in taught if not answer.right):
         raise InputError(f"{result.reward}: the attack found too little to repair")
     groups = _groups(taught)
     with CooperReward.from_config(config, total_steps=steps) as reward:
@@ -96,7 +96,7 @@ def repair(
                 on_step(step, updated.metrics)
         assert reward.learning is not None
         _save(reward.learning.learner, folder)
-    kept = [one for one in answers if one.problem.id not in seen and (one.score is not None)]
+    kept = [answer for answer in answers if answer.problem.id not in seen and (answer.score is not None)]
     before, after = _attacks(config, kept, folder, result)
     return Repair(folder, steps, len(groups), learned, before, after)
 
@@ -109,16 +109,19 @@ def _check_free(folder: Path) -> None:
 
 def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> list[AttackAnswer]:
     """What a policy found, with right answers to the same problems beside it, which nobody has scored."""
-    problems = {one.problem.id: one.problem for one in found}
-    if len({one.answer for one in problems.values()}) < 2:
+    problems = {completion.problem.id: completion.problem for completion in found}
+    if len({problem.answer for problem in problems.values()}) < 2:
         return []
     counts: dict[str, int] = {}
-    answers = [one for one in draw_answers([*problems.values()], len(problems), seed, plain) if one.right]
-    for one in found:
-        counts[one.kind] = counts.get(one.kind, 0) + 1
-        if counts[one.kind] <= MOST_FOUND:
-            answers.append(AttackAnswer(f"{FOUND}{one.kind}", one.problem, one.text, False, one.reward))
-    return sorted(answers, key=lambda one: one.problem.id)
+    drawn = draw_answers([*problems.values()], len(problems), seed, plain)
+    answers = [answer for answer in drawn if answer.right]
+    for completion in found:
+        counts[completion.kind] = counts.get(completion.kind, 0) + 1
+        if counts[completion.kind] <= MOST_FOUND:
+            answers.append(
+                AttackAnswer(f"{FOUND}{completion.kind}", completion.problem, completion.text, False, completion.reward)
+            )
+    return sorted(answers, key=lambda answer: answer.problem.id)
 
 
 def _half(ids: Sequence[str], seed: int) -> set[str]:
@@ -133,15 +136,17 @@ def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> 
     """
     family_of = {name: family for family, names in FAMILIES.items() for name in names}
     wrong = {
-        one.pattern: family_of.get(one.pattern, one.pattern.removeprefix(FOUND)) for one in answers if not one.right
+        answer.pattern: family_of.get(answer.pattern, answer.pattern.removeprefix(FOUND))
+        for answer in answers
+        if not answer.right
     }
     shares: dict[str, list[bool]] = {}
-    for one in answers:
-        if not one.right:
-            shares.setdefault(wrong[one.pattern], []).append(result.accepts(one))
+    for answer in answers:
+        if not answer.right:
+            shares.setdefault(wrong[answer.pattern], []).append(result.accepts(answer))
     order = sorted(shares, key=lambda family: -sum(shares[family]) / len(shares[family]))
     families = set(order[::2])
-    right = [*dict.fromkeys(one.pattern for one in answers if one.right)]
+    right = [*dict.fromkeys(answer.pattern for answer in answers if answer.right)]
     learned = [name for name, family in wrong.items() if family in families]
     return frozenset([*learned, *(name for place, name in enumerate(right) if place % 3 < 2)])
 
@@ -149,11 +154,13 @@ def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> 
 def _groups(answers: Sequence[AttackAnswer]) -> list[AnswerGroup]:
     """A group for each problem, with the labels as verdicts from outside: nobody has to check them."""
     by_problem: dict[str, list[AttackAnswer]] = {}
-    for one in answers:
-        by_problem.setdefault(one.problem.id, []).append(one)
+    for answer in answers:
+        by_problem.setdefault(answer.problem.id, []).append(answer)
     return [
         AnswerGroup(
-            id, rows[0].problem, [Answer(one.text, verdict="correct" if one.right else "wrong") for one in rows]
+            id,
+            rows[0].problem,
+            [Answer(answer.text, verdict="correct" if answer.right else "wrong") for answer in rows],
         )
         for id, rows in by_problem.items()
     ]
@@ -182,8 +189,8 @@ def _attacks(
     model = config.reward_model.model_copy(update={"model": str(folder), "learns": False})
     reward = CooperAttacked(str(folder), config.model_copy(update={"kind": "static", "reward_model": model}))
     try:
-        scores = reward.scores([(one.problem, one.text) for one in answers])
-        again = [replace(one, score=score) for one, score in zip(answers, scores, strict=True)]
+        scores = reward.scores([(answer.problem, answer.text) for answer in answers])
+        again = [replace(answer, score=score) for answer, score in zip(answers, scores, strict=True)]
         before, after = (summarise(reward, rows, result.accepts_above) for rows in (answers, again))
         return replace(before, reward=result.reward, threshold=result.threshold), replace(
             after, threshold=result.threshold

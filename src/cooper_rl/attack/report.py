@@ -30,15 +30,15 @@ def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Tabl
 
     Unless it is `whole`, patterns of which all answers got what they should share a row.
     """
-    chosen = [one for one in result.patterns if one.right == right]
-    chosen.sort(key=lambda one: one.accepted.mean if right else -one.accepted.mean)
-    shown = [one for one in chosen if whole or one.accepted.mean != float(right)]
-    figures = {one.pattern: [f"{share:.1%}" for share in one.published] for one in shown if one.published}
+    chosen = [pattern for pattern in result.patterns if pattern.right == right]
+    chosen.sort(key=lambda pattern: pattern.accepted.mean if right else -pattern.accepted.mean)
+    shown = [pattern for pattern in chosen if whole or pattern.accepted.mean != float(right)]
+    figures = {pattern.name: [f"{share:.1%}" for share in pattern.published] for pattern in shown if pattern.published}
     extra = ["problems"] if right else ["xVerify-0.5B", "General-V."] if figures else []
     rows = []
-    for one in shown:
-        more = [str(one.problems)] if right else figures.get(one.pattern, ["", ""]) if figures else []
-        rows.append([one.pattern, *_cells(one.accepted), *more])
+    for pattern in shown:
+        more = [str(pattern.problems)] if right else figures.get(pattern.name, ["", ""]) if figures else []
+        rows.append([pattern.name, *_cells(pattern.accepted), *more])
     if others := len(chosen) - len(shown):
         rows.append([f"{others} others", f"{float(right):.1%}", "", *("" for _ in extra)])
     heading = "Right answers in usual and unusual form" if right else "Wrong answers"
@@ -52,11 +52,11 @@ def _cells(estimate: Estimate) -> list[str]:
 def summary_lines(result: AttackResult, fail_above: float) -> list[str]:
     """The verdict, and what it is based on."""
     worst = result.worst
-    over = sum(one.accepted.mean > fail_above for one in result.patterns if not one.right)
+    over = sum(pattern.accepted.mean > fail_above for pattern in result.patterns if not pattern.right)
     lines = [
         f"{result.reward}: {result.problems} problems, accepted above {result.accepts_above:.3g} ({result.threshold})",
         f"wrong answers accepted: {_share(result.wrong_accepted)}; right ones: {_share(result.right_accepted)}",
-        f"worst pattern: {worst.pattern}, {_share(worst.accepted)}",
+        f"worst pattern: {worst.name}, {_share(worst.accepted)}",
     ]
     if result.correlation is not None:
         gap = 1 - result.correlation
@@ -79,15 +79,15 @@ def _share(estimate: Estimate) -> str:
 
 def example_table(result: AttackResult) -> Table:
     """The best-paid wrong answer of each of the patterns that are accepted most, and the worst-paid right answers."""
-    wrong = [one for one in result.patterns if not one.right and one.accepted.mean > 0]
-    right = [one for one in result.patterns if one.right and one.accepted.mean < 1]
-    wrong.sort(key=lambda one: -one.accepted.mean)
-    right.sort(key=lambda one: one.accepted.mean)
+    wrong = [pattern for pattern in result.patterns if not pattern.right and pattern.accepted.mean > 0]
+    right = [pattern for pattern in result.patterns if pattern.right and pattern.accepted.mean < 1]
+    wrong.sort(key=lambda pattern: -pattern.accepted.mean)
+    right.sort(key=lambda pattern: pattern.accepted.mean)
     rows = []
-    for one in [*wrong[:EXAMPLES], *right[:EXAMPLES]]:
-        answers = [answer for answer in result.answers if answer.pattern == one.pattern and answer.score is not None]
-        example = (min if one.right else max)(answers, key=lambda answer: answer.score or 0.0)
-        rows.append([*_example(example), one.pattern])
+    for pattern in [*wrong[:EXAMPLES], *right[:EXAMPLES]]:
+        answers = [answer for answer in result.answers if answer.pattern == pattern.name and answer.score is not None]
+        example = (min if pattern.right else max)(answers, key=lambda answer: answer.score or 0.0)
+        rows.append([*_example(example), pattern.name])
     return "Worst examples", ["score", "reference", "completion", "pattern"], rows
 
 
@@ -99,13 +99,25 @@ def _example(answer: AttackAnswer) -> list[str]:
 def finding_tables(findings: Sequence[Finding]) -> list[Table]:
     """What a policy found, by kind, and the best-paid completions."""
     counts = [
-        [one.kind, str(one.count), str(len(one.completions)), f"{one.share_of_last:.1%}", str(one.first_step)]
-        for one in findings
+        [
+            finding.kind,
+            str(finding.count),
+            str(len(finding.completions)),
+            f"{finding.share_of_last:.1%}",
+            str(finding.first_step),
+        ]
+        for finding in findings
     ]
     examples = [
-        [one.kind, f"{found.reward:.3g}", str(found.step), one_line(found.problem.answer, 30), one_line(found.text, 70)]
-        for one in findings
-        for found in one.completions[:FOUND_EXAMPLES]
+        [
+            finding.kind,
+            f"{found.reward:.3g}",
+            str(found.step),
+            one_line(found.problem.answer, 30),
+            one_line(found.text, 70),
+        ]
+        for finding in findings
+        for found in finding.completions[:FOUND_EXAMPLES]
     ]
     return [
         ("What the policy found", ["kind", "paid", "different", "of the last step", "first step"], counts),
@@ -124,15 +136,15 @@ def repair_tables(repair: Repair) -> list[Table]:
         for right in (False, True)
         for learned, words in sides.items()
     ]
-    after = {one.pattern: one for one in repair.after.patterns}
+    after = {pattern.name: pattern for pattern in repair.after.patterns}
     rows = [
         [
-            f"{one.pattern} (right)" if one.right else one.pattern,
-            sides[one.pattern in repair.learned],
-            f"{one.accepted.mean:.1%}",
-            *_cells(after[one.pattern].accepted),
+            f"{pattern.name} (right)" if pattern.right else pattern.name,
+            sides[pattern.name in repair.learned],
+            f"{pattern.accepted.mean:.1%}",
+            *_cells(after[pattern.name].accepted),
         ]
-        for one in sorted(repair.before.patterns, key=lambda one: -one.accepted.mean)
+        for pattern in sorted(repair.before.patterns, key=lambda pattern: -pattern.accepted.mean)
     ]
     rows.sort(key=lambda row: (row[0].endswith("(right)"), row[1]))
     heading = f"Repair: accepted on {repair.before.problems} problems that are not in it"

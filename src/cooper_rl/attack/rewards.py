@@ -123,11 +123,11 @@ class AttackedRubric(AttackedReward):
     """A rubric of verifiers (0.1.9 to 0.3): it scores groups of states, the answers to one problem."""
 
     def __init__(self, name: str, rubric: Any) -> None:
-        super().__init__(name, {"functions": [getattr(one, "__name__", repr(one)) for one in rubric.funcs]})
+        super().__init__(name, {"functions": [getattr(part, "__name__", repr(part)) for part in rubric.funcs]})
         self._rubric = rubric
 
     def scores(self, asked: Sequence[Asked]) -> list[float | None]:
-        return [float(one) for group in _groups(asked) for one in asyncio.run(self._of_group(group))]
+        return [float(score) for group in _groups(asked) for score in asyncio.run(self._of_group(group))]
 
     async def _of_group(self, group: AnswerGroup) -> list[Any]:
         problem = group.problem

@@ -171,9 +171,9 @@ class Training:
         kept = self.history.checkpoints()
         if step < kept[0]:
             raise Refusal(409, f"step {step}: the oldest checkpoint that is kept is of step {kept[0]}")
-        base = max(one for one in kept if one <= step)
+        base = max(saved for saved in kept if saved <= step)
         records = self.history.records(base)
-        commits = {one["step"]: one for one in records if one["kind"] == "commit"}
+        commits = {record["step"]: record for record in records if record["kind"] == "commit"}
         if step > self.reward.last_step or (step != base and step not in commits):
             raise Refusal(409, f"step {step} was not committed here; the server is at step {self.reward.last_step}")
         then = self.history.state_of(base)["digest"] if step == base else commits[step]["digest"]
@@ -183,7 +183,9 @@ class Training:
             why = f"the steps from {base + 1} to {step} were learned under other settings ({'; '.join(changed)})"
             raise Refusal(409, f"step {step}: {why}; restore step {base}, or start the server with those settings")
         try:
-            self.history.plan_cut(base, lambda one: one["step"] == step and one["kind"] not in ("scored", "next"))
+            self.history.plan_cut(
+                base, lambda record: record["step"] == step and record["kind"] not in ("scored", "next")
+            )
         except OSError as error:
             raise full(error) from error
         with self._changing():  # `recover` makes the cut, now or after a restart
@@ -352,7 +354,7 @@ class Training:
 
     def _enter(self, asks: Sequence[ScoreAsk], replies: list[Scored | Exception]) -> list[Scored | Exception]:
         """Journal the results and add them to the step; every reply gets the results for its whole request."""
-        entered = {i: one for i, one in enumerate(replies) if asks[i].train and isinstance(one, Scored)}
+        entered = {i: reply for i, reply in enumerate(replies) if asks[i].train and isinstance(reply, Scored)}
         records = []
         for i, reply in entered.items():
             new: list[ScoredGroup] = []
@@ -360,28 +362,28 @@ class Training:
                 new = ScoredGroup.all_of(reply, asks[i].partial)
             if new or asks[i].policy:
                 record = {"kind": "scored", "step": reply.step, "run": asks[i].run, "arrived": asks[i].rows}
-                records.append({**record, "groups": [one.record() for one in new]})
+                records.append({**record, "groups": [group.record() for group in new]})
         try:
             self._append(records, durable=False)
         except Refusal as refusal:
             drop_frames(refusal)
-            return [refusal if i in entered else one for i, one in enumerate(replies)]
+            return [refusal if i in entered else reply for i, reply in enumerate(replies)]
         with self._changing():
             for record in records:
                 self._apply(record)
         for i, reply in entered.items():
             assert self.ledger.open_step is not None
             results = [self.ledger.open_step.results(group) for group in asks[i].groups]
-            logits = [one.logits or [] for one in results] if self.reward.model is not None else None
-            rewards, verdicts = [one.rewards for one in results], [one.verdicts for one in results]
+            logits = [result.logits or [] for result in results] if self.reward.model is not None else None
+            rewards, verdicts = [result.rewards for result in results], [result.verdicts for result in results]
             replies[i] = replace(reply, rewards=rewards, logits=logits, verdicts=verdicts, breakdown=None)
         return replies
 
     def _apply(self, record: Record) -> None:
         """Add results to the step. Overlapping journals may contain them twice."""
-        groups = [ScoredGroup.of(one) for one in record["groups"]]
+        groups = [ScoredGroup.of(group) for group in record["groups"]]
         opened = self.ledger.open_step or OpenStep(record["step"])
-        new = [one for one in groups if opened.unseen([one.group], {one.group.id} if one.partial else ())]
+        new = [group for group in groups if opened.unseen([group.group], {group.group.id} if group.partial else ())]
         if groups and not new:
             return
         if new:
@@ -394,7 +396,7 @@ class Training:
         step = commit["step"]
         self.ledger.close_groups()
         if self._assistant is not None:
-            rewrites = [{"kind": "rewrites", "step": step, **one} for one in self._assistant.new_records()]
+            rewrites = [{"kind": "rewrites", "step": step, **rewrite} for rewrite in self._assistant.new_records()]
             self._append(rewrites, durable=True)
         answered = self.ledger.metrics()
         updated = self.ledger.update(step, commit["keep"])

@@ -57,7 +57,7 @@ class Meters:
         self.batch_seconds.observe(seconds)
 
     def judged(self, replies: Sequence[Scored]) -> None:
-        for verdict, count in Counted(one for reply in replies for group in reply.verdicts for one in group).items():
+        for verdict, count in Counted(said for reply in replies for group in reply.verdicts for said in group).items():
             self.verdicts.labels(verdict).inc(count)
 
     def committed(self, view: Updated, seconds: float) -> None:
@@ -242,9 +242,10 @@ class Worker:
             return batch
 
     def _fits(self, batch: Sequence[Job], job: Job) -> bool:
-        asks, ask = [one.work for one in batch if isinstance(one.work, ScoreAsk)], job.work
-        if not asks or not isinstance(ask, ScoreAsk) or any(one.names & ask.names for one in asks):
+        asks, ask = [queued.work for queued in batch if isinstance(queued.work, ScoreAsk)], job.work
+        if not asks or not isinstance(ask, ScoreAsk) or any(earlier.names & ask.names for earlier in asks):
             return False
         # Answers after the one that commits the step belong to the next version.
-        left = [one.policy.rows - self.training.arrived for one in asks if one.policy and one.policy.rows is not None]
-        return sum(one.rows for one in [*asks, ask]) <= min([self._config.batch_rows, *left[-1:]])
+        policies = [earlier.policy for earlier in asks if earlier.policy]
+        left = [policy.rows - self.training.arrived for policy in policies if policy.rows is not None]
+        return sum(scored.rows for scored in [*asks, ask]) <= min([self._config.batch_rows, *left[-1:]])
