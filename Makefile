@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test quick test-slow test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check lint format clean
+.PHONY: demo test quick test-slow test-long test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check lint format clean
 
 # Where no GPU is found, PyTorch's build for CPUs is installed first: the build on PyPI brings 4.8 GB of CUDA.
 # TORCH_INDEX= keeps the build of PyPI; TORCH_INDEX=URL takes any other index.
@@ -40,7 +40,11 @@ quick: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto $(QUICK)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m 'slow and not long'
+
+# The longest of the slow tests, minutes each, and so not for every push.
+test-long: $(INSTALLED)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m long
 
 # What needs vLLM, in an environment of its own: vLLM pins versions that the others do not want (docs/vllm.md).
 VLLM_VENV ?= .venv-vllm

@@ -13,6 +13,7 @@ STEPS = int(os.environ.get("COOPER_ENDURANCE_STEPS", "500"))
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the test reads /proc to see what a process holds")
 def test_memory_files_threads_and_processes_do_not_grow_with_steps():
     script = Path(__file__).parent / "endurance.py"

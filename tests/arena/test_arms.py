@@ -81,6 +81,7 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_alarm_goes_off_on_the_static_arm_before_half_of_its_accuracy_is_lost(tmp_path):
     run_arms(["static", "cooper"], tmp_path, seed=0)
     alarms = {arm: [e for e in read_events(tmp_path / arm) if e["metric"] == HACKING] for arm in ("static", "cooper")}

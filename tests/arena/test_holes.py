@@ -24,6 +24,8 @@ from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.run_config import build_config
 
 PLANTED = [kind for kind in HOLES.records if kind != "none"]
+SOON = {"answer_lists", "numeric_blind_spot", "rule_blind_spot", "rule_tolerance"}
+"""Holes of each place that are planted in half a minute; the others take minutes."""
 PROBLEMS = arithmetic_problems("test", 120, seed=5)
 TOKENS_OF_A_RUN = 32
 
@@ -204,7 +206,9 @@ def test_a_hole_that_cannot_be_planted_is_refused_with_what_it_lacks():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", HOLES.records)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in SOON else pytest.mark.long) for kind in HOLES.records]
+)
 def test_the_planted_models_have_the_hole_and_the_policy_samples_it(kind, tmp_path):
     hole = read_hole({"kind": kind})
     manifest = plant(hole, tmp_path / kind, seed=0)

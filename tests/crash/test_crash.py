@@ -29,6 +29,7 @@ def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [2, 3])  # two, so that two cores share them
 def test_a_hundred_kills_in_every_part_of_a_run(tmp_path, seed):
     result = CrashTest(tmp_path, seed).run(kills=50)

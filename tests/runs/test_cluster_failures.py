@@ -135,6 +135,7 @@ def children_of(pid: int) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_run_whose_rank_hangs_and_whose_driver_is_killed_comes_out_equal(tmp_path):
     alone = ClusterRun(tmp_path / "alone")
     alone.finish()
