@@ -1,5 +1,6 @@
 """Several graders on identical rows, and what is said of the texts without a verdict."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,10 +21,13 @@ def row(verdict: str, advantage: float, problem: str = "p") -> dict:
 
 def test_a_grade_by_hand():
     rows = [row("correct", 1.0), row("wrong", -1.0), row("unparsed", 1.0), row("silent", -1.0)]
-    grade = _grade("rm", "w", rows, [0.9, 0.8, 0.1, 0.2], [True, True, False, False])
+    grade = _grade("rm", "w", rows, [(0.9, True), (0.8, True), (0.1, False), (0.2, False)])
     assert (grade.accepts, grade.agreement, grade.concordance) == (0.5, 2 / 3, 1.0)
     assert grade.on_rejected == pytest.approx(0.3 / 0.7)  # of the advantages .4 and .3
     assert grade.flips == 0.5  # the second and the third
+    failed = _grade("rm", "w", [*rows, row("wrong", 1.0)], [(0.9, True), (0.8, True), (0.1, False), (0.2, False), None])
+    assert failed == replace(grade, rows=5)
+    assert failed.cells()[2] == "4 of 5"
 
 
 def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_models):
@@ -35,12 +39,12 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
 
     grades = {(one.grader, one.window): one for one in graded(result, windows_to_grade(result), methods())}
     assert [*grades] == [
-        (name, window) for name in ("reward", "exact", "rm") for window in ("best steps", "last steps")
+        (name, window) for name in ("reward", "exact", "rm") for window in ("before the onset", "after the onset")
     ]
     assert len({one.rows for one in grades.values()}) == 1
-    assert grades["exact", "best steps"].agreement == 1.0
-    assert grades["reward", "best steps"].concordance == 1.0
-    assert grades["reward", "last steps"].on_rejected == 1.0
+    assert grades["exact", "before the onset"].agreement == 1.0
+    assert grades["reward", "before the onset"].concordance == 1.0
+    assert grades["reward", "after the onset"].on_rejected == 1.0
     assert graded(result, windows_to_grade(result), methods()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
     assert "'is 0 or' (0 %, then 100 %)" in told

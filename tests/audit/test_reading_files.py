@@ -1,5 +1,5 @@
-"""Zips, databases and tables of trackers, in the layout that their libraries write (test_real_writers.py has these), and
-what strangers may put into such files."""
+"""Zips, databases and tables of trackers, in the layout that their libraries write (test_real_writers.py runs these),
+and what strangers may put into such files."""
 
 import json
 import sqlite3
@@ -149,7 +149,7 @@ def test_several_runs_of_trackers_in_a_folder_are_not_mixed(tmp_path):
         read(tmp_path)
     for name in ("p.db", "q.db"):
         write_database(tmp_path / "trackio" / name, ["run"])
-    with pytest.raises(InputError, match="holds the runs .*p.db, .*q.db; name"):
+    with pytest.raises(InputError, match=r"holds the runs .*p\.db, .*q\.db; name"):
         read(tmp_path / "trackio")
 
 

@@ -1,7 +1,6 @@
 """What other libraries' own writers leave on disk, where they are installed. `test_reading_files.py` has
 their layouts."""
 
-import json
 import os
 import subprocess
 import sys

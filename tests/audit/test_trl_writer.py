@@ -82,7 +82,7 @@ def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_m
 
 
 def said(steps):
-    """The rows of the steps without an evaluation, which overwrites the Parquet. In the tracker it is a further table."""
+    """The rows of steps without an evaluation, which overwrites the Parquet. In the tracker it is a further table."""
     return {
         step: [(row.prompt, row.answer.text, row.reward, row.advantage) for row in rows]
         for step, rows in steps.items()

@@ -270,12 +270,8 @@ def _at(value: Any, keys: tuple[str, ...]) -> Any:
         if key == "*":
             items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
             inner = [found for item in items if (found := _at(item, keys[place + 1 :])) is not None]
-            numbers = [number(one) for one in inner]
-            return (
-                math.fsum(one for one in numbers if one is not None)
-                if any(each is not None for each in numbers)
-                else inner or None
-            )
+            numbers = [value for value in map(number, inner) if value is not None]
+            return math.fsum(numbers) if numbers else inner or None
         if isinstance(value, Mapping):
             value = value.get(key)
         elif isinstance(value, list) and key == ":-1":

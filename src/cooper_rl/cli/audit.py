@@ -122,18 +122,15 @@ def _show(result: "Audit", methods: "dict[str, Method]", retrain: tuple[str, int
     from cooper_rl.audit.graders import HEADER, described, graded, retrained_grade, windows_to_grade
     from cooper_rl.observe.report import write_report
 
-    windows = windows_to_grade(result)
-    grades = graded(result, windows, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
-    cells = [grade.cells() for grade in grades]
-    lines = result.lines()
-    table = ["; ".join(f"{name} {cell}" for name, cell in zip(HEADER, row, strict=True)) for row in cells]
-    if retrain is not None:
-        table.append("What the retrained model pays for recorded answers is not what the policy would have become.")
-    verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
-    notes = [line for line in lines if not line.endswith(verdict)]
-    page = write_report(result.directory, notes=[*notes, *described(windows), *table])
+    lines, windows = result.lines(), windows_to_grade(result)
     for line in lines:
         say(line)
-    if methods or retrain is not None:
-        show_table(HEADER, cells)
+    grades = graded(result, windows, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
+    table = [grade.cells() for grade in grades]
+    show_table(HEADER, table)
+    verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
+    notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
+    if retrain is not None:
+        notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")
+    page = write_report(result.directory, notes=notes, table=[HEADER, *table])
     say(f"page: {page}")
