@@ -121,8 +121,9 @@ def write_report(
     """Write the report of the runs in these folders and return its path, by default `report.html` in the first folder.
 
     The runs may still be training. `title`, the paragraphs `notes` and the rows of `table`, of which the first is its
-    header, stand at the top of the page; `labels` and `colours` are for the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is
-    never executed. Raises InputError for a folder without a run, and for a page that cannot be written.
+    header, stand at the top of the page; `labels` and `colours` are for the runs. All text of a run reaches the page as
+    JSON and is shown as text, so markup in it is never executed. Raises InputError for a folder without a run, and for
+    a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     page = report_page(report_data(read_runs(directories, labels), colours), title, notes, table=table)
