@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cooper_rl.audit.auditing import Audit, is_judged, recorded
+from cooper_rl.audit.reading import short_hash
 from cooper_rl.data.labelled import LabelledCompletion, problem_key
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
+    from cooper_rl.verifyrm.config import VerifyRMConfig
     from cooper_rl.verifyrm.methods import Method
 
 MOST_ROWS = 256
@@ -53,7 +55,7 @@ class Grade:
         return [self.grader, self.window, read, *shown]
 
 
-HEADER = ("grader", "rows", "read", "accepts", "agrees", "concordance", "advantage on rejected", "flips")
+HEADER = ("grader", "rows", "read", "accepts", "agrees", "ranks right", "advantage on rejected", "flips")
 
 
 def windows_to_grade(result: Audit) -> dict[str, list[Row]]:
@@ -159,14 +161,13 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def retrained_grade(result: Audit, base: str, until: int) -> Grade:
+def retrained_grade(result: Audit, config: "VerifyRMConfig", until: int) -> Grade:
     """A reward model that is trained on the check's labels of the steps up to `until`, on later steps of problems that
     it has not seen. What it would have paid for recorded answers is not what the policy would have become.
 
     Raises InputError where there are no such steps or labels of one class alone.
     """
     from cooper_rl.evaluation.config import ScoringConfig  # noqa: PLC0415 - with torch
-    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
     from cooper_rl.verifyrm.methods import RewardModelMethod  # noqa: PLC0415
     from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415
 
@@ -183,11 +184,12 @@ def retrained_grade(result: Audit, base: str, until: int) -> Grade:
         raise InputError(
             f"--until {until}: there is no {missing}; the steps are {result.steps[0]} to {result.steps[-1]}"
         )
-    folder = result.directory / f"{RETRAINED}-{until}"
+    folder = result.directory / f"{RETRAINED}-{until}-{short_hash(config.model_dump_json())}"
     if not (folder / METRICS_FILE).exists():
-        train_verifyrm(VerifyRMConfig(model=base), rows, folder)
-    method = RewardModelMethod(ScoringConfig(model=str(folder)))
-    path = result.directory / f"opinions-{RETRAINED}-{until}.jsonl"
+        train_verifyrm(config, rows, folder)
+    scoring = config.model_dump(include=set(ScoringConfig.model_fields)) | {"model": str(folder)}
+    method = RewardModelMethod(ScoringConfig.model_validate(scoring))
+    path = result.directory / f"opinions-{folder.name}.jsonl"
     return _by_method(RETRAINED, method, f"after step {until}, new problems", unseen, path)
 
 
