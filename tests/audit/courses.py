@@ -11,9 +11,9 @@ STEPS, PROBLEMS, GROUP = 15, 12, 4
 
 def steps_of(kind: str, seed: int = 0, steps: int = STEPS) -> list[list[Row]]:
     """The rows of each step. By kind: `hacked` learns, then lists answers that are paid; `healthy` learns; `mastered`
-    learns all, so that rewards no longer differ; `drift` learns, then writes answers in another form; `curriculum` gets harder problems while a part for form is learnt;
-    `harder` gets them with an honest reward; `essays` are paid for what no rule for answers reads; `same` is paid by
-    the check.
+    learns all, so that rewards no longer differ; `drift` learns, then writes answers in another form; `curriculum` gets
+    harder problems while a part for form is learnt; `harder` gets them with an honest reward; `essays` are paid for
+    what no rule for answers reads; `same` is paid by the check.
     """
     generator = random.Random(f"{kind} {seed}")
     return [_step(kind, step, generator) for step in range(1, steps + 1)]
