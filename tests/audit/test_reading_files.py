@@ -2,6 +2,7 @@
 and what strangers may put into such files."""
 
 import json
+import random
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -104,6 +105,25 @@ def test_a_damaged_file_is_refused(tmp_path, name, data, words):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=f"{name}.*{words}"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["1.eval", "1.db"])
+def test_a_file_with_other_bytes_is_read_or_refused(tmp_path, name):
+    if name == "1.eval":
+        write_eval(tmp_path / name, SAMPLE, SAMPLE, packed=True)
+    else:
+        write_database(tmp_path / name, ["run"])
+    data, generator, refused = (tmp_path / name).read_bytes(), random.Random(1), 0
+    for _ in range(100):
+        changed = bytearray(data)
+        for _ in range(5):
+            changed[generator.randrange(len(changed))] = generator.randrange(256)
+        (tmp_path / name).write_bytes(changed)
+        try:
+            read(tmp_path)
+        except InputError as error:
+            refused += name in str(error)
+    assert refused > 20
 
 
 @pytest.mark.parametrize("packed", [False, True])

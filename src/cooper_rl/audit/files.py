@@ -31,6 +31,9 @@ PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 _ZSTANDARD = 93
 """The number of this compression in a zip, which Python reads itself from 3.14 on."""
 _WANDB_RUN = re.compile(r"/(?:offline-)?run-\d{8}_\d{6}-(\w++)/")
+_UNREADABLE = (EOFError, OSError, RuntimeError, UnicodeDecodeError, sqlite3.Error, zipfile.BadZipFile, zlib.error)
+"""What the readers of packed files raise for damage: a zip's encrypted file is a RuntimeError, and a database's
+complaint may quote bytes that are no text."""
 LeaveOut = Callable[[str], None]
 
 
@@ -80,8 +83,10 @@ def tracked_run(path: Path) -> str:
     """The tracker's name for the run that a file belongs to; empty for a trainer's own file."""
     if _kind(path) == DATABASE:
         return str(path)
-    found = _WANDB_RUN.search(path.as_posix())
-    return found[1] if found else ""
+    if not path.name.endswith(".table.json"):
+        return ""
+    match = _WANDB_RUN.search(path.resolve().as_posix())  # `latest-run` is a link
+    return match[1] if match else ""
 
 
 def records(path: Path, leave_out: LeaveOut) -> Iterator[Row]:
@@ -99,7 +104,7 @@ def records(path: Path, leave_out: LeaveOut) -> Iterator[Row]:
         else:
             with _opened(path) as file:
                 yield from _values(path, file) if kind == ".json" else _lines(path, file, leave_out)
-    except (EOFError, OSError, zlib.error, zipfile.BadZipFile, RuntimeError, sqlite3.Error) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"{path}: cannot be read to its end ({error}); is it damaged or still being written?"
         ) from error
