@@ -196,7 +196,7 @@ def _parsed(data: bytes, location: str) -> Any:
         raise InputError(f"{location}: not JSON ({error}); write one JSON object per line") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> Any:
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
     return _unzstd(path.open("rb")) if path.suffix.lower() == ".zst" else path.open("rb")
