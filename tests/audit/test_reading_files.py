@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from cooper_rl.audit.formats import chosen_format
 from cooper_rl.audit.reading import Source, read_steps
 from cooper_rl.errors import InputError
 
@@ -28,9 +29,9 @@ MESSAGES = [
 CHOICE = {"finish_reason": "length", "index": 0, "message": {"role": "assistant", "content": "It is 5"}}
 
 
-def read(path):
+def read(path, choose=None):
     source = Source()
-    return source, list(read_steps([path], source))
+    return source, list(read_steps([path], source, choose))
 
 
 def write_eval(path, *samples, packed=False):
@@ -72,6 +73,8 @@ def test_an_inspect_log_is_its_samples(tmp_path, packed):
     assert source.left_out == {"a row without a reward": 1}
     assert (step, row.question, row.answer.text, row.answer.stopped) == (1, "What is 2 + 3?", "It is 5", False)
     assert (row.references, row.reward) == (("5", "five"), 1.75)
+    _, [(_, [row])] = read(tmp_path, chosen_format(None, ["reward=scores.style"]))
+    assert row.reward == 0.5
     assert row.location.endswith("1.eval:samples/a_epoch_1.json")
 
 

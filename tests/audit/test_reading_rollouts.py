@@ -153,6 +153,13 @@ def test_pickles_are_refused_with_the_remedy(tmp_path):
         read(tmp_path)
 
 
+def test_rows_of_something_else_are_left_out_wherever_they_stand(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({"loss": 1.0}, ROW, {"loss": 2.0}))
+    (tmp_path / "metrics.jsonl").write_text(lines(*[{"loss": 1.0}] * 1000))
+    source, [(_, rows)] = read(tmp_path)
+    assert (len(rows), source.left_out) == (1, {"a row with other fields": 2})
+
+
 def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
     (tmp_path / "1.jsonl").write_text(lines(ROW) + '{"input": "What')
     source, [(_, rows)] = read(tmp_path)
