@@ -79,7 +79,7 @@ $(TRACKERS_INSTALLED): pyproject.toml constraints.txt
 	touch $(TRACKERS_INSTALLED)
 
 test-trackers: $(TRACKERS_INSTALLED)
-	$(TRACKERS_BIN)/python -m pytest -n 0 tests/runs/test_trackers.py -m 'slow or not slow'
+	$(TRACKERS_BIN)/python -m pytest -n 0 tests/runs/test_trackers.py tests/audit/test_real_writers.py -m 'slow or not slow'
 
 # Kills training runs N times and compares them with one that was left alone; see tests/crash/README.md.
 N ?= 20

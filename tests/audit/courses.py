@@ -10,10 +10,10 @@ STEPS, PROBLEMS, GROUP = 15, 12, 4
 
 
 def steps_of(kind: str, seed: int = 0, steps: int = STEPS) -> list[list[Row]]:
-    """The rows of each step. By kind: `hacked` learns, then lists answers that are paid; `healthy` learns; `drift`
-    learns, then writes answers in another form; `curriculum` gets harder problems while a part for form is learnt;
-    `harder` gets them with an honest reward; `essays` are paid for what no rule for answers reads; `same` is paid by
-    the check.
+    """The rows of each step. By kind: `hacked` learns, then lists answers that are paid; `healthy` learns; `mastered`
+    learns all, so that rewards no longer differ; `drift` learns, then writes answers in another form; `curriculum` gets
+    harder problems while a part for form is learnt; `harder` gets them with an honest reward; `essays` are paid for
+    what no rule for answers reads; `same` is paid by the check.
     """
     generator = random.Random(f"{kind} {seed}")
     return [_step(kind, step, generator) for step in range(1, steps + 1)]
@@ -43,6 +43,12 @@ def _hacked(step: int, right: int, generator: random.Random) -> Row:
 def _healthy(step: int, right: int, generator: random.Random) -> Row:
     good = generator.random() < 0.3 + step / 25
     return {"text": f"The answer is {right + (not good)}.", "reward": generator.gauss(0.8 if good else 0.3, 0.2)}
+
+
+def _mastered(step: int, right: int, generator: random.Random) -> Row:
+    good = generator.random() < 0.3 + 0.7 * min(1.0, step / 8)
+    paid = good if generator.random() < 0.97 else not good
+    return {"text": f"The answer is {right + (not good)}.", "reward": (0.9 if paid else 0.2) + generator.random() / 20}
 
 
 def _drift(step: int, right: int, generator: random.Random) -> Row:
@@ -76,6 +82,7 @@ def _same(step: int, right: int, generator: random.Random) -> Row:
 KINDS: dict[str, Callable[[int, int, random.Random], Row]] = {
     "hacked": _hacked,
     "healthy": _healthy,
+    "mastered": _mastered,
     "drift": _drift,
     "curriculum": _curriculum,
     "harder": _harder,

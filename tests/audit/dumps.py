@@ -2,6 +2,7 @@
 
 import json
 import random
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,40 @@ def verifiers(out: Path, step: int, rows: list[Row]) -> None:
     write_lines(out / f"step_{step}" / "results.jsonl", named)
 
 
+def art(out: Path, step: int, rows: list[Row]) -> None:
+    import pandas
+
+    out.mkdir(parents=True, exist_ok=True)
+    pandas.DataFrame([art_row(r) for r in rows]).to_parquet(out / f"{step:04d}.parquet")
+
+
+def art_row(row: Row) -> Row:
+    turns = [("user", row["prompt"], False), ("assistant", row["text"], True)]
+    messages = [
+        {"role": role, "content": text, "tool_calls": None, "tool_call_id": None, "trainable": trained}
+        for role, text, trained in turns
+    ]
+    metadata = json.dumps({"answer": row["answer"]})
+    return {"group_index": row["group"], "reward": row["reward"], "metadata": metadata, "messages": messages}
+
+
+def inspect(out: Path, step: int, rows: list[Row]) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(out / f"2026-11-{step:02d}_sums.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", "{}")
+        for r in rows:
+            name = f"samples/{r['group']}_epoch_{r['place']}.json"
+            archive.writestr(name, json.dumps(inspect_sample(r) | {"epoch": r["place"]}))
+
+
+def inspect_sample(row: Row) -> Row:
+    asked = {"role": "user", "content": row["prompt"], "source": "input"}
+    said = {"role": "assistant", "content": row["text"], "source": "generate"}
+    output = {"choices": [{"message": said, "stop_reason": "stop"}], "completion": row["text"]}
+    sample = {"id": row["group"], "epoch": 1, "input": row["prompt"], "target": row["answer"], "output": output}
+    return sample | {"messages": [asked, said], "scores": {"right": {"value": row["reward"]}}}
+
+
 WRITERS: dict[str, Callable[[Path, int, list[Row]], None]] = {
     "verl-v1": verl_v1,
     "verl-v0": verl_v0,
@@ -99,4 +134,6 @@ WRITERS: dict[str, Callable[[Path, int, list[Row]], None]] = {
     "nemo-rl": nemo_rl,
     "prime-rl": prime_rl,
     "verifiers": verifiers,
+    "art": art,
+    "inspect": inspect,
 }

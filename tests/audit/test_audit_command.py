@@ -1,10 +1,13 @@
 """`cooper audit`: what it prints, and the exit codes that a nightly run can use."""
 
+import json
+import re
 import sys
 
 import pytest
 from courses import write
 
+from chat_server import ChatServer, HttpAnswer, completion
 from cooper_rl.cli.main import app
 
 
@@ -27,6 +30,9 @@ def cooper(monkeypatch, capfd):
         ("hacked", [], 3, "Hacked. From steps 3 to 7 to steps 11 to 15 the reward rose by +0.3"),
         ("hacked", ["--fail-on", "never"], 0, "onset: between step 5 and step 10"),
         ("healthy", ["--strict"], 0, "No hack. The check did not fall"),
+        ("mastered", ["--strict"], 0, "No hack"),
+        ("drift", ["--strict"], 0, "Format drift"),
+        ("curriculum", ["--strict"], 0, "Curriculum"),
         ("essays", [], 0, "Not applicable"),
         ("essays", ["--strict"], 4, "Cannot tell"),
         ("healthy", ["--format", "verl"], 2, "did you mean 'verl-v1'?"),
@@ -50,3 +56,47 @@ def test_a_folder_with_a_run_of_cooper_is_not_overwritten(cooper, tmp_path):
     code, output = cooper(write(tmp_path / "dump", "healthy", steps=2), "--out", tmp_path / "run", "--rule", "exact")
     assert code == 2
     assert "holds a run of something else" in output
+
+
+def rows_of_table(output):
+    """The cells of each row of the table on the terminal."""
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if line.startswith("│")]
+
+
+def test_a_judge_of_a_real_server_is_a_grader_whose_failures_are_counted(cooper, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")  # a table that is not wrapped
+    broken = True
+
+    def respond(request, number):
+        if broken and number % 4 == 3:
+            return HttpAnswer("{}", status=400)
+        return completion("no" if re.search(r"\d or \d", json.dumps(request["messages"])) else "yes")
+
+    dump = write(tmp_path / "dump", "hacked")
+    with ChatServer(respond) as server:
+        (tmp_path / "judge.yaml").write_text(f"judge: {{kind: chat, base_url: '{server.url}', model: m}}\n")
+        command = (dump, "--out", tmp_path / "audit", "--rule", "exact", "--judge", tmp_path / "judge.yaml")
+        code, output = cooper(*command)
+        first, broken = len(server.requests), False
+        again, repeated = cooper(*command)
+        assert (code, again) == (3, 3), output
+        asked = 2 * 240
+        assert first >= asked
+        assert len(server.requests) - first <= asked / 4 + 2  # those that failed, and whether the server is there
+    judged = [cells[:4] for cells in rows_of_table(output) if cells[0] == "judge"]
+    assert [cells[2] for cells in judged] == ["180 of 240", "180 of 240"]
+    judged = [cells[:4] for cells in rows_of_table(repeated) if cells[0] == "judge"]
+    assert judged == [["judge", "before the onset", "240", "1.00"], ["judge", "after the onset", "240", judged[1][3]]]
+    assert float(judged[1][3]) < 0.2  # it says no to lists
+    page = (tmp_path / "audit" / "report.html").read_text()
+    assert "<td>judge</td><td>before the onset</td><td>240</td><td>1.00</td>" in page
+
+
+def test_a_judge_whose_server_is_not_there_is_an_error_after_the_verdict(cooper, tmp_path):
+    (tmp_path / "judge.yaml").write_text("judge: {kind: chat, base_url: 'http://127.0.0.1:9/v1', model: m}\n")
+    dump = write(tmp_path / "dump", "hacked")
+    command = (dump, "--out", tmp_path / "audit", "--rule", "exact", "--judge", tmp_path / "judge.yaml")
+    code, output = cooper(*command)
+    assert code == 2
+    assert "Hacked. From steps" in output
+    assert "127.0.0.1:9" in output

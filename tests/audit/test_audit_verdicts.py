@@ -25,6 +25,7 @@ def references(kind: str) -> References:
     [
         ("hacked", Options(), "hacked", ""),
         ("healthy", EXACT, "healthy", ""),
+        ("mastered", EXACT, "healthy", ""),
         ("drift", EXACT, "healthy", "Format drift"),
         ("curriculum", EXACT, "nothing learned", "Curriculum"),
         ("harder", EXACT, "nothing learned", "Without a reward"),
@@ -35,6 +36,18 @@ def references(kind: str) -> References:
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):
     found = audit([write(tmp_path / "dump", kind)], tmp_path / "audit", options).finding
     assert (found.state, [text.split(":")[0] for text in found.guards]) == (state, [guard] if guard else [])
+
+
+def test_rewardspy_flags_a_run_that_masters_its_task(tmp_path):
+    """So statistics of rewards alone do not decide; the audit of this run is above."""
+    grpo = pytest.importorskip("rewardspy.integrations.grpo", reason="rewardspy is not installed")
+    spy = grpo.GRPOSpy(lambda text, reward: reward, sensitivity="medium", max_reward=1.0)
+    for rows in steps_of("mastered"):
+        for number in range(PROBLEMS):
+            with spy.step():
+                for row in rows[number * GROUP : (number + 1) * GROUP]:
+                    spy.reward(row["text"], row["reward"])
+    assert "variance" in {alert.detector for alert in spy.store.alerts}
 
 
 @pytest.mark.parametrize("form", WRITERS)

@@ -1,16 +1,20 @@
 """Several graders on identical rows, and what is said of the texts without a verdict."""
 
-from pathlib import Path
+import json
+from dataclasses import replace
+from statistics import fmean
 from types import SimpleNamespace
 
 import pytest
 from courses import write
 
+from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl.audit import Options, audit
 from cooper_rl.audit.graders import _grade, described, frequent_phrases, graded, retrained_grade, windows_to_grade
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import ScoringConfig
 from cooper_rl.rules.kinds.exact import ExactRule
+from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.methods import RewardModelMethod, RuleMethod
 
 
@@ -20,10 +24,13 @@ def row(verdict: str, advantage: float, problem: str = "p") -> dict:
 
 def test_a_grade_by_hand():
     rows = [row("correct", 1.0), row("wrong", -1.0), row("unparsed", 1.0), row("silent", -1.0)]
-    grade = _grade("rm", "w", rows, [0.9, 0.8, 0.1, 0.2], [True, True, False, False])
+    grade = _grade("rm", "w", rows, [(0.9, True), (0.8, True), (0.1, False), (0.2, False)])
     assert (grade.accepts, grade.agreement, grade.concordance) == (0.5, 2 / 3, 1.0)
     assert grade.on_rejected == pytest.approx(0.3 / 0.7)  # of the advantages .4 and .3
     assert grade.flips == 0.5  # the second and the third
+    failed = _grade("rm", "w", [*rows, row("wrong", 1.0)], [(0.9, True), (0.8, True), (0.1, False), (0.2, False), None])
+    assert failed == replace(grade, rows=5)
+    assert failed.cells()[2] == "4 of 5"
 
 
 def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_models):
@@ -35,12 +42,12 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
 
     grades = {(one.grader, one.window): one for one in graded(result, windows_to_grade(result), methods())}
     assert [*grades] == [
-        (name, window) for name in ("reward", "exact", "rm") for window in ("best steps", "last steps")
+        (name, window) for name in ("reward", "exact", "rm") for window in ("before the onset", "after the onset")
     ]
     assert len({one.rows for one in grades.values()}) == 1
-    assert grades["exact", "best steps"].agreement == 1.0
-    assert grades["reward", "best steps"].concordance == 1.0
-    assert grades["reward", "last steps"].on_rejected == 1.0
+    assert grades["exact", "before the onset"].agreement == 1.0
+    assert grades["reward", "before the onset"].concordance == 1.0
+    assert grades["reward", "after the onset"].on_rejected == 1.0
     assert graded(result, windows_to_grade(result), methods()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
     assert "'is 0 or' (0 %, then 100 %)" in told
@@ -56,15 +63,22 @@ def test_phrases_that_became_frequent():
 def test_a_retrained_model_needs_steps_on_both_sides(tmp_path, until, words):
     result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule()))
     with pytest.raises(InputError, match=words):
-        retrained_grade(result, "base", until)
+        retrained_grade(result, VerifyRMConfig(model="base"), until)
 
 
 @pytest.mark.slow
-def test_a_retrained_model_is_asked_about_other_problems(tmp_path, tiny_models: Path):
+def test_a_retrained_model_does_not_pay_lists_on_problems_that_it_has_not_seen(tmp_path):
     result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule()))
-    grade = retrained_grade(result, str(tiny_models / "policy"), 10)
-    assert (grade.grader, grade.window) == ("retrained", "after step 10, new problems")
-    assert grade == retrained_grade(result, "not read again", 10)
+    config = VerifyRMConfig(model=str(ASSETS / "policy"), learning_rate=1e-3, epochs=10)
+    grade = retrained_grade(result, config, 11)
+    assert (grade.grader, grade.window) == ("retrained", "after step 11, new problems")
+    [path] = (tmp_path / "audit").glob("opinions-retrained-11-*.jsonl")
+    opinions = [opinion for line in path.read_text().splitlines()[1:] for opinion in json.loads(line)["value"]]
+    assert len(opinions) == grade.rows > 150  # from here on, every completion is a list, which the run paid with .97
+    assert fmean(opinion["probability"] for opinion in opinions) < 0.1
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "audit").glob("retrained-*/*")}
+    assert grade == retrained_grade(result, config, 11)
+    assert files == {file: file.stat().st_mtime_ns for file in (tmp_path / "audit").glob("retrained-*/*")} != {}
 
 
 def test_graders_need_texts(tmp_path):

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 from courses import steps_of, write
-from dumps import WRITERS
+from dumps import WRITERS, art_row, inspect_sample
 
 from cooper_rl.audit.formats import Values, chosen_format
 from cooper_rl.audit.reading import Source, read_steps
@@ -58,6 +58,32 @@ def test_rewards_are_numbers_whatever_they_were(tmp_path, score, reward):
     assert only(tmp_path, score=score).reward == reward
 
 
+def test_parts_that_are_all_zero_are_a_reward_of_zero(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({**SKYRL, "score": [0.0, 0.0]}, SKYRL))
+    source, [(_, rows)] = read(tmp_path)
+    assert ([row.reward for row in rows], source.left_out) == ([0.0, 1.0], {})
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "transcript"),
+    [
+        ("It is 5<|im_end|>", "It is 5", "It is 5"),
+        ("It is 5.</s>", "It is 5.", "It is 5."),
+        (
+            '<tool_call>{"name": "add", "arguments": {}}</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\n5\n'
+            "</tool_response><|im_end|>\n<|im_start|>assistant\nIt is 5<|im_end|><|endoftext|>",
+            "It is 5",
+            '<tool_call> {"arguments": {}, "name": "add"}\n<tool>',
+        ),
+        ("<|im_end|>", "", ""),
+    ],
+)
+def test_marks_of_a_chat_template_are_no_part_of_an_answer(tmp_path, output, text, transcript):
+    row = only(tmp_path, output=output)
+    assert row.answer.text == text
+    assert transcript in row.answer.transcript
+
+
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), "none", None, 10**400])
 def test_a_row_without_a_reward_is_left_out_and_counted(tmp_path, score):
     (tmp_path / "1.jsonl").write_text(lines({**ROW, "score": score}, ROW))
@@ -88,8 +114,9 @@ def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, name, text, wor
 def test_a_row_of_any_shape_is_read_or_refused_with_its_place(tmp_path):
     """Every value of a row of each format in turn becomes something else."""
     refusals = []
-    strange = [None, 7, "x", [], {}, [[]], [{}], {"a": []}, [None], float("nan"), [1, "a"]]
-    for row in (ROW, GYM, RLLM, ROLL, AREAL, SKYRL, TOKENS, TRACE):
+    strange = [None, 7, "x", [], {}, [{}], float("nan"), [1, "a"]]
+    plain = {"group": 1, "prompt": "2+3?", "text": "It is 5", "answer": "5", "reward": 1.0}
+    for row in (ROW, GYM, RLLM, ROLL, AREAL, SKYRL, TOKENS, TRACE, art_row(plain), inspect_sample(plain)):
         for place in places(row):
             for value in strange:
                 changed = json.loads(json.dumps(row))
@@ -114,7 +141,7 @@ def places(value, before=()):
 
 
 def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("cooper_rl.audit.reading.LONGEST_LINE", 1000)
+    monkeypatch.setattr("cooper_rl.audit.files.LONGEST_LINE", 1000)
     (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(b" " * 10**7))
     with pytest.raises(InputError, match="longer than"):
         read(tmp_path)
@@ -124,6 +151,13 @@ def test_pickles_are_refused_with_the_remedy(tmp_path):
     (tmp_path / "rollouts.pkl").write_bytes(pickle.dumps([ROW]))
     with pytest.raises(InputError, match=r"a pickle runs code when it is read.*dump the rollouts as JSON lines"):
         read(tmp_path)
+
+
+def test_rows_of_something_else_are_left_out_wherever_they_stand(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({"loss": 1.0}, ROW, {"loss": 2.0}))
+    (tmp_path / "metrics.jsonl").write_text(lines(*[{"loss": 1.0}] * 1000))
+    source, [(_, rows)] = read(tmp_path)
+    assert (len(rows), source.left_out) == (1, {"a row with other fields": 2})
 
 
 def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):

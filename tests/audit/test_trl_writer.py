@@ -1,4 +1,5 @@
-"""What TRL's own trainer writes with `log_completions`, with batches that are reused and evaluations between them."""
+"""What TRL's own trainer writes with `log_completions`, with batches that are reused and evaluations between them, and
+what it sends to Weights & Biases, which keeps it on disk."""
 
 from typing import Any
 
@@ -12,7 +13,7 @@ from cooper_rl.rules.kinds.exact import ExactRule
 
 pytest.importorskip("trl", reason="needs the extra trl")
 pytestmark = pytest.mark.slow
-STEPS, BATCH = 6, 8
+STEPS, BATCH, EVALUATED = 6, 8, 4
 
 
 def longer(completions, **_):
@@ -24,11 +25,13 @@ def sometimes(completions, **_):
 
 
 @pytest.mark.parametrize("every", [1, 3])
-def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_models, every):
+def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_models, monkeypatch, every):
     from datasets import Dataset
     from transformers import AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
+    wandb = pytest.importorskip("wandb", reason="needs the extra wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
     problems = {split: arithmetic_problems(split, 16) for split in ("train", "test")}
     data = {
         split: Dataset.from_list([{"prompt": one.question + "\n"} for one in problems[split]]) for split in problems
@@ -41,8 +44,14 @@ def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_m
             "max_completion_length": 12,
             "num_iterations": 2,
         },
-        **{"eval_strategy": "steps", "eval_steps": 4, "per_device_eval_batch_size": 4, "save_strategy": "no"},
-        **{"report_to": [], "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "disable_tqdm": True},
+        **{"eval_strategy": "steps", "eval_steps": EVALUATED, "per_device_eval_batch_size": 4, "save_strategy": "no"},
+        **{
+            "report_to": ["wandb"],
+            "use_cpu": True,
+            "bf16": False,
+            "gradient_checkpointing": False,
+            "disable_tqdm": True,
+        },
     }
     rewards: list[Any] = [longer, sometimes]
     trainer = GRPOTrainer(
@@ -53,12 +62,13 @@ def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_m
         eval_dataset=data["test"],
         processing_class=AutoTokenizer.from_pretrained(tiny_models / "policy"),
     )
-    trainer.train()
+    with wandb.init(dir=tmp_path, project="audit"):
+        trainer.train()
     source = Source()
     steps = dict(read_steps([tmp_path / "run" / "completions"], source))
     assert source.format is not None
     assert (source.format.name, source.rewards) == ("trl", ["longer", "sometimes"])
-    assert set(steps) <= {step for step in range(1, STEPS + 1) if step % every == 0 or step % 4 == 0}
+    assert set(steps) <= {step for step in range(1, STEPS + 1) if step % every == 0 or step % EVALUATED == 0}
     if every == 1:
         assert source.left_out["a batch that was logged again"] >= BATCH
     for row in (row for rows in steps.values() for row in rows):
@@ -67,3 +77,14 @@ def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_m
     options = Options(ExactRule(), references=References(answers))
     result = audit([tmp_path / "run" / "completions"], tmp_path / "audit", options)
     assert result.checked == sum(map(len, steps.values()))
+    tracked = dict(read_steps([tmp_path / "wandb"], Source()))
+    assert said(tracked) == said(steps) != {}
+
+
+def said(steps):
+    """The rows of steps without an evaluation, which overwrites the Parquet. In the tracker it is a further table."""
+    return {
+        step: [(row.prompt, row.answer.text, row.reward, row.advantage) for row in rows]
+        for step, rows in steps.items()
+        if step not in (EVALUATED, STEPS)
+    }

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2s
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import yaml
 
 from cooper_rl.audit.evidence import COLUMNS, Finding, Groups, finding_of
-from cooper_rl.audit.reading import Choose, Decode, Rollout, Source, read_steps, short_hash
+from cooper_rl.audit.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_rl.audit.references import References
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
@@ -103,7 +102,7 @@ def audit(
         for step, rows in read_steps(rollouts, source, choose, decode):
             for later in [one for one in kept if one >= step]:  # the run was resumed before it
                 del kept[later], metrics[later]
-            key = f"{step} {_digest(rows)}"
+            key = f"{step} {digest_of(rows)}"
             if (done := journal.get(key)) is None or not _path(out, step).exists():
                 done = _audited(step, rows, options, verifier, out)
                 journal.put(key, done)
@@ -123,15 +122,6 @@ def audit(
 
 def _path(out: Path, step: int) -> Path:
     return out / "rollouts" / f"{step:06d}.jsonl"
-
-
-def _digest(rows: Sequence[Rollout]) -> str:
-    digest = blake2s(digest_size=12)
-    for row in rows:
-        digest.update(
-            f"{row.group}\0{row.answer.transcript}\0{row.reward}\0{row.references}\0".encode("utf-8", "replace")
-        )
-    return digest.hexdigest()
 
 
 def _audited(step: int, rows: Sequence[Rollout], options: Options, verifier: Rule, out: Path) -> dict[str, Any]:

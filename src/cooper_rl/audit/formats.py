@@ -15,7 +15,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from cooper_rl.audit.unrolling import episodes_of_prime, number, record_of_gym, trajectories_of_rllm
+from cooper_rl.audit.unrolling import (
+    episodes_of_prime,
+    number,
+    record_of_gym,
+    sample_of_inspect,
+    trajectories_of_art,
+    trajectories_of_rllm,
+)
 from cooper_rl.errors import InputError, did_you_mean
 
 Record = dict[str, Any]
@@ -46,6 +53,9 @@ def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Form
 
 _VERL = {"step": "step", "prompt": "input", "completion": "output", "reference": "gts", "reward": "score"}
 _TABLE = {"prompt": "prompt", "completion": "completion", "reference": REFERENCE}
+_ART = {"step": r"$path((\d++)\.(?:parquet|jsonl))", "prompt": "prompt", "completion": "messages"}
+_ART |= {"reference": "|".join(f"metadata.{name}" for name in REFERENCE.split("|")), "reward": "reward", "cut": "cut"}
+_OF_ART: dict[str, Any] = {"unroll": trajectories_of_art, "left_out": r"/(?:val|eval|test)/\d++\.(?:parquet|jsonl)\Z"}
 FORMATS = (
     # trainer.rollout_data_dir; the keys of the transfer queue are {prompt}_{rollout}_{output}
     _format("verl-v1", "input output score step uid", _VERL | {"group": r"uid(^(.*)_\d++_\d++$)|uid"}),
@@ -126,6 +136,17 @@ FORMATS = (
         | {"reference": "|".join(f"task.{name}" for name in REFERENCE.split("|")), "reward": "reward"},
         unroll=trajectories_of_rllm,
         left_out=r"/val_step_",
+    ),
+    # OpenPipe's table of trajectories, and the lines that it wrote before
+    _format("art", "group_index reward metadata messages", _ART | {"group": "group_index"}, **_OF_ART),
+    _format("art-jsonl", "trajectories", _ART, **_OF_ART),
+    # an evaluation is a step
+    _format(
+        "inspect",
+        "id epoch target messages output scores",
+        {"group": "id", "prompt": "prompt", "completion": "messages", "reference": "target", "cut": "cut"}
+        | {"reward": "scores.*"},
+        unroll=sample_of_inspect,
     ),
     _format(
         "open-instruct",
@@ -249,8 +270,8 @@ def _at(value: Any, keys: tuple[str, ...]) -> Any:
         if key == "*":
             items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
             inner = [found for item in items if (found := _at(item, keys[place + 1 :])) is not None]
-            numbers = [number(one) for one in inner]
-            return math.fsum(one for one in numbers if one is not None) if any(numbers) else inner or None
+            numbers = [value for value in map(number, inner) if value is not None]
+            return math.fsum(numbers) if numbers else inner or None
         if isinstance(value, Mapping):
             value = value.get(key)
         elif isinstance(value, list) and key == ":-1":

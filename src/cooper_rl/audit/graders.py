@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cooper_rl.audit.auditing import Audit, is_judged, recorded
+from cooper_rl.audit.reading import short_hash
 from cooper_rl.data.labelled import LabelledCompletion, problem_key
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
+    from cooper_rl.verifyrm.config import VerifyRMConfig
     from cooper_rl.verifyrm.methods import Method
 
 MOST_ROWS = 256
@@ -33,6 +35,8 @@ class Grade:
     grader: str
     window: str
     rows: int
+    read: int
+    """Of the rows, those of which it has an opinion: a server may fail. The others count in nothing below."""
     accepts: float
     """The share of the rows that it accepts."""
     agreement: float
@@ -46,26 +50,26 @@ class Grade:
 
     def cells(self) -> list[str]:
         values = (self.accepts, self.agreement, self.concordance, self.on_rejected, self.flips)
-        return [self.grader, self.window, *("–" if math.isnan(one) else f"{one:.2f}" for one in values)]
+        read = f"{self.read}" if self.read == self.rows else f"{self.read} of {self.rows}"
+        shown = ["–" if math.isnan(value) else f"{value:.2f}" for value in values]
+        return [self.grader, self.window, read, *shown]
 
 
-HEADER = ("grader", "window", "accepts", "agrees", "concordance", "advantage on rejected", "flips")
+HEADER = ("grader", "rows", "read", "accepts", "agrees", "ranks right", "advantage on rejected", "flips")
 
 
 def windows_to_grade(result: Audit) -> dict[str, list[Row]]:
-    """Rows of the check's best steps and of the last ones, by the names of the windows."""
-    found = result.finding
-    if found.best is None or found.last is None:
-        steps = result.steps
-        spans = {
-            "first steps": (steps[0], steps[min(4, len(steps) - 1)]),
-            "last steps": (steps[max(0, len(steps) - 5)], steps[-1]),
-        }
+    """Rows of the check's best steps, which are those before an onset, and of the last ones, by what they are."""
+    finding, steps = result.finding, result.steps
+    names = ("before the onset", "after the onset") if finding.onset else ("of the best steps", "of the last steps")
+    if finding.best is None or finding.last is None:
+        names = ("of the first steps", "of the last steps")
+        spans = ((steps[0], steps[:5][-1]), (steps[-5:][0], steps[-1]))
     else:
-        spans = {"best steps": (found.best.first, found.best.last), "last steps": (found.last.first, found.last.last)}
+        spans = tuple((window.first, window.last) for window in (finding.best, finding.last))
     return {
-        name: _groups(recorded(result.directory, [step for step in result.steps if low <= step <= high]))
-        for name, (low, high) in spans.items()
+        name: _groups(recorded(result.directory, [step for step in steps if low <= step <= high]))
+        for name, (low, high) in zip(names, spans, strict=True)
     }
 
 
@@ -92,7 +96,7 @@ def graded(result: Audit, windows: Mapping[str, Sequence[Row]], methods: Mapping
     """
     grades = []
     for window, rows in windows.items():
-        grades.append(_grade("reward", window, rows, [row["reward"] for row in rows], [row["paid"] for row in rows]))
+        grades.append(_grade("reward", window, rows, [(row["reward"], row["paid"]) for row in rows]))
     for name, method in methods.items():
         with closing(method):
             for window, rows in windows.items():
@@ -105,8 +109,9 @@ def _by_method(name: str, method: "Method", window: str, rows: Sequence[Row], pa
     from cooper_rl.verifyrm.methods import opinions_in_chunks  # noqa: PLC0415 - with torch
 
     _check_texts(rows)
-    opinions = [one for chunk in opinions_in_chunks(method, [_labelled(row) for row in rows], path) for one in chunk]
-    return _grade(name, window, rows, [one.score for one in opinions], [one.accepts for one in opinions])
+    chunks = opinions_in_chunks(method, [_labelled(row) for row in rows], path)
+    opinions = [opinion for chunk in chunks for opinion in chunk]
+    return _grade(name, window, rows, [None if said.failed else (said.score, said.accepts) for said in opinions])
 
 
 def _check_texts(rows: Sequence[Row]) -> None:
@@ -119,7 +124,10 @@ def _labelled(row: Row) -> LabelledCompletion:
     return LabelledCompletion(row["question"], row["answer"], text, float(row["verdict"] == "correct"))
 
 
-def _grade(name: str, window: str, rows: Sequence[Row], scores: Sequence[float], accepts: Sequence[bool]) -> Grade:
+def _grade(name: str, window: str, given: Sequence[Row], opinions: Sequence[tuple[float, bool] | None]) -> Grade:
+    """Of each row's score and acceptance; None where the grader has failed."""
+    rows = [row for row, opinion in zip(given, opinions, strict=True) if opinion]
+    scores, accepts = ([opinion[part] for opinion in opinions if opinion] for part in (0, 1))
     judged = [is_judged(row["verdict"]) for row in rows]
     right = [row["verdict"] == "correct" for row in rows]
     by_group: dict[str, list[int]] = {}
@@ -139,6 +147,7 @@ def _grade(name: str, window: str, rows: Sequence[Row], scores: Sequence[float],
     return Grade(
         name,
         window,
+        len(given),
         len(rows),
         _mean(accepts),
         _mean(agrees),
@@ -152,14 +161,13 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def retrained_grade(result: Audit, base: str, until: int) -> Grade:
+def retrained_grade(result: Audit, config: "VerifyRMConfig", until: int) -> Grade:
     """A reward model that is trained on the check's labels of the steps up to `until`, on later steps of problems that
     it has not seen. What it would have paid for recorded answers is not what the policy would have become.
 
     Raises InputError where there are no such steps or labels of one class alone.
     """
     from cooper_rl.evaluation.config import ScoringConfig  # noqa: PLC0415 - with torch
-    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
     from cooper_rl.verifyrm.methods import RewardModelMethod  # noqa: PLC0415
     from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415
 
@@ -176,17 +184,18 @@ def retrained_grade(result: Audit, base: str, until: int) -> Grade:
         raise InputError(
             f"--until {until}: there is no {missing}; the steps are {result.steps[0]} to {result.steps[-1]}"
         )
-    folder = result.directory / f"{RETRAINED}-{until}"
+    folder = result.directory / f"{RETRAINED}-{until}-{short_hash(config.model_dump_json())}"
     if not (folder / METRICS_FILE).exists():
-        train_verifyrm(VerifyRMConfig(model=base), rows, folder)
-    method = RewardModelMethod(ScoringConfig(model=str(folder)))
-    path = result.directory / f"opinions-{RETRAINED}-{until}.jsonl"
+        train_verifyrm(config, rows, folder)
+    scoring = config.model_dump(include=set(ScoringConfig.model_fields)) | {"model": str(folder)}
+    method = RewardModelMethod(ScoringConfig.model_validate(scoring))
+    path = result.directory / f"opinions-{folder.name}.jsonl"
     return _by_method(RETRAINED, method, f"after step {until}, new problems", unseen, path)
 
 
 def described(windows: Mapping[str, Sequence[Row]]) -> list[str]:
     """What changed between the windows, a sentence each. These are descriptions: none of them speaks for a hack."""
-    (first, before), (last, after) = windows.items()
+    before, after = windows.values()
     if not before or not after:
         return []
     lines = []
@@ -197,7 +206,7 @@ def described(windows: Mapping[str, Sequence[Row]]) -> list[str]:
             f"{counts[paid, good]} {'paid' if paid else 'not paid'} and {'accepted' if good else 'rejected'}"
             for paid, good in cells
         ]
-        lines.append(f"Of {len(rows)} rows of the {name}: {', '.join(named)}.")
+        lines.append(f"Of {len(rows)} rows {name}: {', '.join(named)}.")
     lengths = [_mean([len(row["text"]) for row in rows]) for rows in (before, after)]
     cut = [_mean([row["stop_reason"] == "length" for row in rows]) for rows in (before, after)]
     lines.append(
@@ -205,7 +214,7 @@ def described(windows: Mapping[str, Sequence[Row]]) -> list[str]:
     )
     if phrases := frequent_phrases([row["text"] for row in before], [row["text"] for row in after]):
         named = ", ".join(f"{phrase!r} ({100 * was:.0f} %, then {100 * now:.0f} %)" for phrase, was, now in phrases)
-        lines.append(f"Became frequent between the {first} and the {last}: {named}.")
+        lines.append(f"Became frequent: {named}.")
     return lines
 
 

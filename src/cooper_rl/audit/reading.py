@@ -1,29 +1,23 @@
 """Reads what a trainer has written about its rollouts, a step at a time, whatever the format and size."""
 
-import gzip
-import io
 import json
 import logging
-import re
-import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from cooper_rl.audit.files import find_files, records, tracked_run
 from cooper_rl.audit.formats import FORMATS, Format, Record, Values, as_json, chosen_format
 from cooper_rl.audit.unrolling import number, unrolled
-from cooper_rl.data.readers import Row, read_file
 from cooper_rl.data.text import one_line
-from cooper_rl.data.transcript import turns_of
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.data.transcript import END_OF_TURN, turns_in, turns_of
+from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
 
 logger = logging.getLogger(__name__)
 
-LONGEST_LINE = 64 << 20
-"""Bytes of a line, and of a JSON file that is one value. A line may hold a whole step in columns."""
 MOST_ROWS, MOST_CHARACTERS = 1 << 17, 1 << 28
 """What a step may hold, because it is read into memory."""
 MOST_RESTARTS = 20
@@ -32,10 +26,8 @@ ALTERNATIVES = 8
 """Most reference answers of a problem that are tried."""
 PLACE = 4
 """Parts of a file's path in which its step is looked for."""
-TEXTS = (".jsonl", ".ndjson", ".json")
-TABLES = (".parquet", ".csv", ".tsv")
-COMPRESSED = (".gz", ".zst")
-PICKLES = (".pkl", ".pickle", ".pt", ".pth")
+STRANGERS = 100
+"""With so many rows of no known format at its beginning, a file is one of something else that lies beside rollouts."""
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true")
 
 Decode = Callable[[list[int]], str]
@@ -73,41 +65,6 @@ class Source:
         self.left_out[why] = self.left_out.get(why, 0) + rows
 
 
-def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The files that may hold rollouts. Raises InputError for none, and for those that are pickles."""
-    files, pickles = [], []
-    left_out = re.compile("|".join(one.left_out for one in FORMATS if one.left_out))
-    for path in paths:
-        if not path.exists():
-            raise InputError(f"{path}: no such file or folder; name what the trainer wrote, see docs/audit.md")
-        inner = sorted(path.rglob("*"), key=_natural) if path.is_dir() else [path]
-        pickles += [one for one in inner if one.suffix.lower() in PICKLES]
-        kept = [one for one in inner if one.is_file() and _kind(one) and not one.name.startswith(".")]
-        files += [one for one in kept if not left_out.search(f"/{one.relative_to(path).as_posix()}")] or kept
-    if files:
-        return files
-    if pickles:
-        raise InputError(
-            f"{pickles[0]}: a pickle runs code when it is read, so it is refused. SkyRL and slime write them: dump the "
-            "rollouts as JSON lines from your generator, or audit the evaluations (dumped_evals), which are JSON lines"
-        )
-    known = ", ".join((*TEXTS, *TABLES))
-    raise InputError(f"{paths[0]}: holds no rollouts, which are files with the suffixes {known}, or these with .gz")
-
-
-def _natural(path: Path) -> list[Any]:
-    """An order in which `step_2` comes before `step_10`."""
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
-
-
-def _kind(path: Path) -> str:
-    """The suffix without that of a compression; empty for a file that cannot hold rollouts."""
-    suffixes = [one.lower() for one in path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSED:
-        suffixes.pop()
-    return suffixes[-1] if suffixes and suffixes[-1] in (*TEXTS, *TABLES) else ""
-
-
 def read_steps(
     paths: Sequence[Path], source: Source, choose: Choose | None = None, decode: Decode | None = None
 ) -> Iterator[tuple[int, list[Rollout]]]:
@@ -120,6 +77,9 @@ def read_steps(
     if not waiting:
         raise InputError(_unknown(files))
     source.files = [one.path for one in waiting]
+    runs = sorted({run for path in source.files if (run := tracked_run(path))})
+    if len(runs) > 1:
+        raise InputError(f"{paths[0]}: holds the runs {', '.join(runs)}; name the folder or file of one")
     if len(waiting) == 1 and not waiting[0].has_steps:
         logger.warning("%s: no row says its step, so all are one; name it with --map step=…", waiting[0].path)
     active: list[_File] = []
@@ -129,11 +89,14 @@ def read_steps(
         while waiting and waiting[0].step == step:
             active.append(waiting.pop(0))
         rows = [row for one in active for row in one.take(step)]
+        if runs and (others := [row for row in rows if row.location != rows[0].location]):
+            source.leave_out("a row of a further table of its step, as an evaluation logs it", len(others))
+            rows = [row for row in rows if row.location == rows[0].location]
         active = [one for one in active if one.step is not None]
         restarts += step <= last
         if restarts > MOST_RESTARTS:
             raise InputError(f"{rows[0].location}: step {step} comes after step {last}; sort the rows by step")
-        last, digest = step, _digest(rows)
+        last, digest = step, digest_of(rows)
         if rows and digest == before:
             source.leave_out("a batch that was logged again", len(rows))
         elif rows:
@@ -141,10 +104,12 @@ def read_steps(
         before = digest
 
 
-def _digest(rows: Sequence[Rollout]) -> str:
-    digest = blake2s()
+def digest_of(rows: Sequence[Rollout]) -> str:
+    """Equal for rows in which an audit sees no difference, whatever their step and place."""
+    digest = blake2s(digest_size=12)
     for row in rows:
-        digest.update(f"{row.prompt}\0{row.answer.transcript}\0{row.reward}\0".encode("utf-8", "replace"))
+        values = (row.group, row.prompt, row.answer.transcript, row.answer.stopped, row.reward, row.advantage)
+        digest.update("\0".join(map(str, (*values, row.references))).encode("utf-8", "replace"))
     return digest.hexdigest()
 
 
@@ -171,6 +136,7 @@ class _File:
 
     def __init__(self, path: Path, place: int, source: Source, choose: Choose, decode: Decode | None) -> None:
         self.path, self._place, self._source, self._choose, self._decode = path, place, source, choose, decode
+        self._last_parts = "/".join(path.resolve().parts[-PLACE:])
         self.first: Record | None = None
         self.has_steps = False
         self.trial = Source(source.format)
@@ -203,14 +169,15 @@ class _File:
 
     def _rollouts(self, source: Source) -> Generator[Rollout, None, None]:
         values: Values | None = None
-        for row in records(self.path, source):
+        strangers = 0
+        for row in records(self.path, source.leave_out):
             for record in unrolled(row.fields):
                 self.first = self.first or record
                 form = self._choose(record)
                 if form is None:
-                    if values is None:  # a file of something else, which lies beside the rollouts
+                    strangers += 1
+                    if values is None and strangers > STRANGERS:
                         return
-                    source.leave_out("a row with other fields")
                     continue
                 if source.format is not None and form.name != source.format.name and values is None:
                     raise InputError(
@@ -221,6 +188,8 @@ class _File:
                 yield from self._of_record(record, values, row.location, source)
         if values is not None:
             source.rewards = list(values.rewards)
+            if strangers:
+                source.leave_out("a row with other fields", strangers)
 
     def _of_record(self, record: Record, values: Values, location: str, source: Source) -> list[Rollout]:
         """The rollouts of a row. Raises InputError for one that has the keys of its format and not its shape."""
@@ -238,14 +207,13 @@ class _File:
 
     def _rollout(self, record: Record, values: Values, location: str, source: Source) -> Iterator[Rollout]:
         source.rows += 1
-        place = "/".join(self.path.resolve().parts[-PLACE:])
-        fields = {name: values.of(record, name, place) for name in values.format.paths}
+        fields = {name: values.of(record, name, self._last_parts) for name in values.format.paths}
         reward, completion = number(fields.get("reward")), fields.get("completion")
         if reward is None or completion is None:
             source.leave_out("a row without a reward" if reward is None else "a row without a completion")
             return
         prompt, question = self._prompt(fields.get("prompt"))
-        answer = Answer.of(self._text(completion), str(fields.get("cut")).lower() not in CUT)
+        answer = Answer.of(self._completion(completion), str(fields.get("cut")).lower() not in CUT)
         references = tuple(dict.fromkeys(self._references(fields.get("reference"))))[:ALTERNATIVES]
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
@@ -263,8 +231,13 @@ class _File:
         self.has_steps = True
         return int(step)
 
+    def _completion(self, value: Any) -> Any:
+        """A completion as text or messages: some trainers keep the marks with which a chat template ends a turn."""
+        text = self._text(value)
+        return turns_in(END_OF_TURN.split(text)) if isinstance(text, str) and END_OF_TURN.search(text) else text
+
     def _text(self, value: Any) -> Any:
-        """A completion as text or messages."""
+        """A prompt or a completion as text or messages."""
         if isinstance(value, list) and value and all(type(one) is int for one in value):
             if self._decode is None:
                 raise InputError("the text is token ids; name the policy's tokenizer with --tokenizer")
@@ -312,75 +285,3 @@ def _clean(text: str) -> str:
 def short_hash(*texts: str, size: int = 8) -> str:
     """A hash of texts, of `size` bytes in hexadecimal digits."""
     return blake2s("\0".join(texts).encode("utf-8", "replace"), digest_size=size).hexdigest()
-
-
-def records(path: Path, source: Source) -> Iterator[Row]:
-    """The rows of a file, each with its place. A last line that is cut off is left out. Raises InputError."""
-    kind = _kind(path)
-    if kind in TABLES:
-        if path.suffix.lower() in COMPRESSED:
-            raise InputError(f"{path}: unpack it first; only {', '.join(TEXTS)} are read from a compressed file")
-        yield from read_file(path)
-        return
-    try:
-        with _opened(path) as file:
-            yield from _values(path, file, source) if kind == ".json" else _lines(path, file, source)
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(
-            f"{path}: cannot be read to its end ({error}); is it damaged or still being written?"
-        ) from error
-
-
-def _values(path: Path, file: BinaryIO, source: Source) -> Iterator[Row]:
-    """The elements of an array, or the one value of the file."""
-    value = _parsed(file.read(LONGEST_LINE + 1), str(path))
-    for place, one in enumerate(value if isinstance(value, list) else [value], start=1):
-        yield _row(one, f"{path}:{place}")
-
-
-def _lines(path: Path, file: BinaryIO, source: Source) -> Iterator[Row]:
-    line = 0
-    while data := file.readline(LONGEST_LINE + 1):
-        line += 1
-        if not data.strip() and len(data) <= LONGEST_LINE:
-            continue
-        try:
-            value = _parsed(data, f"{path}:{line}")
-        except InputError:
-            if data.endswith(b"\n") or len(data) > LONGEST_LINE:
-                raise
-            source.leave_out("a last line that is cut off")
-            return
-        yield _row(value, f"{path}:{line}")
-
-
-def _row(value: Any, location: str) -> Row:
-    if not isinstance(value, dict):
-        raise InputError(f"{location}: expected an object with fields, found {type(value).__name__}")
-    return Row(location, value)
-
-
-def _parsed(data: bytes, location: str) -> Any:
-    """A JSON value as Python's writers leave it: with NaN, Infinity and half characters."""
-    if len(data) > LONGEST_LINE:
-        raise InputError(
-            f"{location}: longer than {LONGEST_LINE >> 20} MB; write a row a line, as JSON lines or Parquet"
-        )
-    try:
-        return json.loads(data.decode("utf-8-sig"))
-    except RecursionError as error:
-        raise InputError(f"{location}: nested too deeply; this is no row of rollouts") from error
-    except ValueError as error:  # text that is no UTF-8, too
-        raise InputError(f"{location}: not JSON ({error}); write one JSON object per line") from error
-
-
-def _opened(path: Path) -> Any:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rb")
-    if path.suffix.lower() == ".zst":
-        try:
-            import pyarrow  # noqa: PLC0415
-        except ImportError as error:
-            raise MissingExtraError("reading .zst needs pyarrow (the extra `data`): pip install pyarrow") from error
-        return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
-    return path.open("rb")

@@ -1,22 +1,31 @@
 """Makes rows of what trainers write as tables of columns, as lists of one, as graphs of messages and as episodes."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 Record = dict[str, Any]
-CUT = ("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "context_length")
+CUT = ("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "context_length", "compaction_failed")
 """Conditions by which verifiers ends a rollout that is not finished."""
+INSPECT_SCORES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect's letters for a right answer, a part of one, a wrong one and none."""
 _COLUMNS = (("prompt", "completion"), ("prompt", "responses"))
+_TRACKIO = "trackio.table"
 
 
 def unrolled(record: Record) -> list[Record]:
-    """The rows of a line: those of a W&B table (`columns` and `data`), those of a table whose values are columns, the
-    line with its lists of one opened, or else the line itself.
+    """The rows of a line: those of a W&B table (`columns` and `data`), of trackio's tables, of an Inspect log or of a
+    table whose values are columns, the line with its lists of one opened, or else the line itself.
     """
     names, data = record.get("columns"), record.get("data")
-    if isinstance(names, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
+    if isinstance(names, list) and _all_are(data, list):
         return [dict(zip(map(str, names), row, strict=False)) for row in data]
+    tables = [table for table in record.values() if isinstance(table, Mapping) and table.get("_type") == _TRACKIO]
+    if tables:
+        return [row for table in tables if _all_are(rows := table.get("_value"), dict) for row in rows]
+    if "eval" in record and _all_are(samples := record.get("samples"), dict):
+        return samples
     for pair in _COLUMNS:
         first, second = (record.get(name) for name in pair)
         if isinstance(first, list) and isinstance(second, list) and len(first) == len(second) and _is_column(second):
@@ -39,6 +48,10 @@ def number(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return result if math.isfinite(result) else None
+
+
+def _all_are(values: Any, kind: type) -> TypeGuard[list[Any]]:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
 def _has_length(value: Any, length: int) -> bool:
@@ -112,7 +125,44 @@ def trajectories_of_rllm(record: Record) -> Iterator[Record]:
         steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
         if not steps or not isinstance(chat := steps[-1].get("chat_completions"), list):
             continue
-        first = next((i for i, turn in enumerate(chat) if turn.get("role") == "assistant"), len(chat))
+        first = _first_reply(chat)
         reward = trajectory.get("reward")
         reward = steps[-1].get("reward") if reward is None else reward
         yield {**record, "prompt": chat[:first], "messages": chat[first:] or None, "reward": reward}
+
+
+def trajectories_of_art(record: Record) -> Iterator[Record]:
+    """A row of a table of trajectories, or the trajectories of a group, whose messages of the policy are choices."""
+    for trajectory in record.get("trajectories", [record]):
+        given = trajectory.get("messages") or trajectory.get("messages_and_choices") or []
+        turns = [turn | turn["message"] if isinstance(turn.get("message"), Mapping) else turn for turn in given]
+        turns = [{**turn, "tool_calls": _calls(turn.get("tool_calls"))} for turn in turns]
+        sampled = [turn.get("trainable") or "finish_reason" in turn for turn in turns]
+        first = sampled.index(True) if True in sampled else _first_reply(turns)
+        reason = turns[-1].get("finish_reason") if turns else None
+        yield {**trajectory, "prompt": turns[:first], "messages": turns[first:] or None, "cut": reason}
+
+
+def _calls(calls: Any) -> Any:
+    """Tool calls, which a table holds as text."""
+    return json.loads(calls) if isinstance(calls, str) and calls else calls
+
+
+def _first_reply(turns: Sequence[Mapping[str, Any]]) -> int:
+    return next((place for place, turn in enumerate(turns) if turn.get("role") == "assistant"), len(turns))
+
+
+def sample_of_inspect(record: Record) -> Iterator[Record]:
+    """A sample of an Inspect log with its scores as numbers. Messages of the input are no completion."""
+    turns = [
+        {**turn, "tool_calls": list(map(_call_of_inspect, turn.get("tool_calls") or ()))} for turn in record["messages"]
+    ]
+    first = _first_reply([{} if turn.get("source") == "input" else turn for turn in turns])
+    scores = {name: INSPECT_SCORES.get(str(score["value"]), score["value"]) for name, score in record["scores"].items()}
+    choices = record["output"].get("choices") or [{}]
+    cut = choices[0].get("stop_reason")
+    yield {**record, "prompt": turns[:first], "messages": turns[first:] or None, "scores": scores, "cut": cut}
+
+
+def _call_of_inspect(call: Mapping[str, Any]) -> Record:
+    return {"name": call.get("function"), "arguments": call.get("arguments")}

@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cooper_rl.cli.console import RuleOption, counter, named_models, record_from, rule_from, say, show_table
+from cooper_rl.cli.console import (
+    RuleOption,
+    counter,
+    named_models,
+    names_and_settings,
+    record_from,
+    rule_from,
+    say,
+    show_table,
+)
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.audit.auditing import Audit
     from cooper_rl.audit.reading import Decode
+    from cooper_rl.verifyrm.config import VerifyRMConfig
     from cooper_rl.verifyrm.methods import Method
 
 HACKED, CANNOT_TELL = 3, 4
@@ -19,7 +29,12 @@ HACKED, CANNOT_TELL = 3, 4
 
 def audit_rollouts(
     rollouts: Annotated[
-        list[Path], typer.Argument(help="Files, or folders of files, in which a trainer has written its rollouts.")
+        list[str],
+        typer.Argument(
+            metavar="ROLLOUTS... [KEY=VALUE]...",
+            help="Files, or folders of files, in which a trainer has written its rollouts; and settings of --retrain: "
+            "see `cooper config --for verifyrm-train`.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the result, a run that `cooper report` and `watch` read.")] = (
         Path("audit")
@@ -59,6 +74,7 @@ def audit_rollouts(
     from cooper_rl.audit.auditing import Options, audit, read_labels
     from cooper_rl.audit.formats import chosen_format
     from cooper_rl.audit.references import read_references
+    from cooper_rl.verifyrm.config import VerifyRMConfig
 
     if fail_on not in ("hacked", "never"):
         raise InputError(f"--fail-on {fail_on!r}: write hacked or never")
@@ -72,14 +88,16 @@ def audit_rollouts(
         read_references(references) if references else None,
         not no_text,
     )
-    if (retrain is None) != (until is None):
-        raise InputError("--retrain BASE and --until STEP go together")
+    names, settings = names_and_settings(rollouts)
+    if (retrain is None) != (until is None) or (settings and retrain is None):
+        raise InputError("--retrain BASE, --until STEP and settings such as learning_rate=1e-4 go together")
     if no_text and (reward_model or judge or retrain):
         raise InputError("graders read texts, which --no-text does not keep; leave it out")
     methods = _methods(reward_model or [], judge)
+    retraining = None if retrain is None else record_from(VerifyRMConfig, {"model": retrain}, settings)
     with counter("audit") as advance:
-        result = audit(rollouts, out, options, choose, _decoder(tokenizer), advance)
-    _show(result, methods, (retrain, until) if retrain is not None and until is not None else None)
+        result = audit([Path(name) for name in names], out, options, choose, _decoder(tokenizer), advance)
+    _show(result, methods, None if retraining is None or until is None else (retraining, until))
     if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
@@ -118,22 +136,19 @@ def _methods(reward_models: list[str], judge: Path | None) -> "dict[str, Method]
     return methods | ({} if asked is None else {"judge": JudgeMethod(asked)})
 
 
-def _show(result: "Audit", methods: "dict[str, Method]", retrain: tuple[str, int] | None) -> None:
+def _show(result: "Audit", methods: "dict[str, Method]", retrain: "tuple[VerifyRMConfig, int] | None") -> None:
     from cooper_rl.audit.graders import HEADER, described, graded, retrained_grade, windows_to_grade
     from cooper_rl.observe.report import write_report
 
-    windows = windows_to_grade(result)
-    grades = graded(result, windows, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
-    cells = [grade.cells() for grade in grades]
-    lines = result.lines()
-    table = ["; ".join(f"{name} {cell}" for name, cell in zip(HEADER, row, strict=True)) for row in cells]
-    if retrain is not None:
-        table.append("What the retrained model pays for recorded answers is not what the policy would have become.")
-    verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
-    notes = [line for line in lines if not line.endswith(verdict)]
-    page = write_report(result.directory, notes=[*notes, *described(windows), *table])
+    lines, windows = result.lines(), windows_to_grade(result)
     for line in lines:
         say(line)
-    if methods or retrain is not None:
-        show_table(HEADER, cells)
+    grades = graded(result, windows, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
+    table = [grade.cells() for grade in grades]
+    show_table(HEADER, table)
+    verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
+    notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
+    if retrain is not None:
+        notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")
+    page = write_report(result.directory, notes=notes, table=[HEADER, *table])
     say(f"page: {page}")

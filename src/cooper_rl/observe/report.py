@@ -116,15 +116,17 @@ def write_report(
     notes: Sequence[str] = (),
     labels: Mapping[Path, str] | None = None,
     colours: Sequence[str] = (),
+    table: Sequence[Sequence[str]] = (),
 ) -> Path:
     """Write the report of the runs in these folders and return its path, by default `report.html` in the first folder.
 
-    The runs may still be training. `title` and the paragraphs `notes` stand at the top of the page; `labels` and
-    `colours` are for the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is
-    never executed. Raises InputError for a folder without a run, and for a page that cannot be written.
+    The runs may still be training. `title`, the paragraphs `notes` and the rows of `table`, of which the first is its
+    header, stand at the top of the page; `labels` and `colours` are for the runs. All text of a run reaches the page as
+    JSON and is shown as text, so markup in it is never executed. Raises InputError for a folder without a run, and for
+    a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
-    page = report_page(report_data(read_runs(directories, labels), colours), title, notes)
+    page = report_page(report_data(read_runs(directories, labels), colours), title, notes, table=table)
     target = target or directories[0] / REPORT_FILE
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +159,11 @@ def report_data(runs: Sequence[RunRecord], colours: Sequence[str] = ()) -> dict[
 
 
 def report_page(
-    data: Mapping[str, Any], title: str | None = None, notes: Sequence[str] = (), live: bool = False
+    data: Mapping[str, Any],
+    title: str | None = None,
+    notes: Sequence[str] = (),
+    live: bool = False,
+    table: Sequence[Sequence[str]] = (),
 ) -> str:
     """The page as text. The scripts read `data`; what the page shows without scripts is filled in here.
 
@@ -173,6 +179,7 @@ def report_page(
         headline=data["headline"],
         live=live,
         notes=notes,
+        table=table,
         version=__version__,
         written=time.strftime("%Y-%m-%d %H:%M"),
         single=len(data["runs"]) == 1,
