@@ -203,6 +203,18 @@ def test_the_folder_has_every_answer_and_the_result(monkeypatch, capfd, rewards,
     assert "made with other settings" in output
 
 
+def test_settings_of_a_repair_do_not_ask_for_the_scores_again():
+    model = str(ASSETS / "reward_model")
+
+    def decides(*settings: str) -> dict:
+        return open_reward(
+            model, attack_settings(model, settings=["reward_model.max_input_tokens=160", *settings])
+        ).settings
+
+    assert decides() == decides("reward_model.learning_rate=6e-4", "reward_model.lora={rank: 4}")
+    assert decides() != decides("reward_model.max_input_tokens=128")
+
+
 def test_a_judge_that_always_says_yes_accepts_everything(monkeypatch, capfd, problems_file, tmp_path):
     server = ChatServer(lambda body, number: completion("Yes"))
     judge = tmp_path / "judge.yaml"

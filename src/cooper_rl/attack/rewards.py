@@ -15,6 +15,7 @@ from cooper_rl.config_checking import Settings, check_settings, read_settings, w
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
+from cooper_rl.engines.config import LearnerConfig, ScorerConfig
 from cooper_rl.engines.model_folder import check_reward_model_folder, local_folder
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
@@ -35,6 +36,8 @@ NO_POLICY = "-"
 """The policy of settings that only name a reward."""
 EMBEDDED: dict[str, Any] = {"source": "arithmetic", "split": "test"}
 """The problems of an attack where nobody names others."""
+READING = ScorerConfig.model_fields.keys() - LearnerConfig.model_fields.keys() | {"model", "attention", "autocast"}
+"""Settings of a reward model that decide its scores. The others are for a repair."""
 Asked = tuple[Problem, str]
 """A problem and a completion."""
 
@@ -265,6 +268,7 @@ def _groups(asked: Sequence[Asked]) -> list[AnswerGroup]:
 def _what_decides(config: RunConfig) -> dict[str, Any]:
     """What decides the scores of a run's reward, with the state of the files that it names."""
     values = config.model_dump(mode="json", include={"rewards", "shaping", "reward_model", "rule", "rules"})
+    values["reward_model"] = {name: value for name, value in (values["reward_model"] or {}).items() if name in READING}
     functions = [part.function for part in records_within(config.parts) if isinstance(part, FunctionRewardConfig)]
     files = [path for function in functions if (path := source_file(function)) is not None]
     for scorer in config.scorers:
