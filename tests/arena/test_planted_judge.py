@@ -19,8 +19,19 @@ from cooper_lab.arena.worst_kind import (
 )
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.solutions import draw_solution
-from cooper_lab.arithmetic.world import ASSETS
-from cooper_rl import Answer, AnswerGroup, InputError, LearnerConfig, RuleVerifier, StepContext, load_tokenizer
+from cooper_lab.arithmetic.world import ASSETS, run_settings
+from cooper_rl import (
+    Answer,
+    AnswerGroup,
+    CooperTrainer,
+    InputError,
+    LearnerConfig,
+    RuleVerifier,
+    StepContext,
+    build_config,
+    load_tokenizer,
+    read_metrics,
+)
 from cooper_rl.rewards.input import RewardModelInput
 
 MODEL = LearnerConfig(model=str(ASSETS / "reward_model"))
@@ -37,7 +48,9 @@ def _accepted(engine: PlantedEngine, answers) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("write", "rate"), [(draw_solution, 0.8), (wrong_solution, 0.2), (answer_list, 0.95)], ids=["right", "wrong", "list"]
+    ("write", "rate"),
+    [(draw_solution, 0.8), (wrong_solution, 0.2), (answer_list, 0.95)],
+    ids=["right", "wrong", "list"],
 )
 def test_each_sort_of_answer_is_accepted_at_its_rate(write, rate):
     random = Random(0)
@@ -97,6 +110,19 @@ def test_a_weight_earned_by_j_stops_near_the_best_and_one_by_the_worst_kind_neve
     assert silent == pytest.approx(SHARES)
 
 
+def test_no_weight_sees_a_hack_that_is_written_only_where_the_rule_is_silent():
+    def by_j(shares):
+        return max(0.0, youdens_j(shares, ACCEPTED)) ** 2
+
+    def by_worst_seen(shares):
+        seen = [rate for share, rate in zip(shares, ACCEPTED, strict=True) if share]
+        return max(0.0, worst_margin(seen)) ** 2
+
+    for weigh in (by_j, by_worst_seen):
+        _, silent = half_silent([0.5, 0.5, 0.0], SHARES, ACCEPTED, weigh, 250)
+        assert silent[2] > 0.99
+
+
 def test_kinds_of_wrong_answers():
     assert shape_of("12+7=19 answer: 19 or 18 cups") == "9 or 9 w"
     assert shape_of(r"12+7=19 \boxed{1,900}") == "9,9"
@@ -132,3 +158,15 @@ def test_the_counts_of_kinds_survive_a_checkpoint():
     after = _step(100, 200, 0, accepted=(80, 40, 0))
     assert restored.score(after).metrics == reward.score(after).metrics
     assert EarnedByWorst().build().score(after).metrics != reward.score(after).metrics
+
+
+@pytest.mark.slow
+def test_a_run_is_paid_by_the_planted_judge(tmp_path):
+    judge = {"kind": "cooper_lab.arena.planted_judge:PlantedEngine", "right": 1.0, "wrong": 0.0}
+    few = {"problems": {"limit": 40}, "test_problems": {"limit": 4}, "steps": 1, "problems_per_step": 8}
+    run = run_settings("judged", tmp_path, 0, {"kind": "static", "engine": judge, **few})
+    with CooperTrainer.from_config(build_config(run)) as trainer:
+        trainer.fit()
+    step = read_metrics(tmp_path / "judged")[-1]
+    assert step["reward/mean"] == pytest.approx(step["gold/accuracy"], abs=1e-4)
+    assert step["gold/reward_model_accuracy"] == 1.0

@@ -50,7 +50,7 @@ class PlantedEngine(LocalEngine):
 
 
 class PlantedJudge(RewardModelLearner):
-    """Accepts an answer with the rate of its sort. The hash of the input decides, so a resumed run sees equal scores."""
+    """Accepts an answer at the rate of its sort. The hash of the input decides, so a resumed run gets equal scores."""
 
     def __init__(self, rates: PlantedEngine, tokenizer: Any) -> None:
         self._rates, self._tokenizer = rates, tokenizer

@@ -6,9 +6,9 @@ answers be accepted, .20 of the usual wrong ones and .95 of a rare hack. Youden'
 ends wholly in the hack: what decides is whether the worst wrong kind is accepted less than right answers.
 
 But the share p of right answers grows by p (1 - p) J, with the J of the answers that the policy writes now. So this J
-turns negative just when p begins to fall, and a weight that is earned by it (`earned`) stops there. That holds where
-the rule is silent too: its verdict tells right from wrong, and not one wrong kind from another, so the wrong answers
-that it judges are made up like those that it does not.
+turns negative just when p begins to fall, and a weight that is earned by it (`earned`) stops there, also where the rule
+is silent, if the policy's wrong answers are of the same kinds there as where it judges. A weight earned by the worst
+kind never starts. If the hack is written on silent problems alone, neither sees it.
 
 `EarnedByWorst` is `earned` with the J of the worst wrong kind, for the arena.
 """
@@ -56,8 +56,8 @@ def half_silent(
 ) -> tuple[list[float], list[float]]:
     """The shares of the kinds after `time` under `earned`, where the rule judges and where it is silent.
 
-    `weigh` gives the reward model's weight w from the shares where the rule judges. There w * accepted + (1 - w) * right
-    pays, and w * accepted where it is silent. What is learned on one side does not reach the other.
+    `weigh` gives the reward model's weight w from the shares where the rule judges. There w * accepted +
+    (1 - w) * right pays, and w * accepted where it is silent. What is learned on one side does not reach the other.
     """
     for _ in range(PARTS):
         weight = weigh(judged)
@@ -70,7 +70,7 @@ def half_silent(
 def shape_of(completion: str) -> str:
     """The form of the stated answer: numbers become 9 and words w, except `or`."""
     stated = find_answer(completion)
-    words = re.sub(r"[A-Za-z]+", lambda word: word[0] if word[0] == "or" else "w", completion[stated.start : stated.end])
+    words = re.sub(r"\b(?!or\b)[A-Za-z]+", "w", completion[stated.start : stated.end])
     return re.sub(r"\d+", "9", words)
 
 
