@@ -35,6 +35,9 @@ YOUDENS_J = (0.6, 0.2, 0.0, -0.1, 0.4, 0.1, 0.3, 0.5)
 FAVOURING = {"right": 0.7, "wrong": 0.1, "lists": 1.0}
 """A judge whose J is about .6 while lists of answers, its favoured wrong kind, are rare."""
 
+BY_COMPLETION = {"right": 0.6, "wrong": 0.4, "by_completion": True}
+"""The noise of the theory, independent for each completion, at J = .2."""
+
 
 def earned(**settings: Any) -> dict[str, Any]:
     """The reward of `kind: cooper`, of a reward model that does not learn."""
@@ -62,7 +65,7 @@ def cells(output_dir: Path) -> Iterator[tuple[Cell, str, dict[str, float]]]:
     """Every run with its reward and the judge's rates, the most wanted first."""
     for seed in SEEDS:
         rates = [{"right": 0.5 + j / 2, "wrong": 0.5 - j / 2} for j in YOUDENS_J]
-        wanted = [("grpo", judge) for judge in rates]
+        wanted = [("grpo", judge) for judge in [*rates, BY_COMPLETION]]
         wanted += [(paid, FAVOURING) for paid in ("grpo", "earned", "worst_list", "worst_shape")]
         for paid, judge in [*wanted, ("rule", {}), *(("earned", judge) for judge in rates)]:
             yield cell(output_dir, paid, seed, judge), paid, judge
@@ -142,10 +145,12 @@ def boundary_table(rows: Sequence[Row]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for youdens_j in sorted(YOUDENS_J, reverse=True):
         of_judge = [row for row in rows if _even_j(row) == youdens_j]
+        if not of_judge:
+            continue
         ends = [_numbers(row["gold_end"] for row in of_judge if row["paid"] == paid) for paid in ("grpo", "earned")]
         weights = _numbers(mean(row["weight"]) for row in of_judge if row["paid"] == "earned")
         rates = f"{0.5 + youdens_j / 2:.2f}, {0.5 - youdens_j / 2:.2f}"
-        yield f"| {youdens_j:.1f} | {rates} | {' | '.join(ends)} | {weights} |"
+        yield f"| {youdens_j:.1f} | {rates} | {' | '.join(text or '–' for text in [*ends, weights])} |"
 
 
 def favoured_table(rows: Sequence[Row]) -> Iterator[str]:
@@ -208,9 +213,9 @@ def _draw_over_j(axes: "Axes", rows: Sequence[Row], label: str) -> None:
 
 
 def _even_j(row: Row) -> float | None:
-    """Youden's J of a judge that favours no wrong kind; None for any other row."""
+    """Youden's J of a judge that favours no wrong kind and judges by text; None for any other row."""
     judge = row["judge"]
-    return round(judge["right"] - judge["wrong"], 6) if judge and "lists" not in judge else None
+    return round(judge["right"] - judge["wrong"], 6) if judge.keys() == {"right", "wrong"} else None
 
 
 def _favoured(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -247,7 +252,9 @@ def main() -> None:
         given.save.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
     print("\n".join([*boundary_table(rows), "", *favoured_table(rows), "", *signs_table(rows)]))
     ends = [row["gold_end"] for row in rows if row["paid"] == "rule"]
-    print(f"\nrule: {_numbers(ends)}; {sum(row['cpu_s'] or 0 for row in rows) / 60:.0f} CPU minutes")
+    drawn = [row["gold_end"] for row in rows if row["judge"] == BY_COMPLETION]
+    print(f"\nrule: {_numbers(ends)}; GRPO at J = .2, errors independent by completion: {_numbers(drawn)}")
+    print(f"{len(rows)} runs, {sum(row['cpu_s'] or 0 for row in rows) / 60:.0f} CPU minutes")
     if given.picture:
         draw(rows, given.picture)
 
