@@ -181,7 +181,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     over_j, over_steps = figure.subplots(1, 2)
     for paid, label in (("grpo", "GRPO, the judge alone pays"), ("earned", "`earned`: rule and judge")):
-        _draw_over_j(over_j, [row for row in rows if row["paid"] == paid and _even_j(row) is not None], label)
+        _draw_over_j(over_j, [row for row in rows if row["paid"] == paid], label)
     for value, label in ((mean(row["gold_start"] for row in rows), "start"), (_rule_end(rows), "rule alone")):
         over_j.axhline(value, color=COLOURS["rule"], linestyle=":")
         over_j.annotate(label, (0.6, value), color=COLOURS["rule"], fontsize=8, va="bottom", ha="right")
@@ -204,12 +204,14 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def _draw_over_j(axes: "Axes", rows: Sequence[Row], label: str) -> None:
-    colour, ends = COLOURS[rows[0]["paid"]], {}
+    colour = COLOURS[rows[0]["paid"]]
+    ends: dict[float, list[float]] = {}
     for row in rows:
-        ends.setdefault(_even_j(row), []).append(row["gold_end"])
+        if (youdens_j := _even_j(row)) is not None:
+            ends.setdefault(youdens_j, []).append(row["gold_end"])
     by_j = sorted(ends.items())
     axes.plot([j for j, _ in by_j], [mean(golds) for _, golds in by_j], color=colour, label=label)
-    axes.plot([_even_j(row) for row in rows], [row["gold_end"] for row in rows], ".", color=colour)
+    axes.plot([j for j, golds in by_j for _ in golds], [gold for _, golds in by_j for gold in golds], ".", color=colour)
 
 
 def _even_j(row: Row) -> float | None:

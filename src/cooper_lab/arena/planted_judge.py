@@ -77,8 +77,9 @@ class PlantedJudge(RewardModelLearner):
         value = read_answer(answer)
         if gold(Problem("judged", question, answer, metadata={"value": str(value)}), completion):
             return self._rates.right
-        favoured = self._rates.lists is not None and lists_answers(completion)
-        return self._rates.lists if favoured else self._rates.wrong
+        if self._rates.lists is not None and lists_answers(completion):
+            return self._rates.lists
+        return self._rates.wrong
 
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:
         raise NotImplementedError("a planted judge does not learn")
