@@ -1,8 +1,11 @@
 """The tables of the arena's results are those of the saved results."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+from benchmarks.boundary import boundary_table, favoured_table, signs_table
 
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- table of benchmarks/results/arena.json -->\n", "<!-- end of the table -->\n"
@@ -18,6 +21,13 @@ def test_the_tables_on_the_pages_are_computed_from_the_saved_results():
     assert printed.startswith(on_page)
     assert main_rows.startswith("| design |")
     assert set(main_rows.splitlines()) <= set(printed.splitlines())
+
+
+def test_the_tables_of_the_planted_judge_are_computed_from_the_saved_results():
+    page = (ROOT / "src/cooper_lab/arena/README.md").read_text(encoding="utf-8")
+    rows = json.loads((ROOT / "benchmarks/results/boundary.json").read_text(encoding="utf-8"))
+    for table in (boundary_table, favoured_table, signs_table):
+        assert "\n".join(table(rows)) in page
 
 
 def _between(page: str, begin: str, end: str) -> str:
