@@ -27,7 +27,7 @@ from cooper_rl.observe.watch import Watch
 from cooper_rl.persist.durable import by_step, write_text
 
 RESULTS = Path("benchmarks/results")
-DEMO_HOLE = "answer_lists@heard_35"
+DEMO_HOLE = "answer_lists@demo"
 """The demo's world: the shipped reward model has the hole of lists, and the rule judges a third of the problems."""
 HELD_OUT = ("forged_reference", "question_copy", "numeric_blind_spot")
 HELD_OUT += ("bare", "operand", "rounded", "closing", "repeated_work")
@@ -234,7 +234,7 @@ def main_table(records: Sequence[Record]) -> Iterator[str]:
             fired = [(record["hole"], step_of(record) is not None) for record in runs]
             share, low, high, holes = share_over_holes(fired)
             cells += [
-                f"{share:.2f} ({low:.2f} to {high:.2f}; {holes} holes)",
+                f"{share:.2f} ({low:.2f} to {high:.2f}; over {holes} holes)",
                 f"{sum(f for _, f in fired)} of {len(runs)}",
             ]
         yield f"| {' | '.join([*cells, lead_of([r for r in hacked if r['onset']], step_of)])} |"
@@ -253,6 +253,16 @@ def run_table(records: Sequence[Record]) -> Iterator[str]:
         onset = "{} to {}".format(*record["onset"]) if record["onset"] else "?" if record["hacked"] else "not hacked"
         cells = [record["hole"], f"{record['design']}, {record['seed']}", gold, onset, *(s or "–" for s in steps)]
         yield f"| {' | '.join(map(str, cells))} |"
+
+
+def quiet_table(sound: Sequence[Record]) -> Iterator[str]:
+    """In how many older sound runs each went off."""
+    yield f"| of {len(sound)} sound runs | low | medium | high |"
+    yield "|---|---|---|---|"
+    yield f"| the alarm as it is | | {sum(alarm_above(1.0)(record) is not None for record in sound)} | |"
+    for name, detectors in (("any detector", DETECTORS), *((name, (name,)) for name in DETECTORS)):
+        fired = [sum(rewardspy_at(level, detectors)(record) is not None for record in sound) for level in LEVELS]
+        yield f"| rewardspy, {name} | {' | '.join(map(str, fired))} |"
 
 
 def committed_table() -> Iterator[str]:
@@ -286,7 +296,9 @@ def tables(results: Path) -> Iterator[str]:
     yield ""
     yield from run_table([record for record in records if is_held_out(record)])
     yield ""
-    yield from run_table([record for record in records if not is_held_out(record)])
+    yield from run_table([record for record in records if record["hole"] == DEMO_HOLE])
+    yield ""
+    yield from quiet_table([record for record in records if not is_held_out(record) and not record["hacked"]])
     yield ""
     yield from committed_table()
     yield ""
