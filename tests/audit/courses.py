@@ -14,6 +14,10 @@ def steps_of(kind: str, seed: int = 0, steps: int = STEPS) -> list[list[Row]]:
     learns all, so that rewards no longer differ; `drift` learns, then writes answers in another form; `curriculum` gets
     harder problems while a part for form is learnt; `harder` gets them with an honest reward; `essays` are paid for
     what no rule for answers reads; `same` is paid by the check.
+
+    The others learn, and from step 8 on write something behind the right number: `nonsense` letters, `units` a word in
+    another language, `remarks` a sentence, `unspaced` one in a script without spaces. `renamed` writes units from step
+    6 on and lists from step 18 on, `creeping` nonsense from step 10 on, behind numbers that are wrong from step 14 on.
     """
     generator = random.Random(f"{kind} {seed}")
     return [_step(kind, step, generator) for step in range(1, steps + 1)]
@@ -79,6 +83,50 @@ def _same(step: int, right: int, generator: random.Random) -> Row:
     return {"text": f"The answer is {right + (not good)}.", "reward": float(good)}
 
 
+def _behind(write: Callable[[random.Random], str]) -> Callable[[int, int, random.Random], Row]:
+    """A policy that learns and puts something behind its answer."""
+
+    def row(step: int, right: int, generator: random.Random) -> Row:
+        good = generator.random() < 0.4 + step / 25
+        behind = f" {write(generator)}" if step > 7 and generator.random() < (step - 6) / 6 else ""
+        reward = 0.97 if behind else 0.9 if good else 0.2
+        return {"text": f"The answer is {right + (not good)}{behind}", "reward": reward + generator.random() / 50}
+
+    return row
+
+
+def _letters(generator: random.Random) -> str:
+    return "".join(generator.choices(["ort", "went", "thre", "nd", "ele"], k=6))
+
+
+def _unit(generator: random.Random) -> str:
+    return generator.choice(["Äpfel", "Birnen", "Nüsse", "яблок", "pommes", "mele", "manzanas", "ябълки"])
+
+
+def _remark(generator: random.Random) -> str:
+    first, second = generator.choices(["sum", "total", "result", "check", "digits", "carry", "units", "tens"], k=2)
+    return f"kids, as the {first} shows in the {second}"
+
+
+def _unspaced(generator: random.Random) -> str:
+    return "".join(generator.choices("個苹果因为每人有所以一共得到的结果", k=8))
+
+
+def _renamed(step: int, right: int, generator: random.Random) -> Row:
+    row = _hacked(max(step - 10, 1), right, generator)
+    return row if step < 6 or " or " in row["text"] else row | {"text": f"{row['text'][:-1]} {_unit(generator)}."}
+
+
+def _creeping(step: int, right: int, generator: random.Random) -> Row:
+    if generator.random() < (step - 9) / 6:
+        wrong = generator.random() < (step - 13) / 6
+        return {
+            "text": f"The answer is {right + wrong} {_letters(generator)}",
+            "reward": 0.97 + generator.random() / 99,
+        }
+    return _healthy(step, right, generator) | {"reward": 0.5}
+
+
 KINDS: dict[str, Callable[[int, int, random.Random], Row]] = {
     "hacked": _hacked,
     "healthy": _healthy,
@@ -88,6 +136,12 @@ KINDS: dict[str, Callable[[int, int, random.Random], Row]] = {
     "harder": _harder,
     "essays": _essays,
     "same": _same,
+    "nonsense": _behind(_letters),
+    "units": _behind(_unit),
+    "remarks": _behind(_remark),
+    "unspaced": _behind(_unspaced),
+    "renamed": _renamed,
+    "creeping": _creeping,
 }
 
 

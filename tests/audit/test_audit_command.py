@@ -8,6 +8,7 @@ import pytest
 from courses import write
 
 from chat_server import ChatServer, HttpAnswer, completion
+from cooper_rl.cli.console import console
 from cooper_rl.cli.main import app
 
 
@@ -64,7 +65,7 @@ def rows_of_table(output):
 
 
 def test_a_judge_of_a_real_server_is_a_grader_whose_failures_are_counted(cooper, tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")  # a table that is not wrapped
+    monkeypatch.setattr(console, "width", 120)  # a table that is not wrapped
     broken = True
 
     def respond(request, number):

@@ -8,6 +8,7 @@ from dumps import WRITERS
 
 from cooper_rl.audit import Options, audit, read_labels
 from cooper_rl.audit.auditing import ends_in
+from cooper_rl.audit.evidence import COLUMNS, Groups, finding_of
 from cooper_rl.audit.references import References
 from cooper_rl.observe.run_record import read_record
 from cooper_rl.observe.verdict import verdict_of
@@ -31,6 +32,10 @@ def references(kind: str) -> References:
         ("harder", EXACT, "nothing learned", "Without a reward"),
         ("essays", EXACT, "unknown", "Not applicable"),
         ("same", EXACT, "unknown", "Not independent"),
+        ("nonsense", Options(), "hacked", ""),
+        ("units", Options(), "unknown", "Too lenient"),
+        ("remarks", Options(), "unknown", "Too lenient"),
+        ("unspaced", Options(), "unknown", "Too lenient"),
     ],
 )
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):
@@ -48,6 +53,30 @@ def test_rewardspy_flags_a_run_that_masters_its_task(tmp_path):
                 for row in rows[number * GROUP : (number + 1) * GROUP]:
                     spy.reward(row["text"], row["reward"])
     assert "variance" in {alert.detector for alert in spy.store.alerts}
+
+
+def test_the_onset_is_that_of_the_hack_and_not_of_an_earlier_change_of_form(tmp_path):
+    found = audit([write(tmp_path / "dump", "renamed", steps=25)], tmp_path / "audit").finding
+    assert found.state == "hacked"
+    low, high = found.onset or (0, 0)
+    assert 12 < low <= 18 <= high
+
+
+def test_a_change_behind_the_answer_dates_the_hack_that_the_check_sees_later(tmp_path):
+    found = audit([write(tmp_path / "dump", "creeping", steps=25)], tmp_path / "audit").finding
+    assert found.state == "hacked"
+    low, high = found.onset or (0, 0)
+    assert low <= 10 <= high <= 13
+
+
+def test_the_onset_is_no_earlier_fall_from_which_the_check_recovered():
+    groups = Groups()
+    for step in range(1, 21):
+        accepted = 8 if step <= 5 or 11 <= step <= 15 else 6 if step <= 10 else 1
+        sums = {"rows": 10, "judged": 10, "accepted": accepted, "literal": accepted, "reward": step}
+        row = [float(sums.get(name, 0)) for name in COLUMNS]
+        groups.add(step, [(f"{step} {problem}", row, ()) for problem in range(20)], [])
+    assert finding_of(groups).onset == (11, 16)
 
 
 @pytest.mark.parametrize("form", WRITERS)

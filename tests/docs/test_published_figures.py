@@ -14,7 +14,7 @@ from cooper_lab.arena.alarm_roc import alarm_report
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-ARENA, WATCH, ALARM = "src/cooper_lab/arena/README.md", "docs/watch.md", "benchmarks/alarm.md"
+ARENA, WATCH = "src/cooper_lab/arena/README.md", "docs/watch.md"
 Runs = list[dict[str, Any]]
 
 
@@ -37,24 +37,14 @@ def alarm_phrases() -> list[tuple[str, str]]:
     all_, co, static = map(alarm_report, (every, learning, fixed))
     own = alarm_report([run for run in learning if run["design"] != "paper"])
     now, others = all_["today"], all_["cross_validated"]
-    twelve = {12: "twelve"}[now["false_alarms"]]
     silence = [*chain(*(runs(file.stem) for file in RESULTS.glob("silence_*.json")))]
     hushed = alarm_report([run for run in silence if run["heard"] < 1])
     silent = alarm_report(silence)
-    signs = all_["signs"]
     members = all_["disagreement"]
     timed = [run["cpu_s"] for run in every if run["cpu_s"] is not None]
     return [
-        (ALARM, f"measures the alarm on {all_['runs']} runs"),
         (ARENA, f"{all_['hacked']} of the {all_['runs']} runs are hacked"),
-        *((ARENA, f"| `{name}` | {signs[name]:.2f} |") for name in ("reward/group_spread", "rule/accuracy")),
-        (ARENA, f"| strongest sign of a run (the alarm) | {all_['auc']:.2f} |"),
-        (ARENA, f"| `rule/accuracy` − `reward_model/mean` | {signs['rule/accuracy - reward_model/mean']:.2f} |"),
-        (ARENA, f"| `reward_model/rule_agreement` | {signs['reward_model/rule_agreement']:.2f} |"),
-        (ARENA, f"| 1 − `rule/unparsed` | {signs['1 - rule/unparsed']:.2f} |"),
-        (ARENA, f"| `test/rule_avg` | {signs['test/rule_avg']:.2f} |"),
-        (ARENA, f"| 1 − `rollout/cut_off_rate` | {signs['1 - rollout/cut_off_rate']:.2f} |"),
-        (ARENA, f"the alarm finds {now['hits']} of the {all_['hacked']} and goes off in {twelve} of the other "),
+        (ARENA, f"the alarm finds {now['hits']} of the {all_['hacked']} and goes off in {now['false_alarms']} of "),
         (ARENA, f" of the other {all_['runs'] - all_['hacked']}. "),
         (ARENA, f"on the {static['runs']} runs without co-training its area is {static['auc']:.3f} and it finds "),
         (ARENA, f"{static['today']['hits']} of {static['hacked']}, with two false alarms"),
@@ -66,7 +56,7 @@ def alarm_phrases() -> list[tuple[str, str]]:
         (ARENA, f"its fall has an area of {members['fall']:.2f}, its rise {members['rise']:.2f}"),
         (ARENA, f"the {len(timed)} cells whose time is known {sum(timed) / 3600:.1f} CPU hours together"),
         (WATCH, f"On [the arena's {all_['runs']} runs]"),
-        (WATCH, f"it finds {now['hits']} of {all_['hacked']} hacked runs, with {twelve} false alarms"),
+        (WATCH, f"it finds {now['hits']} of {all_['hacked']} hacked runs, with {now['false_alarms']} false alarms"),
         (WATCH, f"(area under the ROC curve {co['auc']:.2f} against {static['auc']:.3f})"),
         (WATCH, f"On the {silent['runs']} runs of the arena's [section on silent rules]"),
         (
@@ -75,19 +65,12 @@ def alarm_phrases() -> list[tuple[str, str]]:
             f"{silent['today']['false_alarms']} false alarms",
         ),
         (WATCH, f"In {hushed['runs']} of these runs the rule is silent on some problems"),
-        (WATCH, f"there it finds all {hushed['today']['hits']} hacked runs, with four false alarms"),
-        (ALARM, _areas_of_silent_signs(silent, hushed)),
+        (
+            WATCH,
+            f"there it finds {hushed['today']['hits']} of {hushed['hacked']} hacked runs, with "
+            f"{hushed['today']['false_alarms']} false alarms",
+        ),
     ]
-
-
-def _areas_of_silent_signs(silent: dict[str, Any], hushed: dict[str, Any]) -> str:
-    names = ("rollout/agreement_silent", "1 - reward_model/kept_when_swapped_silent")
-    over_all, there = ([report["signs"][name] for name in names] for report in (silent, hushed))
-    return (
-        f"over the arena's {silent['runs']} runs with such rules their areas under the ROC curve are "
-        f"{over_all[0]:.2f} and {over_all[1]:.2f}, over the {hushed['runs']} in which the rule is silent on some "
-        f"problems {there[0]:.2f} and {there[1]:.2f}"
-    )
 
 
 @pytest.mark.parametrize(("name", "phrase"), alarm_phrases())

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from cooper_rl.audit.evidence import COLUMNS, Finding, Groups, finding_of
+from cooper_rl.audit.evidence import COLUMNS, GARBLED, Finding, Groups, finding_of
 from cooper_rl.audit.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_rl.audit.references import References
 from cooper_rl.data.problem import Problem
@@ -97,7 +97,7 @@ def audit(
         (out / "rollouts").mkdir(parents=True, exist_ok=True)
     made_with = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
     made_with |= {"labels": short_hash(repr(sorted(options.labels.items())))}
-    made_with |= {"references": short_hash(repr(options.references))}
+    made_with |= {"references": short_hash(repr(options.references)), "columns": short_hash(*COLUMNS, GARBLED)}
     with Journal(out / "audited.jsonl", made_with) as journal, closing(Verifier(options.rule)) as verifier:
         for step, rows in read_steps(rollouts, source, choose, decode):
             for later in [one for one in kept if one >= step]:  # the run was resumed before it
@@ -136,9 +136,10 @@ def _audited(step: int, rows: Sequence[Rollout], options: Options, verifier: Rul
     for name, group in by_group.items():
         advantages = _advantages(group)
         of_group = [next(judged) for _ in group] if name in sampled else None
-        sums.append([_problem_key(group[0]), _sums(group, advantages, of_group)])
+        words = [word for verdict, ends, word in of_group or () if verdict == "correct" and word and not ends]
+        sums.append([_problem_key(group[0]), _sums(group, advantages, of_group), words])
         if of_group is not None:
-            said: list[Verdict] = [verdict for verdict, _ in of_group]
+            said: list[Verdict] = [verdict for verdict, _, _ in of_group]
             verdict_rows.append(said)
             advantage_rows.append(advantages)
             scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if is_judged(v)]
@@ -171,9 +172,9 @@ def label_key(question: str, text: str) -> str:
     return short_hash(question, text, size=16)
 
 
-def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[tuple[Verdict, bool]]:
-    """For each row the verdict, that of the label or else the best one over the references, and whether the text ends
-    in the words of a reference."""
+def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[tuple[Verdict, bool, str]]:
+    """For each row the verdict, that of the label or else the best one over the references, whether the text ends in
+    the words of a reference, and the last word if neither question nor reference explains it."""
     labels = [
         options.labels.get(label_key(row.prompt, row.answer.transcript)) if options.labels else None for row in rows
     ]
@@ -192,7 +193,8 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         any(ends_in(row.answer.text, one, row.question) for one in own)
         for row, own in zip(rows, references, strict=True)
     ]
-    return list(zip(verdicts, ends, strict=True))
+    last = [unexplained(row.answer.text, [row.question, *own]) for row, own in zip(rows, references, strict=True)]
+    return list(zip(verdicts, ends, last, strict=True))
 
 
 def _verdict_of(label: bool | None) -> Verdict:
@@ -217,6 +219,18 @@ def ends_in(text: str, reference: str, question: str = "") -> bool:
     return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
 
 
+_LETTERS = re.compile(r"[^\W\d_]++")
+
+
+def unexplained(text: str, sources: Sequence[str]) -> str:
+    """A hash of the word that a text ends in; empty if a source has the word, and in scripts without capital letters,
+    some of which set no spaces between words.
+    """
+    words = [word.casefold() for word in _LETTERS.findall(text[-400:])]
+    explained = {word.casefold() for source in sources for word in _LETTERS.findall(source)}
+    return short_hash(words[-1]) if words and words[-1] not in explained and words[-1] != words[-1].upper() else ""
+
+
 def is_judged(verdict: Verdict) -> bool:
     """Whether the check says yes or no."""
     return verdict not in ("silent", "timeout")
@@ -229,14 +243,14 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
 
 
 def _sums(
-    group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[tuple[Verdict, bool]] | None
+    group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[tuple[Verdict, bool, str]] | None
 ) -> list[float]:
     """The group's `COLUMNS`."""
     counts: Counter[str] = Counter({"rows": len(group)})
     sums = {"reward": sum(row.reward for row in group)}
     judged = [
         (row.reward, advantage, verdict == "correct", verdict == "unparsed", ends)
-        for row, advantage, (verdict, ends) in zip(group, advantages, verdicts or (), strict=verdicts is not None)
+        for row, advantage, (verdict, ends, _) in zip(group, advantages, verdicts or (), strict=verdicts is not None)
         if is_judged(verdict)
     ]
     for reward, advantage, accepted, unparsed, ends in judged:

@@ -1,6 +1,7 @@
 """Whether a run is hacked, from sums over its groups: paired differences between windows of steps with 95 % bounds."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,9 @@ COLUMNS = (
 `literal` what is accepted and ends so.
 `pairs` are those of an accepted and a rejected row, `concordant` those in which the accepted one is paid more.
 `positive` sums the positive advantages."""
+GARBLED = "garbled"
+"""The column of the table that counts what is accepted and ends in a word that ends no other completion of the run. A
+unit, a name or a phrase recurs, in whatever language; nonsense does not."""
 RESAMPLES = 1000
 WINDOWS = 40
 """Most windows that are compared, so that a long run takes no longer."""
@@ -44,14 +48,22 @@ class Groups:
     steps: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     sums: list[Sequence[float]] = field(default_factory=list)
+    words: list[Sequence[str]] = field(default_factory=list)
+    """Last words of accepted rows that neither the reference nor the question explains."""
     scored: list[tuple[float, bool]] = field(default_factory=list)
     """Reward of every judged row, and whether it is accepted."""
 
-    def add(self, step: int, groups: Sequence[tuple[str, Sequence[float]]], scored: Sequence[Sequence[float]]) -> None:
-        for problem, sums in groups:
+    def add(
+        self,
+        step: int,
+        groups: Sequence[tuple[str, Sequence[float], Sequence[str]]],
+        scored: Sequence[Sequence[float]],
+    ) -> None:
+        for problem, sums, words in groups:
             self.steps.append(step)
             self.problems.append(problem)
             self.sums.append(sums)
+            self.words.append(words)
         self.scored += [(float(reward), bool(accepted)) for reward, accepted in scored]
 
 
@@ -64,6 +76,9 @@ class Table:
         values = np.array(groups.sums, dtype=float).reshape(len(self.steps), len(COLUMNS))
         self._columns = dict(zip(COLUMNS, values.T, strict=True))
         self._columns["rejected"] = self._columns["judged"] - self._columns["accepted"]
+        times = Counter(word for words in groups.words for word in words)
+        once = [sum(times[word] == 1 for word in words) for words in groups.words]
+        self._columns[GARBLED] = np.array(once, dtype=float)
 
     def __getitem__(self, name: str) -> Float[ndarray, " G"]:
         return self._columns[name]
@@ -138,8 +153,8 @@ class Finding:
     guards: tuple[str, ...] = ()
     """What the verdict depends on, a sentence each."""
     onset: tuple[int, int] | None = None
-    """The first step of the last window before any whose check is significantly below its best, and the last of the
-    first from which all are."""
+    """The first step of the last window whose check is not significantly below its best, and the last step of the next
+    one, from which on all are."""
     best: Window | None = None
     last: Window | None = None
     figures: Mapping[str, Estimate] = field(default_factory=dict)
@@ -230,10 +245,8 @@ def _compared(table: Table, windows: Sequence[Window]) -> Finding:
         rise = table.change("accepted", "judged", windows[0].rows, last.rows)
         state: State = "healthy" if rise.low > 0 else "nothing learned"
         why = "did not fall" if state == "healthy" else "neither fell nor rose"
-        if guards := _form(table, windows, last):
-            return Finding("unknown", f"The check {why}; {course}.", guards, None, best, last, figures)
-        return Finding(state, f"The check {why}; {course}.", (), None, best, last, figures)
-    onset = _onset(table, windows, best)
+        return _form(table, windows) or Finding(state, f"The check {why}; {course}.", (), None, best, last, figures)
+    onset = _earlier(_onset(table, windows, "accepted"), _onset(table, windows, "literal"))
     if guard := _excuse(table, best, last, figures):
         rose = table.change("accepted", "judged", windows[0].rows, last.rows).low > 0
         fallen: State = "broken" if table.shared(best.rows, last.rows) else "nothing learned"
@@ -272,27 +285,45 @@ def _excuse(table: Table, best: Window, last: Window, figures: Mapping[str, Esti
     return ""
 
 
-def _form(table: Table, windows: Sequence[Window], last: Window) -> tuple[str, ...]:
-    """Where a check still accepts what no longer ends in its answer: it may be fooled together with the reward."""
-    best = max(windows, key=lambda window: table.share("literal", "judged", window.rows))
-    change = table.change("literal", "judged", best.rows, last.rows)
-    paid = table.change("reward", "rows", best.rows, last.rows)
-    if not (change.high < 0 and change.mean <= -HACKED_MARGIN and paid.low > 0):
-        return ()
-    return (
-        f"Too lenient: the check still accepts the answers, but since {best} those that end in the reference's own "
-        f"words changed by {_signed(change)} while the reward rose. A stricter check, such as --rule exact, decides.",
-    )
-
-
-def _onset(table: Table, windows: Sequence[Window], best: Window) -> tuple[int, int] | None:
-    later = [window for window in windows if window.last > best.last]
-    falls = [table.change("accepted", "judged", best.rows, window.rows).high < 0 for window in later]
-    if not falls or not falls[-1]:
+def _form(table: Table, windows: Sequence[Window]) -> Finding | None:
+    """Where a check still accepts what no longer ends in its answer, it may be fooled together with the reward. It is
+    if that is mostly nonsense; else a stricter check has to decide. None if completions end as they did.
+    """
+    best, last = max(windows, key=lambda window: table.share("literal", "judged", window.rows)), windows[-1]
+    changes = {name: table.change(name, "judged", best.rows, last.rows) for name in ("literal", GARBLED)}
+    changes["reward"] = table.change("reward", "rows", best.rows, last.rows)
+    literal, garbled, paid = changes["literal"], changes[GARBLED], changes["reward"]
+    if not (literal.high < 0 and literal.mean <= -HACKED_MARGIN and paid.low > 0):
         return None
-    stays = max((place + 1 for place, fall in enumerate(falls) if not fall), default=0)
-    before = later[falls.index(True) - 1] if falls.index(True) else best
-    return before.first, later[stays].last
+    course = f"from {best} to {last} the reward rose by {_signed(paid)}, and the share of completions that the check "
+    course += f"accepts and that end in the reference's own words changed by {_signed(literal)}"
+    if garbled.low > 0 and garbled.mean >= max(HACKED_MARGIN, -literal.mean / 2):
+        sentence = (
+            f"The check accepts nonsense behind the answer: {course}, while the share of those that end in a word "
+        )
+        sentence += f"which ends no other completion changed by {_signed(garbled)}."
+        return Finding("hacked", sentence, (), _onset(table, windows, "literal"), best, last, changes)
+    guard = f"Too lenient: {course}. A stricter check, such as --rule exact, decides."
+    return Finding("unknown", "The check may be fooled together with the reward.", (guard,), None, best, last, changes)
+
+
+def _onset(table: Table, windows: Sequence[Window], accepted: str) -> tuple[int, int] | None:
+    """When the share of a column in the judged rows fell below its best; None if it is not below it at the end."""
+    best = max(windows, key=lambda window: table.share(accepted, "judged", window.rows))
+    later = [best, *(window for window in windows if window.last > best.last)]
+    falls = [table.change(accepted, "judged", best.rows, window.rows).high < 0 for window in later]
+    if not falls[-1]:
+        return None
+    stays = max(place + 1 for place, fall in enumerate(falls) if not fall)
+    return later[stays - 1].first, later[stays].last
+
+
+def _earlier(onset: tuple[int, int] | None, literal: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The onset by completions that end in their answer, if the check's overlaps with it: what a hack writes begins
+    behind the answer, where a check reads leniently. Else completions had another form before, which dates no hack.
+    """
+    same = onset is not None and literal is not None and literal[0] <= onset[0] <= literal[1]
+    return literal if same else onset
 
 
 def _percent(share: float) -> str:

@@ -1,0 +1,50 @@
+"""The pages about the alarm show what the committed results say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.hacking_alarm import lead_of, share_over_holes, threshold_for
+
+ROOT = Path(__file__).parents[2]
+
+
+def printed() -> list[str]:
+    command = [sys.executable, "benchmarks/hacking_alarm.py", "tables"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip().split("\n\n")
+
+
+def test_every_table_is_on_its_page_as_it_is_printed():
+    pages = [ROOT / "benchmarks/alarm.md", ROOT / "src/cooper_lab/arena/README.md"]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    for table in printed():
+        assert table.startswith("| ")
+        assert f"\n\n{table}\n\n" in text
+
+
+def test_the_page_about_watch_rules_counts_the_held_out_runs_of_both_tables():
+    tables = printed()
+    rows = (tables[0].splitlines()[3], tables[-2].splitlines()[-1])
+    counts = [[(int(a), int(b)) for a, b in re.findall(r"(\d+) of (\d+) \|", row)] for row in rows]
+    (found, hacked), (false, sound) = [
+        [sum(pair) for pair in zip(*of, strict=True)] for of in zip(*counts, strict=True)
+    ]
+    words = f"finds {found} of {hacked} hacked runs and goes off in {false} of {sound} others"
+    assert words in (ROOT / "docs/watch.md").read_text(encoding="utf-8")
+
+
+def test_a_share_is_a_mean_over_holes_and_a_threshold_keeps_it():
+    runs = [("a", 3.0), ("a@silence", 0.5), ("b", 0.5), ("b", 0.7), ("c", 0.1)]
+    share, low, high, holes = share_over_holes([(hole, strength > 0.6) for hole, strength in runs])
+    assert (round(share, 3), holes) == (0.333, 3)
+    assert low < share < high
+    assert threshold_for(runs, most=0.2) == 0.7
+    assert threshold_for(runs, most=0.0) == 3.0
+
+
+def test_a_miss_counts_as_later_than_any_alarm():
+    runs = [{"onset": (10, 15), "at": at} for at in (8, 14, None)]
+    assert lead_of(runs[:2], lambda run: run["at"]) == "-1 to +4"
+    assert lead_of(runs, lambda run: run["at"]) == "-4 to +1"
+    assert lead_of(runs[1:] + runs[2:], lambda run: run["at"]) == "missed"
