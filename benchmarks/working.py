@@ -1,13 +1,12 @@
 """A head with its working: does an auxiliary language-modelling loss help a reward model's warm-up?
 
-    python benchmarks/working.py --out runs/working --rows natural --seeds 0 1 2
-    python benchmarks/working.py --out runs/working --rows written --seeds 0 1 2
+    python benchmarks/working.py --out runs/tried --seeds 100 --cpu-s 30 --arms head values_first:0.3 verdict_first:0.3
+    python benchmarks/working.py --out runs/working --seeds 0 1 2
 
 Arms of one seed have the same random weights, rows and order of batches. They take turns in one process: the next
 update is of the arm with the least CPU time so far, so that all end at equal CPU time, whatever else the machine does.
-Rows: `natural` are those of the arena's weak reward model (`hole none`), samples of the shipped policy with the rule's
-labels; `written` are right and wrong solutions, each under a right and a wrong reference, so that only comparing them
-tells the label. Held out are the rows of test problems, made in the same way. One file of results a seed.
+Rows are right and wrong solutions, each under a right and a wrong reference, so that only comparing them tells the
+label. Held out are rows of test problems. One file of results a seed.
 """
 
 import argparse
@@ -20,34 +19,27 @@ from typing import Any
 
 import torch
 
-from cooper_lab.arena.plant import LANGUAGE_SHARE, PROBLEMS, SCRATCH_LAYERS, natural_rows
+from cooper_lab.arena.plant import LANGUAGE_SHARE, PROBLEMS, SCRATCH_LAYERS
 from cooper_lab.arithmetic.answers import render_answer
-from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, save
+from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.corruption import wrong_value
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, batches, new_reward_model
 from cooper_lab.arithmetic.solutions import exact_value, write_solution
 from cooper_lab.arithmetic.twins import BATCH, LANGUAGE_WEIGHT, LEARNING_RATE
 from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combined_loss, worked_rows
-from cooper_lab.arithmetic.world import ASSETS, run_settings
-from cooper_rl import (
-    CooperTrainer,
-    LabelledCompletion,
-    LearnerConfig,
-    Problem,
-    build_config,
-    load_tokenizer,
-    read_metrics,
-)
+from cooper_lab.arithmetic.world import ASSETS
+from cooper_rl import LabelledCompletion, LearnerConfig, Problem, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.evaluation.reward_model import roc_auc
 from cooper_rl.persist.durable import write_text
 from cooper_rl.rewards.input import RewardModelInput
 
 ORDERS: dict[str, Order | None] = {"head": None, "values_first": "values_first", "verdict_first": "verdict_first"}
+WIDTH = 64
+"""Half the width of the arena's reward models, so that one that is barely able to compare costs half a minute."""
 TEST_PROBLEMS = 600
 SHORTEST = ("sum", "difference", "product")
-PROBLEMS_PER_STEP = 16
 MEASURED = 5
 """Measurements on the held-out rows, evenly spaced in CPU time."""
 
@@ -57,8 +49,8 @@ class Arm:
 
     def __init__(self, name: str, given: argparse.Namespace, seed: int, rows: Sequence[LabelledCompletion]) -> None:
         order, _, weight = name.partition(":")
-        tokenizer = self.tokenizer = load_tokenizer(str(ASSETS / "policy"))
-        config = VerifyRMConfig(layers=SCRATCH_LAYERS, hidden_size=given.width)
+        tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
+        config = VerifyRMConfig(layers=SCRATCH_LAYERS, hidden_size=WIDTH)
         settings = LearnerConfig(
             model="", learning_rate=LEARNING_RATE, betas=(0.9, 0.98), warmup_steps=20, device="cpu"
         )
@@ -85,14 +77,11 @@ class Arm:
         self.cpu_s += time.process_time() - before
 
 
-def data(rows: str, seed: int) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
-    """Training rows and held-out rows."""
-    random, problems = Random(f"rows {seed}"), arithmetic_problems("train", PROBLEMS, 0)
-    tests = arithmetic_problems("test", TEST_PROBLEMS, seed)
-    if rows == "written":
-        return written_rows(problems, random), written_rows(tests, random)
-    tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
-    return natural_rows(problems, tokenizer, random, seed), natural_rows(tests, tokenizer, random, seed + 1)
+def data(seed: int) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
+    """Training rows and held-out rows, which are of test problems."""
+    random = Random(f"rows {seed}")
+    training = arithmetic_problems("train", PROBLEMS, 0)
+    return written_rows(training, random), written_rows(arithmetic_problems("test", TEST_PROBLEMS, seed), random)
 
 
 def written_rows(problems: Sequence[Problem], random: Random) -> list[LabelledCompletion]:
@@ -125,7 +114,7 @@ def measured(
 
 def trial(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     """All arms of one seed, at equal CPU time."""
-    training, held_out = data(given.rows, seed)
+    training, held_out = data(seed)
     arms = {name: Arm(name, given, seed, training) for name in given.arms}
     encoder = RewardModelInput(load_tokenizer(str(ASSETS / "policy")), MAX_INPUT_TOKENS)
     for part in range(1, MEASURED + 1):
@@ -135,11 +124,8 @@ def trial(given: argparse.Namespace, seed: int) -> dict[str, Any]:
         for name, arm in arms.items():
             row = {"cpu_s": round(arm.cpu_s, 2), "updates": float(arm.learner.steps)}
             arm.curve.append(row | measured(arm.learner, encoder, held_out))
-            print(given.rows, seed, name, arm.curve[-1], flush=True)
-    for name, arm in arms.items():
-        save(arm.learner.model, arm.tokenizer, folder_of(given, seed, name))
+            print(seed, name, arm.curve[-1], flush=True)
     return {
-        "rows": given.rows,
         "seed": seed,
         "training_rows": len(training),
         "held_out_rows": len(held_out),
@@ -148,55 +134,19 @@ def trial(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     }
 
 
-def co_train(given: argparse.Namespace, seed: int, arm: str) -> list[float]:
-    """Gold on test problems during a run in which the arm's model is the reward model: it alone pays, and it learns."""
-    where = folder_of(given, seed, arm)
-    run = where.with_name(f"{where.name}-run")
-    chosen: dict[str, Any] = {"kind": "cooper_model", "steps": given.steps, "problems_per_step": PROBLEMS_PER_STEP}
-    chosen["reward_model"] = {"model": str(where)}
-    for part, split in (("problems", "train"), ("test_problems", "test")):
-        drawn = arithmetic_problems(split, PROBLEMS if split == "train" else TEST_PROBLEMS, 0)
-        rows = [
-            {"question": problem.question, "answer": problem.answer, "solution": problem.solution, **problem.metadata}
-            for problem in drawn
-            if problem.metadata["family"] in SHORTEST
-        ]
-        write_text(given.out / f"{split}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-        chosen[part] = {
-            "source": str(given.out / f"{split}.jsonl"),
-            "split": None,
-            "limit": None,
-            "solution": "solution",
-        }
-    if not run.exists():
-        with CooperTrainer.from_config(build_config(run_settings(run.name, run.parent, seed, chosen))) as trainer:
-            trainer.fit()
-    return [row["test/gold_avg"] for row in read_metrics(run) if "test/gold_avg" in row]
-
-
-def folder_of(given: argparse.Namespace, seed: int, arm: str) -> Path:
-    return given.out / f"{given.rows}-{seed}" / arm.replace(":", "-")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rows", choices=["written", "natural"], required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--cpu-s", type=float, default=60.0, help="CPU seconds of training, for each arm")
-    parser.add_argument("--steps", type=int, default=0, help="steps of co-training afterwards; 0: none")
-    parser.add_argument("--width", type=int, default=64, help="width of the reward model; the arena's has 128")
+    parser.add_argument("--cpu-s", type=float, default=24.0, help="CPU seconds of training, for each arm")
     parser.add_argument("--arms", nargs="+", default=["head", "values_first:0.3"])
     given = parser.parse_args()
     torch.set_num_threads(1)
     given.out.mkdir(parents=True, exist_ok=True)
     for seed in given.seeds:
-        path = given.out / f"{given.rows}-{seed}.json"
+        path = given.out / f"{seed}.json"
         if not path.exists():
             write_text(path, json.dumps(trial(given, seed)) + "\n")
-    for seed in given.seeds if given.steps else ():
-        for arm in given.arms:
-            print(seed, arm, "gold on test problems:", *co_train(given, seed, arm), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """A head with an auxiliary language-modelling loss on a working, and groups of a judge's verdicts."""
 
+import json
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,6 +16,7 @@ from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combine
 from cooper_rl import LabelledCompletion
 from cooper_rl.rewards.input import RewardModelInput
 
+ROOT = Path(__file__).parents[2]
 WEIGHTS = LossWeights(label=1.0, language=0.3, working=0.7)
 ROWS = [
     LabelledCompletion("7 + 12 = ?", "19", "7+12=19 answer: nineteen", 1.0),
@@ -75,6 +78,15 @@ def test_a_group_about_one_answer_does_not_pull_a_judge_that_always_says_yes():
 
 def test_groups_of_right_and_wrong_answers_teach_a_judge_sooner():
     assert youdens_j("right and wrong answers", seed=0)[0] > youdens_j("one answer", seed=0)[0] + 0.2
+
+
+def test_the_table_on_the_page_is_that_of_the_saved_results():
+    page = (ROOT / "src/cooper_lab/arithmetic/README.md").read_text(encoding="utf-8")
+    for trial in json.loads((ROOT / "benchmarks/results/working.json").read_text(encoding="utf-8"))[1:]:
+        for arm, curve in trial["arms"].items():
+            accuracies = " | ".join(f"{row['accuracy']:.3f}" for row in curve)
+            name = {"head": "head"}.get(arm, "with workings")
+            assert f"| {trial['seed']} | {name} | {accuracies} | {curve[-1]['updates']:.0f} |" in page
 
 
 def small_model() -> PreTrainedModel:
