@@ -7,9 +7,11 @@ from random import Random
 import pytest
 import torch
 from benchmarks.judge_collapse import pull, youdens_j
+from benchmarks.working import written_rows
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, new_reward_model
 from cooper_lab.arithmetic.tokenizer import END, build_tokenizer
 from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combined_loss, worked_rows, working_of
@@ -64,6 +66,18 @@ def test_workings_do_not_change_what_the_head_says():
 def test_a_batch_of_wrong_rows_has_no_language_loss():
     wrong = [row for row in encoded(None) if row.label == 0]
     assert combined_loss(small_model(), wrong, LossWeights(0.0, 1.0, 1.0)) == 0
+
+
+def test_only_comparing_tells_the_label_of_a_row_of_the_trial():
+    rows = written_rows(arithmetic_problems("train", 60), Random(0))
+    assert len(rows) > 40
+    for row in rows:
+        stated, reference, verdict = working_of(row, "values_first").removesuffix(END).split()
+        assert (stated == reference) == (verdict == "y") == (row.label == 1)
+    for texts in ([(row.question, row.completion) for row in rows], [(row.question, row.answer) for row in rows]):
+        for text in texts:
+            labels = [row.label for row, other in zip(rows, texts, strict=True) if other == text]
+            assert sum(labels) == len(labels) / 2
 
 
 def test_a_group_about_one_answer_does_not_pull_a_judge_that_always_says_yes():
