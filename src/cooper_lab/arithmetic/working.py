@@ -67,7 +67,7 @@ def worked_rows(
     """The rows with their workings; without an order, with empty ones."""
     inputs = encoder.encode_all([(row.question, row.answer, row.completion) for row in rows])
     workings = [[] if order is None else tokenizer(working_of(row, order))["input_ids"] for row in rows]
-    return [WorkedRow(*ids, row.label) for *ids, row in zip(inputs, workings, rows, strict=True)]
+    return [WorkedRow(ids, work, row.label) for ids, work, row in zip(inputs, workings, rows, strict=True)]
 
 
 def combined_loss(model: PreTrainedModel, rows: Sequence[WorkedRow], weights: LossWeights) -> Float[Tensor, ""]:
