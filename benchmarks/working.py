@@ -1,7 +1,7 @@
 """A head with its working: does an auxiliary language-modelling loss help a reward model's warm-up?
 
     python benchmarks/working.py --out runs/tried --seeds 100 --cpu-s 30 --arms head values_first:0.3 verdict_first:0.3
-    python benchmarks/working.py --out runs/working --seeds 0 1 2 3 4
+    python benchmarks/working.py --out runs/working --seeds 0 1 2 3 4 5
 
 Arms of one seed have the same random weights, rows and order of batches. They take turns in one process: the next
 update is of the arm with the least CPU time so far, so that all end at equal CPU time, whatever else the machine does.
