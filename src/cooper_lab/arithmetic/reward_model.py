@@ -7,6 +7,7 @@ to measure.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from random import Random
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,7 @@ from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.rewards.input import RewardModelInput
 
 BATCHES_SORTED_TOGETHER = 16
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 class VerifyRMConfig(Config):
@@ -126,8 +128,8 @@ def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Flo
     return F.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
 
 
-def batches(rows: list[tuple[list[int], float]], size: int, random: Random) -> Iterator[list[tuple[list[int], float]]]:
-    """An endless stream of batches of similar length, so that there is little padding."""
+def batches(rows: Sequence[Row], size: int, random: Random) -> Iterator[list[Row]]:
+    """An endless stream of batches of similar length, so that there is little padding. A row begins with its tokens."""
     while True:
         drawn = random.sample(rows, min(len(rows), size * BATCHES_SORTED_TOGETHER))
         drawn.sort(key=lambda row: len(row[0]))
