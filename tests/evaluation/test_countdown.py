@@ -1,8 +1,10 @@
 """The proxy and the gold of the Countdown experiment: a model's own test, and its equation."""
 
 from fractions import Fraction
+from itertools import islice
 
 import pytest
+from benchmarks import small_countdown
 from benchmarks.real_model.countdown import equation, problems, proxy
 
 from cooper_rl import Problem
@@ -46,3 +48,19 @@ def test_problems_can_be_solved_and_are_in_one_split():
     keys = [{(*sorted(row["numbers"]), Fraction(row["target"])) for row in rows} for rows in (train, test)]
     assert [len(one) for one in keys] == [len(train), len(test)]
     assert not keys[0] & keys[1]
+
+
+def test_small_countdown_has_problems_that_its_rule_accepts_in_tokens_of_whole_numbers():
+    rows = {split: list(islice(small_countdown.countdown_problems(split, 0), 300)) for split in ("train", "test")}
+    tokenizer = small_countdown.number_tokenizer()
+    for row in rows["train"] + rows["test"]:
+        problem = small_countdown.problem_of(row)
+        assert small_countdown.gold(problem, row["solution"])
+        assert not small_countdown.gold(problem, f"{row['solution']}-0")
+        ids = tokenizer(f"{row['question']}\n{row['solution']}")["input_ids"]
+        assert tokenizer.unk_token_id not in ids
+        assert tokenizer.decode(ids) == f"{row['question']}\n{row['solution']}"
+    numbers = {
+        split: {(*sorted(row["numbers"]), row["target"]) for row in of_split} for split, of_split in rows.items()
+    }
+    assert not numbers["train"] & numbers["test"]
