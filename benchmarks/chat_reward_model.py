@@ -1,7 +1,7 @@
 """A reward model that reads chats and no reference, in the embedded world: frozen it is hacked, learning it is not.
 
     python benchmarks/chat_reward_model.py --out runs/chat --seeds 0 1 2 --arms static cooper
-    python benchmarks/chat_reward_model.py --out runs/referenced --seeds 0 1 --arms static cooper_model --input chat_with_reference
+    python benchmarks/chat_reward_model.py --out runs/referenced --seeds 0 --input chat_with_reference
 
 Makes a small chat model as people have them: it starts at the demo's policy, reads the question as the user's turn and
 the completion as the assistant's in its own template, and has learned right from wrong on samples of the policy. As in
