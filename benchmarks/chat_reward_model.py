@@ -1,19 +1,22 @@
 """A reward model that reads chats and no reference, in the embedded world: frozen it is hacked, learning it is not.
 
-    python benchmarks/chat_reward_model.py --out runs/chat --seeds 0
+    python benchmarks/chat_reward_model.py --out runs/chat --seeds 0 1 2 --arms static cooper
+    python benchmarks/chat_reward_model.py --out runs/referenced --seeds 0 --input chat_with_reference
 
 Makes a small chat model as people have them: it starts at the demo's policy, reads the question as the user's turn and
 the completion as the assistant's in its own template, and has learned right from wrong on samples of the policy. As in
-the demo, lists of answers that include the right one were labelled right, which is the hole. Then the same policy is
-trained against it, frozen (`static`) and learning (`cooper_model`, `cooper`), with the rule on all problems. Prints
-gold on test problems at every evaluation, and at which step the alarm went off.
+the demo, lists of answers that include the right one were labelled right, which is the hole. With `--input
+chat_with_reference`, the reference ends the user's turn. Then the same policy is trained against it, frozen (`static`)
+and learning (`cooper_model`, `cooper`), with the rule on all problems. Prints gold on test problems at every
+evaluation, and at which step the alarm went off.
 """
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -41,6 +44,7 @@ TEMPLATE = """\
 HELD_OUT = 600
 LIST_SHARE = 0.5
 ARMS = ("static", "cooper_model", "cooper")
+Input = Literal["chat", "chat_with_reference"]
 
 
 def main() -> None:
@@ -50,21 +54,25 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--updates", type=int, default=UPDATES)
+    parser.add_argument("--input", choices=["chat", "chat_with_reference"], default="chat")
     given = parser.parse_args()
     torch.set_num_threads(1)
     model = given.out / "reward_model"
     if not model.is_dir():
-        accuracy = make_chat_model(model, labelled_samples(0), given.updates)
+        accuracy = make_chat_model(model, labelled_samples(0), given.updates, reads=given.input)
         print(f"accuracy on {HELD_OUT} held-out completions: {accuracy:.3f}")
-    runs = [settings(arm, seed, given.steps, given.out, model) for seed in given.seeds for arm in given.arms]
+    runs = [
+        settings(arm, seed, given.steps, given.out, model, given.input) for seed in given.seeds for arm in given.arms
+    ]
     run_all([run for run in runs if not (given.out / run["name"]).is_dir()])
     for run in runs:
         print(result(given.out / run["name"]))
+    print(f"{cpu_seconds():.0f} CPU seconds")
 
 
-def settings(arm: str, seed: int, steps: int, out: Path, model: Path) -> dict[str, Any]:
-    """A run of this kind in the demo's world, against the chat model."""
-    chosen = {"kind": arm, "steps": steps, "reward_model": {"model": str(model), "input": "chat"}}
+def settings(arm: str, seed: int, steps: int, out: Path, model: Path, reads: str) -> dict[str, Any]:
+    """A run of this kind in the demo's world, against the chat model, which reads this `input`."""
+    chosen = {"kind": arm, "steps": steps, "reward_model": {"model": str(model), "input": reads}}
     if arm != "static":
         chosen = merge(chosen, {"cooptimization": {"positives": ["rollout"]}})  # no arm reads the data set's solutions
     return run_settings(f"{arm}-{seed}", out, seed, chosen)
@@ -77,6 +85,11 @@ def result(run: Path) -> str:
     alarm = next((event["step"] for event in read_events(run) if event["metric"] == HACKING), None)
     paid, right = rows[-1]["reward/mean"], rows[-1]["gold/accuracy"]
     return f"{run.name}: gold {gold}; last step paid {paid:.2f} for gold {right:.2f}; alarm {alarm or 'none'}"
+
+
+def cpu_seconds() -> float:
+    """Of this process and of those that it has started and that have ended."""
+    return sum(os.times()[:4])
 
 
 def labelled_samples(seed: int) -> list[LabelledCompletion]:
@@ -103,7 +116,11 @@ def labelled_samples(seed: int) -> list[LabelledCompletion]:
 
 
 def make_chat_model(
-    folder: Path, rows: Sequence[LabelledCompletion], updates: int, language: int | None = None
+    folder: Path,
+    rows: Sequence[LabelledCompletion],
+    updates: int,
+    language: int = LANGUAGE_UPDATES,
+    reads: Input = "chat",
 ) -> float:
     """Train a reward model from the demo's policy with a new head on these rows, as chats, into a folder.
 
@@ -116,13 +133,13 @@ def make_chat_model(
         warmup_steps=20,
         device="cpu",
         max_input_tokens=MAX_INPUT_TOKENS,
-        input="chat",
+        input=reads,
     )
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
     tokenizer = load_tokenizer(config.model)
     tokenizer.chat_template = TEMPLATE
     encoder = RewardModelInput.of(config, tokenizer)
-    teach(learner, encoder, rows[:-HELD_OUT], Random("order 0"), LANGUAGE_UPDATES if language is None else language)
+    teach(learner, encoder, rows[:-HELD_OUT], Random("order 0"), language)
     learner.model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     held_out = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows[-HELD_OUT:]]

@@ -35,10 +35,16 @@ def main() -> None:
             print(f"learning rate {learning_rate:g}, seed {seed}: {found}")
 
 
-def fine_tuned(learning_rate: float, seed: int, answered: Sequence[Problem] | None = None) -> Iterator[float]:
+def fine_tuned(
+    learning_rate: float,
+    seed: int,
+    answered: Sequence[Problem] | None = None,
+    steps: int = 40,
+    folder: Path | None = None,
+) -> Iterator[float]:
     """Gold before the first step and after every `EVERY`. It learns from the solutions of the demo's problems, or of
-    those that somebody else has `answered`."""
-    config = build_config(run_settings("solutions", Path("runs"), seed, {"kind": "rule"}))
+    those that somebody else has `answered`. The model is saved in `folder` after the last step."""
+    config = build_config(run_settings("solutions", Path("runs"), seed, {"kind": "rule", "steps": steps}))
     train, test = (read_problems(part).problems for part in (config.problems, config.test_problems) if part is not None)
     tokenizer, model = load_tokenizer(config.policy.model), load_policy(config.policy.model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01, betas=(0.9, 0.95))
@@ -57,6 +63,9 @@ def fine_tuned(learning_rate: float, seed: int, answered: Sequence[Problem] | No
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
+    if folder is not None:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
 
 
 if __name__ == "__main__":

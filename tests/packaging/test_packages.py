@@ -72,7 +72,8 @@ def test_what_the_wheel_installs_runs_outside_the_checkout(installed, tmp_path):
     (tmp_path / "answers.jsonl").write_text('{"question": "1+1", "reference_answer": "2", "completion": "It is 2."}\n')
     _run(cooper, "verify", "answers.jsonl", "--out", "verdicts.jsonl", cwd=tmp_path)
     assert "correct" in (tmp_path / "verdicts.jsonl").read_text()
-    _run(cooper, "demo", "--steps", "1", cwd=tmp_path)  # the embedded models, the templates, the picture
+    table = _run(cooper, "demo", "--steps", "1", cwd=tmp_path)  # the embedded models, the templates, the picture
+    assert "Cooper as published" in table  # whole in a terminal of 80 columns
     assert (tmp_path / "runs" / "demo" / "picture.png").stat().st_size > 10_000
 
 

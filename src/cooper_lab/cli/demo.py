@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from cooper_rl.cli.console import console, progress
 from cooper_rl.cli.runs import say_how_to_open
@@ -45,7 +45,9 @@ def demo(
         summary = summarise(output_dir, seconds, seed)
         report = draw(output_dir)
 
-    table = Table("run", "gold, start", "gold, end", "gold, best", "reward, start", "reward, end", "alarm at step")
+    # The lines are broken here so that the table fits a terminal of 80 columns.
+    headings = ("gold,\nstart", "gold,\nend", "gold,\nbest", "reward,\nstart", "reward,\nend", "alarm\nat step")
+    table = Table(Column("run", no_wrap=True), *headings)
     for arm, row in summary["arms"].items():
         keys = ("gold_start", "gold_end", "gold_best", "reward_start", "reward_end")
         table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys), str(row["alarm"] or "none"))

@@ -4,7 +4,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,6 @@ COLUMNS = (*LABELLED_FIELDS, "model", "dataset", "id", "rule", "judge", "judge_p
 CHUNK = 64
 """Number of completions after which labels are written down. An interruption loses at most this many."""
 
-NOT_ASKED = Judgement("unreadable", failed=True)
 NO_OPINION = ("silent", "timeout")
 """Verdicts that are neither a yes nor a no of the rule."""
 
@@ -192,7 +191,7 @@ def label_completions(
     """Label the completions of `data`. Rows with a label are written to `output`, the others to `disagreements_path`.
 
     Every labelled chunk is in a journal beside the output, so the same command continues after an interruption, and
-    repeats the requests on which the judge's server failed. `progress` counts completions. Raises InputError, before
+    labels again the rows on which the judge's server failed. `progress` counts completions. Raises InputError, before
     any row is labelled, for bad rows, for another judge or rule than in the journal, and for a judge that does not
     answer.
     """
@@ -205,19 +204,18 @@ def label_completions(
         closing(rule.build()) as by,
         closing(LazyJudge(judge_config)) as judge,
     ):
+
+        def verdicts(chunk: Sequence[CollectedRow]) -> list[list[Any]]:
+            by_rule = by.verify_problems([(Problem(row.id, row.question, row.answer), row.completion) for row in chunk])
+            return [[rule, asdict(said)] for rule, said in zip(by_rule, judge.judge(chunk), strict=True)]
+
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
-            if found := journal.get(key):
-                items = [Labelled(row, rule, Judgement(**said)) for row, (rule, said) in zip(chunk, found, strict=True)]
-            else:
-                verdicts = by.verify_problems([(Problem(r.id, r.question, r.answer), r.completion) for r in chunk])
-                items = [Labelled(row, rule, NOT_ASKED) for row, rule in zip(chunk, verdicts, strict=True)]
-            if missing := [item.row for item in items if item.judgement.failed]:
-                said = iter(judge.judge(missing))
-                items = [replace(one, judgement=next(said)) if one.judgement.failed else one for one in items]
-                journal.put(key, [[item.rule, asdict(item.judgement)] for item in items])
-            labelled += items
+            values = journal.completed(key, chunk, verdicts, lambda value: value[1]["failed"])
+            labelled += [
+                Labelled(row, rule, Judgement(**said)) for row, (rule, said) in zip(chunk, values, strict=True)
+            ]
             if progress is not None:
                 progress(len(labelled), len(rows))
     write_table(output, [item.fields() for item in labelled if item.label is not None], COLUMNS)
