@@ -33,6 +33,7 @@ from cooper_rl import (
     read_metrics,
 )
 from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rules.rule import Verdict
 
 MODEL = LearnerConfig(model=str(ASSETS / "reward_model"))
 PROBLEMS = arithmetic_problems("train", 600, 0)
@@ -132,11 +133,12 @@ def test_kinds_of_wrong_answers():
 def _step(right: int, wrong: int, lists: int, accepted: tuple[int, int, int]) -> StepContext:
     """A step's answers to one problem, and of each sort how many the reward model accepts."""
     texts = [*["5+4=9 answer: 9"] * right, *["5+4=9 answer: 8"] * wrong, *["5+4=9 answer: 9 or 8"] * lists]
-    verdicts = [*["correct"] * right, *["wrong"] * (wrong + lists)]
+    right_ones: list[Verdict] = ["correct"] * right
+    wrong_ones: list[Verdict] = ["wrong"] * (wrong + lists)
     sizes = zip((right, wrong, lists), accepted, strict=True)
     logits = [LOGIT if number < most else -LOGIT for size, most in sizes for number in range(size)]
     context = StepContext([AnswerGroup("g", PROBLEMS[0], [Answer(text) for text in texts])], RuleVerifier())
-    context.recall([verdicts], [logits])
+    context.recall([right_ones + wrong_ones], [logits])
     return context
 
 
