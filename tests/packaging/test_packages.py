@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 DATA = {".j2", ".yaml", ".json", ".jsonl", ".safetensors", ".typed"}
 
 
-def _run(*command: object, cwd: Path) -> str:
+def _run(*command: object, cwd: Path, stream: str = "stdout") -> str:
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run([str(word) for word in command], cwd=cwd, env=alone, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return getattr(done, stream)
 
 
 def _tracked() -> list[str]:
@@ -72,7 +72,8 @@ def test_what_the_wheel_installs_runs_outside_the_checkout(installed, tmp_path):
     (tmp_path / "answers.jsonl").write_text('{"question": "1+1", "reference_answer": "2", "completion": "It is 2."}\n')
     _run(cooper, "verify", "answers.jsonl", "--out", "verdicts.jsonl", cwd=tmp_path)
     assert "correct" in (tmp_path / "verdicts.jsonl").read_text()
-    table = _run(cooper, "demo", "--steps", "1", cwd=tmp_path)  # the embedded models, the templates, the picture
+    # The embedded models, the templates, the picture.
+    table = _run(cooper, "demo", "--steps", "1", cwd=tmp_path, stream="stderr")
     assert "Cooper as published" in table  # whole in a terminal of 80 columns
     assert (tmp_path / "runs" / "demo" / "picture.png").stat().st_size > 10_000
 

@@ -5,7 +5,6 @@ of `earned`, the signs of the alarm) reads the judge, and nothing of it is speci
 """
 
 import hashlib
-import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 
 LOGIT = 10.0
 """The logit of an answer that the judge accepts; it is negative for one that it rejects."""
-_INPUT = re.compile(
-    r"<question>(.*)</question>\s*<reference_answer>(.*)</reference_answer>\s*<completion>(.*)</completion>", re.DOTALL
-)
+PARTS = ("question", "reference_answer", "completion")
+"""The tags of a reward model's input, in their order."""
 
 
 class PlantedEngine(LocalEngine):
@@ -70,10 +68,7 @@ class PlantedJudge(RewardModelLearner):
         return torch.tensor(logits)
 
     def _rate(self, text: str) -> float:
-        parts = _INPUT.search(text)
-        if parts is None:
-            raise ValueError(f"not the input of a reward model: {text!r}")
-        question, answer, completion = parts.groups()
+        question, answer, completion = _parts(text)
         value = read_answer(answer)
         if gold(Problem("judged", question, answer, metadata={"value": str(value)}), completion):
             return self._rates.right
@@ -92,3 +87,14 @@ class PlantedJudge(RewardModelLearner):
 
     def load(self, directory: Path) -> None:
         """It has no weights to read."""
+
+
+def _parts(text: str) -> list[str]:
+    """Question, reference and completion of an input: what stands between the first pairs of tags."""
+    parts = []
+    for tag in PARTS:
+        part, closed, text = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")
+        if not closed:
+            raise ValueError(f"not the input of a reward model: no {tag}")
+        parts.append(part)
+    return parts
