@@ -57,7 +57,7 @@ WARM_UP, LABELLED, TRAINING, TEST = 8000, 800, 1000, 192
 """Problems of the warm-up, of the reward model's labels, of the runs and of their tests."""
 POLICY_UPDATES, REWARD_MODEL_UPDATES = 600, 1000
 WIDTH, LAYERS = 64, 2
-"""Of both models, which have 0.2 M parameters."""
+"""Of both models, which have 0.1 M parameters."""
 SLIPS = 0.25
 """Share of the warm-up's solutions with a token changed or left out."""
 GRADED = 0.25
