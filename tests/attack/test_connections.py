@@ -18,7 +18,7 @@ from cooper_rl import InputError
 from cooper_rl.service.config import ServerConfig, listen
 from cooper_rl.service.connections import limited
 from cooper_rl.service.gate import memory_of
-from cooper_rl.service.server import Server
+from cooper_rl.service.server import ACCEPTED_AT_ONCE, Server
 from service.answered import groups
 
 
@@ -39,7 +39,8 @@ def test_idle_sockets_leave_the_server_its_descriptors(make_server):
             client.score(groups(10 * step), step=step)
             assert client.update(step).version == step
         client.save(server.folder / "trainer")
-        assert psutil.Process(server.pid).num_fds() < 200
+        # There is room for all that are accepted before the server looks at any of them.
+        assert psutil.Process(server.pid).num_fds() + ACCEPTED_AT_ONCE < limit[0]
     assert alive(server)
     assert "Too many open files" not in server.output()
 
