@@ -196,3 +196,10 @@ def test_tags_entities_signs_of_money_and_spaces_carry_no_meaning():
     with RuleVerifier() as verifier:
         assert verifier.verify("x^2", "The answer is x<sup>2</sup>.") == "correct"
         assert verifier.verify("a~~b", r"\boxed{a~~b}") == "correct"  # in LaTeX ~~ is two spaces
+
+
+def test_a_box_that_is_not_closed_leaves_no_answer_of_any_kind():
+    for kind, answer in (("exact", "Paris"), ("choice", "B"), ("maths", "7"), ("numeric", "7")):
+        ends = [answer + r" \boxed{x", rf"The answer is {answer}. \boxed{{", rf"\boxed{{{answer}}} and \boxed{{Q"]
+        assert verdicts(kind, answer, ends) == ["unparsed"] * 3, kind
+        assert verdicts(kind, answer, [rf"\boxed{{x The answer is \boxed{{{answer}}}"]) == ["correct"], kind

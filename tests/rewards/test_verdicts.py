@@ -99,6 +99,10 @@ CASES = {
         ("12", "answer:"),
         ("12", r"\boxed{}"),
         ("12", r"\boxed{12"),
+        ("12", r"5 + 7 = 12 \boxed{ed"),  # the box was begun, so the formula is not the answer
+        ("12", r"The answer is 12. \boxed{"),
+        ("12", r"\boxed{12}. Let me check: \boxed{13"),
+        ("12", r"12 \fbox{x \boxed{ y"),
         ("12", "I do not know"),
         ("12", "answer: 24/2"),
         ("12", "5 + 7 it is, answer: twelve"),
@@ -128,6 +132,11 @@ def test_the_usual_endings_take_the_fast_path():
     assert [fast_verdict("1234", ending) for ending in endings] == ["correct"] * 4
     assert fast_verdict("3/4", "answer: 0.75") == "correct"
     assert fast_verdict("3/4", "answer: 3/5 cups") == "wrong"
+
+
+def test_a_statement_after_a_box_that_was_not_closed_is_the_answer():
+    assert maths_verdict("12", "so \\boxed{12 apples\n#### 12") == "correct"
+    assert maths_verdict("12", "so \\boxed{13\nThe answer is \\boxed{12}") == "correct"
 
 
 def test_the_end_of_a_very_long_completion_is_what_counts():

@@ -1,7 +1,8 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
-Only what follows the last thought (`<think>…</think>` and its kin) is read; an unfinished thought has no answer. Both
-the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
+Only what follows the last thought (`<think>…</think>` and its kin) is read; an unfinished thought has no answer, and
+neither has a text whose last box is never closed, unless a statement follows the box's beginning. Both the worker
+processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
    at the start of a line, an "answer" field of JSON, the tag `<answer>`; also in Chinese, Japanese, Korean and some
@@ -108,6 +109,8 @@ class FinalAnswer:
 def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     """The final answer of a completion. With `factorials`, an exclamation mark at the end belongs to it."""
     tail, boxes, statement = _places(completion)
+    if _ends_in_open_box(tail, boxes, statement):
+        return FinalAnswer("boxed", ())
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
     if statement and _is_denied(statement):
         stated = ""
@@ -229,6 +232,14 @@ def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] 
     return tail, boxes, _last_statement(tail, boxes[-1][1] if boxes else 0)
 
 
+def _ends_in_open_box(text: str, boxes: Sequence[tuple[int, int]], statement: re.Match[str] | None) -> bool:
+    """Whether a box that is never closed begins after all complete boxes and after the last statement."""
+    if "box" not in text:
+        return False
+    place = max(boxes[-1][1] if boxes else 0, statement.end() if statement else 0)
+    return _BOX.search(text, place) is not None
+
+
 def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
     is_english = text.isascii() and not any(map(text.lower().__contains__, _IN_ASCII))
     last = deque((_STATEMENT if is_english else _IN_ANY_LANGUAGE).finditer(text, after), maxlen=1)
@@ -310,6 +321,8 @@ class TextAnswer:
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
     """The answer of a completion; all fields are empty if there is none. With `letters`, `A:` is an option."""
     tail, spans, statement = _places(completion)
+    if _ends_in_open_box(tail, spans, statement):
+        return TextAnswer()
     if statement and letters and statement.group().strip().upper() == "A:":
         statement = None
     line, after = None, ""
