@@ -85,6 +85,9 @@ def attack_reward(
         mended = repair_settings(reward, repair, problems, settings)
 
     result = _attacked(reward, config, limit, out, accept_above, plain)
+    _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
+    if out is not None:
+        write_attack(result, out, {})
     findings = [] if trained is None else _adapted(trained, result)
     repaired = None
     if mended is not None and repair is not None and (findings or result.accepts_wrong):
@@ -93,7 +96,8 @@ def attack_reward(
     last = result if repaired is None else repaired.after
     lines = summary_lines(result, fail_above) + ([] if repaired is None else ["", *summary_lines(last, fail_above)])
     tables = further_tables(result, findings, repaired)
-    _show(lines, [*pattern_tables(result, whole=False), *tables])
+    _show(tables)
+    stdout().print("\n".join(lines), soft_wrap=True)
     if out is not None:
         more = {"repaired": None if repaired is None else last.summary()}
         write_attack(result, out, more | {"found": {one.kind: one.count for one in findings}})
@@ -144,9 +148,8 @@ def _repaired(
         return repair(config, result, folder, steps or STEPS, found, plain, advance)
 
 
-def _show(lines: list[str], tables: list["Table"]) -> None:
-    to = stdout()
+def _show(tables: "list[Table]") -> None:
+    """Print those that have rows."""
     for heading, header, rows in tables:
         if rows:
-            show_table(header, rows, to, heading)
-    to.print("\n".join(lines), soft_wrap=True)
+            show_table(header, rows, stdout(), heading)
