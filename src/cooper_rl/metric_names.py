@@ -60,7 +60,7 @@ def metric_names(functions: Collection[str], test_sets: Collection[str]) -> Iter
                 yield from (f"{area}/{function}" for function in functions)
             else:
                 yield f"{area}/{name}"
-    yield from (f"test/{one}/{name}" for one in test_sets for name in _HELD_OUT.split())
+    yield from (f"test/{test_set}/{name}" for test_set in test_sets for name in _HELD_OUT.split())
 
 
 def fault_of_metric(name: str, names: Collection[str], has_outside_parts: bool) -> str | None:

@@ -35,7 +35,7 @@ class ServedEnvironment(EnvironmentInterface[Any]):
             raise InputError("a batch has training and test rows; validate on a data set of its own")
         runs = [_run(log) for log in message_log_batch]
         said = [self.respond(run, row) for run, row in zip(runs, metadata, strict=True)]
-        ended = [i for i, one in enumerate(said) if one is None]
+        ended = [i for i, text in enumerate(said) if text is None]
         groups = [
             single(rows[i][0], runs[i], stopped=True, verdict=columns().verdict_in(metadata[i], "extra_env_info"))
             for i in ended
@@ -49,7 +49,7 @@ class ServedEnvironment(EnvironmentInterface[Any]):
         terminateds = torch.zeros(len(rows))
         terminateds[ended] = 1
         return EnvironmentReturn(
-            observations=[{"role": "environment", "content": one or ""} for one in said],
+            observations=[{"role": "environment", "content": text or ""} for text in said],
             metadata=list(metadata),
             next_stop_strings=[None] * len(rows),
             rewards=rewards,

@@ -33,7 +33,7 @@ class AsyncGRPOReward:
         """One reward per completion of the group, None without an opinion. Raises InputError if a column is missing."""
         row = {name: values[0] for name, values in columns.items() if isinstance(values, list)}
         environments = columns.get("environments") or [None] * len(completions)
-        verdicts = [getattr(one, "verdict", None) for one in environments]
+        verdicts = [getattr(environment, "verdict", None) for environment in environments]
         answers = [
             Answer.of(text, not self.end_tokens or ids[-1] in self.end_tokens, tokens=len(ids), verdict=verdict)
             for text, ids, verdict in zip(completions, completion_ids, verdicts, strict=True)

@@ -100,7 +100,7 @@ def audit(
     made_with |= {"references": short_hash(repr(options.references)), "columns": short_hash(*COLUMNS, GARBLED)}
     with Journal(out / "audited.jsonl", made_with) as journal, closing(Verifier(options.rule)) as verifier:
         for step, rows in read_steps(rollouts, source, choose, decode):
-            for later in [one for one in kept if one >= step]:  # the run was resumed before it
+            for later in [kept_step for kept_step in kept if kept_step >= step]:  # the run was resumed before it
                 del kept[later], metrics[later]
             key = f"{step} {digest_of(rows)}"
             if (done := journal.get(key)) is None or not _path(out, step).exists():
@@ -190,7 +190,7 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
             if verdict == "correct" or place == 0:
                 verdicts[i] = verdict
     ends = [
-        any(ends_in(row.answer.text, one, row.question) for one in own)
+        any(ends_in(row.answer.text, reference, row.question) for reference in own)
         for row, own in zip(rows, references, strict=True)
     ]
     last = [unexplained(row.answer.text, [row.question, *own]) for row, own in zip(rows, references, strict=True)]
@@ -212,7 +212,7 @@ def ends_in(text: str, reference: str, question: str = "") -> bool:
     """Whether a text ends in the words of a reference answer, behind which a word of the question, such as a unit, may
     stand.
     """
-    words, wanted = ([word.casefold() for word in _WORD.findall(one)] for one in (text[-400:], reference[-400:]))
+    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in (text[-400:], reference[-400:]))
     if not wanted or words[-len(wanted) :] == wanted:
         return bool(wanted)
     unit = words[-1:]
@@ -296,7 +296,10 @@ def _metrics(
     rows: Sequence[Rollout], by_group: Mapping[str, Sequence[Rollout]], verdicts: Sequence[Sequence[Verdict]]
 ) -> dict[str, float]:
     rewards = [row.reward for row in rows]
-    spreads = [max(one.reward for one in group) - min(one.reward for one in group) for group in by_group.values()]
+    spreads = [
+        max(rollout.reward for rollout in group) - min(rollout.reward for rollout in group)
+        for group in by_group.values()
+    ]
     metrics = {"reward/mean": fmean(rewards), "reward/std": pstdev(rewards), "reward/group_spread": fmean(spreads)}
     metrics["audit/characters"] = fmean(len(row.answer.text) for row in rows)
     metrics["audit/repeated"] = 1 - len({(row.group, row.answer.text) for row in rows}) / len(rows)
@@ -340,7 +343,7 @@ def recorded(out: Path, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
             group = json.loads(line)
             problem = {name: group[name] for name in ("problem", "question", "answer", "prompt")}
-            yield from ({"step": step, **problem, **one} for one in group["completions"])
+            yield from ({"step": step, **problem, **completion} for completion in group["completions"])
 
 
 def _write_to_label(out: Path) -> Path:

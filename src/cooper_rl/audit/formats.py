@@ -161,7 +161,7 @@ FORMATS = (
         "input_prompt output_response score env_extras",
         {"step": r"$path(global_step_(\d++))", "prompt": "input_prompt", "completion": "output_response"}
         | {"reward": "score.*|score", "cut": "stop_reason"}
-        | {"reference": "|".join(f"env_extras.{one}.ground_truth" for one in ("reward_spec", "reward_model"))},
+        | {"reference": "|".join(f"env_extras.{key}.ground_truth" for key in ("reward_spec", "reward_model"))},
         left_out=r"aggregated_results",
     ),
 )
@@ -174,16 +174,20 @@ def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callabl
 
     Raises InputError for a format or a field that does not exist, and for a path that cannot be read.
     """
-    names = [one.name for one in FORMATS]
+    names = [row_format.name for row_format in FORMATS]
     if name is not None and name not in names:
         raise InputError(
             f"--format {name!r} is not known; {did_you_mean(name, names, 'there are ' + ', '.join(names))}"
         )
     paths = dict(map(_mapped, given))
-    formats = [replace(one, paths={**one.paths, **paths}) for one in FORMATS if name in (None, one.name)]
+    formats = [
+        replace(row_format, paths={**row_format.paths, **paths})
+        for row_format in FORMATS
+        if name in (None, row_format.name)
+    ]
     if {"prompt", "completion", "reward"} <= paths.keys():
         formats.append(Format("mapped", frozenset(), paths))
-    return lambda record: next((one for one in formats if one.keys <= record.keys()), None)
+    return lambda record: next((row_format for row_format in formats if row_format.keys <= record.keys()), None)
 
 
 def _mapped(text: str) -> tuple[str, str]:
@@ -252,7 +256,7 @@ class Values:
         return (matches[-1][1] if alternative.pattern.groups else matches[-1][0]) if matches else None
 
     def _others(self, record: Record) -> float | None:
-        named = {one.keys[0] for path in self.format.paths.values() for one in _alternatives(path)}
+        named = {alternative.keys[0] for path in self.format.paths.values() for alternative in _alternatives(path)}
         columns = {
             name: number(value)
             for name, value in record.items()

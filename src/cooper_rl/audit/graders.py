@@ -140,8 +140,8 @@ def _grade(name: str, window: str, given: Sequence[Row], opinions: Sequence[tupl
             advantages[i] = scores[i] - mean
         good, bad = ([scores[i] for i in places if judged[i] and right[i] is said] for said in (True, False))
         pairs += [(a > b) + 0.5 * (a == b) for a in good for b in bad]
-    positive = [max(one, 0.0) if said else 0.0 for one, said in zip(advantages, judged, strict=True)]
-    on_rejected = math.fsum(one for one, good in zip(positive, right, strict=True) if not good)
+    positive = [max(advantage, 0.0) if said else 0.0 for advantage, said in zip(advantages, judged, strict=True)]
+    on_rejected = math.fsum(advantage for advantage, good in zip(positive, right, strict=True) if not good)
     paid = [(own, row["advantage"]) for own, row in zip(advantages, rows, strict=True) if row["advantage"]]
     agrees = [yes == good for yes, good, said in zip(accepts, right, judged, strict=True) if said]
     return Grade(

@@ -73,10 +73,10 @@ def read_steps(
     """
     choose = choose or chosen_format()
     files = [_File(path, place, source, choose, decode) for place, path in enumerate(find_files(paths), start=1)]
-    waiting = sorted((one for one in files if one.step is not None), key=lambda one: one.step or 0)
+    waiting = sorted((file for file in files if file.step is not None), key=lambda file: file.step or 0)
     if not waiting:
         raise InputError(_unknown(files))
-    source.files = [one.path for one in waiting]
+    source.files = [file.path for file in waiting]
     runs = sorted({run for path in source.files if (run := tracked_run(path))})
     if len(runs) > 1:
         raise InputError(f"{paths[0]}: holds the runs {', '.join(runs)}; name the folder or file of one")
@@ -85,14 +85,14 @@ def read_steps(
     active: list[_File] = []
     last, restarts, before = -1, 0, ""
     while waiting or active:
-        step = min(one.step for one in (*active, *waiting[:1]) if one.step is not None)
+        step = min(file.step for file in (*active, *waiting[:1]) if file.step is not None)
         while waiting and waiting[0].step == step:
             active.append(waiting.pop(0))
-        rows = [row for one in active for row in one.take(step)]
+        rows = [row for file in active for row in file.take(step)]
         if runs and (others := [row for row in rows if row.location != rows[0].location]):
             source.leave_out("a row of a further table of its step, as an evaluation logs it", len(others))
             rows = [row for row in rows if row.location == rows[0].location]
-        active = [one for one in active if one.step is not None]
+        active = [file for file in active if file.step is not None]
         restarts += step <= last
         if restarts > MOST_RESTARTS:
             raise InputError(f"{rows[0].location}: step {step} comes after step {last}; sort the rows by step")
@@ -114,7 +114,7 @@ def digest_of(rows: Sequence[Rollout]) -> str:
 
 
 def _unknown(files: Sequence["_File"]) -> str:
-    seen = next((one for one in files if one.first is not None), None)
+    seen = next((file for file in files if file.first is not None), None)
     if seen is None or seen.first is None:
         return f"{files[0].path}: holds no rows"
     there = one_line(", ".join(map(str, seen.first)), 200)
@@ -196,7 +196,7 @@ class _File:
         form = values.format
         try:
             inner = list(form.unroll(record)) if form.unroll else [record]
-            return [one for row in inner for one in self._rollout(row, values, location, source)]
+            return [rollout for row in inner for rollout in self._rollout(row, values, location, source)]
         except InputError as error:
             raise error if str(error).startswith(location) else InputError(f"{location}: {error}") from error
         except RecursionError as error:
@@ -238,13 +238,13 @@ class _File:
 
     def _text(self, value: Any) -> Any:
         """A prompt or a completion as text or messages."""
-        if isinstance(value, list) and value and all(type(one) is int for one in value):
+        if isinstance(value, list) and value and all(type(item) is int for item in value):
             if self._decode is None:
                 raise InputError("the text is token ids; name the policy's tokenizer with --tokenizer")
             return self._decode(value)
         if isinstance(value, Mapping):
             return [value]
-        if isinstance(value, list) and not all(isinstance(one, Mapping) for one in value):
+        if isinstance(value, list) and not all(isinstance(item, Mapping) for item in value):
             return "\n".join(map(str, value))
         return value if isinstance(value, list) else _clean(str(value))
 
@@ -263,10 +263,10 @@ class _File:
         if isinstance(value, str) and value[:1] in ("[", "{"):
             value = as_json(value)
         if isinstance(value, list):
-            if value and all(type(one) is int for one in value) and len(value) > 1 and self._decode is not None:
+            if value and all(type(item) is int for item in value) and len(value) > 1 and self._decode is not None:
                 value = [self._decode(value)]
-            for one in value:
-                yield from self._references(one)
+            for item in value:
+                yield from self._references(item)
         elif isinstance(value, Mapping):
             named = next(
                 (value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None

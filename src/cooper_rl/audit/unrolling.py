@@ -89,11 +89,11 @@ def episodes_of_prime(record: Record) -> Iterator[Record]:
         if not isinstance(trace, Mapping) or (trace.get("agent") or {}).get("trainable") is False:
             continue
         rewards = trace.get("rewards") or {}
-        parts = [one for one in rewards.values() if isinstance(one, Mapping)] if isinstance(rewards, Mapping) else []
+        parts = [part for part in rewards.values() if isinstance(part, Mapping)] if isinstance(rewards, Mapping) else []
         paid = [
-            score * (number(one.get("weight", 1)) or 0.0)
-            for one in parts
-            if (score := number(one.get("score"))) is not None
+            score * (number(part.get("weight", 1)) or 0.0)
+            for part in parts
+            if (score := number(part.get("score"))) is not None
         ]
         path = _last_branch(trace.get("nodes") or [])
         first = next((place for place, node in enumerate(path) if node.get("sampled")), len(path))

@@ -100,7 +100,7 @@ def attack_reward(
     stdout().print("\n".join(lines), soft_wrap=True)
     if out is not None:
         more = {"repaired": None if repaired is None else last.summary()}
-        write_attack(result, out, more | {"found": {one.kind: one.count for one in findings}})
+        write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
         write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
         say(f"answers and scores: {out}")
     if last.worst.accepted.mean > fail_above:
@@ -143,7 +143,7 @@ def _repaired(
 ) -> "Repair":
     from cooper_rl.attack.repair import STEPS, repair
 
-    found = [completion for one in findings for completion in one.completions]
+    found = [completion for finding in findings for completion in finding.completions]
     with progress("repair", steps or STEPS, REPAIRING) as advance:
         return repair(config, result, folder, steps or STEPS, found, plain, advance)
 

@@ -77,7 +77,8 @@ def show_config(
     from cooper_rl.config.explanation import commented_yaml, json_schema
 
     given = what or []
-    names, overrides = [one for one in given if "=" not in one], [one for one in given if "=" in one]
+    names = [argument for argument in given if "=" not in argument]
+    overrides = [argument for argument in given if "=" in argument]
     if len(names) > 1:
         raise typer.BadParameter(f"give one file or setting, then key=value; found {' and '.join(names)}")
     record = _record(command)

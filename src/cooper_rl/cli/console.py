@@ -122,8 +122,10 @@ def counter(label: str) -> Iterator[Callable[[int, int], None]]:
 
 def names_and_settings(given: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """The arguments divided into names and settings (key=value). A file that exists is a name."""
-    settings = [one for one in given or () if re.match(r"[a-z_][\w.-]*=", one) and not Path(one).exists()]
-    return [one for one in given or () if one not in settings], settings
+    settings = [
+        argument for argument in given or () if re.match(r"[a-z_][\w.-]*=", argument) and not Path(argument).exists()
+    ]
+    return [argument for argument in given or () if argument not in settings], settings
 
 
 SHORT = {"problems": "source", "rule": "kind", "engine": "kind"}
@@ -154,7 +156,7 @@ def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0, settings: Seq
     except ValueError as error:
         raise InputError(f"--rule {text!r}: {error}") from error
     values = values if isinstance(values, dict) else {"kind": text.strip()}
-    settings = [in_full(one) for one in settings]
+    settings = [in_full(setting) for setting in settings]
     asked = with_overrides({}, settings)
     values = merge(values, mapping_of(asked.pop("rule", None)))
     if values.get("kind", "maths") == "maths":

@@ -240,10 +240,10 @@ def engine_from(given: str | dict[str, Any], models: int = 1) -> Any:
 
 def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: int) -> None:
     rows = [
-        (labeller, f"{measure}@{k}", f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
+        (labeller, f"{measure}@{k}", f"{estimate.mean:.4f}", f"{estimate.low:.4f} to {estimate.high:.4f}")
         for labeller, result in results.items()
-        for measure, one in (("avg", result.avg_at_k), ("maj", result.maj_at_k), ("pass", result.pass_at[k]))
-        if not isnan(one.mean)
+        for measure, estimate in (("avg", result.avg_at_k), ("maj", result.maj_at_k), ("pass", result.pass_at[k]))
+        if not isnan(estimate.mean)
     ]
     show_table(["labels", "measure", "value", "95 % interval"], rows, stdout())
     result, total = results["rule"], len(results["rule"].records)
@@ -278,7 +278,10 @@ def _print_difference(
 def _run_of(model: str) -> Path | None:
     """The run that a model's folder lies in, such as `runs/x` for `runs/x/checkpoints/000060/policy`."""
     parents = Path(model).resolve().parents if Path(model).is_dir() else ()
-    return next((one for one in parents if (one / "config.yaml").is_file() and (one / "metrics.jsonl").exists()), None)
+    return next(
+        (parent for parent in parents if (parent / "config.yaml").is_file() and (parent / "metrics.jsonl").exists()),
+        None,
+    )
 
 
 def _checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:

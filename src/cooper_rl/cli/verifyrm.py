@@ -46,7 +46,7 @@ def collect_completions(
     with counter("collect") as advance:
         collected = collect(settings, advance)
     outcomes = sorted({outcome for count in collected.counts.values() for outcome in count})
-    rows = [[*names, *(str(count[one]) for one in outcomes)] for names, count in collected.counts.items()]
+    rows = [[*names, *(str(count[outcome]) for outcome in outcomes)] for names, count in collected.counts.items()]
     show_table(["model", "dataset", *outcomes], rows)
     say(f"completions: {settings.output} ({len(collected.rows)} rows)")
 

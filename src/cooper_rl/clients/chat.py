@@ -169,7 +169,9 @@ class ChatClient:
                 detail = f"the server does not answer: {replies[0].failure}"
                 return replies + [ChatReply(failure="not_sent", detail=detail)] * (len(asked) - 1)
         retries = self.config.max_retries
-        replies += await asyncio.gather(*(self._reply(*one, deadline, retries) for one in asked[len(replies) :]))
+        replies += await asyncio.gather(
+            *(self._reply(*request, deadline, retries) for request in asked[len(replies) :])
+        )
         self._note(replies)
         return replies
 

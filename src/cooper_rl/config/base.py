@@ -98,13 +98,13 @@ def _takes_numbers_only(annotation: Any) -> bool:
 
 def _types(annotation: Any) -> set[Any]:
     """The types that an annotation names, also inside unions, containers and Annotated."""
-    inside = {one for part in get_args(annotation) for one in _types(part)}
+    inside = {member for part in get_args(annotation) for member in _types(part)}
     return inside | {annotation} if isinstance(annotation, type) or annotation is Any else inside
 
 
 def _as_words(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_as_words(one) for one in value]
+        return [_as_words(item) for item in value]
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -333,8 +333,8 @@ def records_within(value: Any) -> Iterator[Config]:
         inner = value.values()
     elif isinstance(value, list | tuple):
         inner = value
-    for one in inner:
-        yield from records_within(one)
+    for element in inner:
+        yield from records_within(element)
 
 
 def is_outside(part: object) -> bool:

@@ -79,10 +79,12 @@ def explain(
 
 def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
     """The setting `key` and those inside it, or every setting of a bare name. Raises InputError if there is none."""
-    whole = [one for one in settings if _plain(one.key) == key or _plain(one.key).startswith(f"{key}.")]
-    found = whole or [one for one in settings if _plain(one.key).endswith(f".{key}")]
+    whole = [setting for setting in settings if _plain(setting.key) == key or _plain(setting.key).startswith(f"{key}.")]
+    found = whole or [setting for setting in settings if _plain(setting.key).endswith(f".{key}")]
     if not found:
-        names = dict.fromkeys(name for one in settings for name in (_plain(one.key), _plain(one.key).split(".")[-1]))
+        names = dict.fromkeys(
+            name for setting in settings for name in (_plain(setting.key), _plain(setting.key).split(".")[-1])
+        )
         remedy = did_you_mean(key, names, "`cooper config` lists all settings")
         raise InputError(f"{key}: neither a setting nor a configuration file; {remedy}")
     return found
@@ -98,11 +100,16 @@ COMMON = (
 
 def overview(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     """The sections, those with common settings first, and the common settings, each under a heading."""
-    whole = {one.key: one for one in settings if one.kind is None}
+    whole = {setting.key: setting for setting in settings if setting.kind is None}
     common = [whole[key] for key in COMMON if key in whole]
     first = {key.partition(".")[0]: place for place, key in enumerate(COMMON)}
-    sections = [one for one in settings if one.is_section and one.kind is None and "." not in one.key]
-    return {"sections": sorted(sections, key=lambda one: first.get(one.key, len(COMMON))), "common settings": common}
+    sections = [
+        setting for setting in settings if setting.is_section and setting.kind is None and "." not in setting.key
+    ]
+    return {
+        "sections": sorted(sections, key=lambda setting: first.get(setting.key, len(COMMON))),
+        "common settings": common,
+    }
 
 
 def default_text(value: Any) -> str:
@@ -141,9 +148,13 @@ def _plain(key: str) -> str:
 
 
 def _values(field: FieldInfo) -> str:
-    found = ((words, getattr(one, name, None)) for one in field.metadata for name, words in _BOUNDS.items())
+    found = (
+        (words, getattr(constraint, name, None)) for constraint in field.metadata for name, words in _BOUNDS.items()
+    )
     bounds = [f"{words} {bound:g}" for words, bound in found if bound is not None]
-    patterns = [f"of the form {pattern}" for one in field.metadata if (pattern := getattr(one, "pattern", None))]
+    patterns = [
+        f"of the form {pattern}" for constraint in field.metadata if (pattern := getattr(constraint, "pattern", None))
+    ]
     return ", ".join([_type(annotation_of(field)), *bounds, *patterns])
 
 
@@ -197,16 +208,16 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
         if isinstance(value, Config):
             yield f"{indent}{name}:"
             yield from _part(value, field, depth + 1, comments)
-        elif isinstance(value, tuple) and value and all(isinstance(one, Config) for one in value):
+        elif isinstance(value, tuple) and value and all(isinstance(part, Config) for part in value):
             yield f"{indent}{name}:"
-            for one in value:
-                first, *rest = _part(one, field, depth + 2, comments=False)
+            for part in value:
+                first, *rest = _part(part, field, depth + 2, comments=False)
                 yield from (f"{indent}  - {first.lstrip()}", *rest)
-        elif isinstance(value, dict) and value and all(isinstance(one, Config) for one in value.values()):
+        elif isinstance(value, dict) and value and all(isinstance(part, Config) for part in value.values()):
             yield f"{indent}{name}:"
-            for key, one in value.items():
+            for key, part in value.items():
                 yield f"{indent}  {default_text(key)}:"
-                yield from _part(one, field, depth + 2, comments)
+                yield from _part(part, field, depth + 2, comments)
         else:
             default = field.get_default(call_default_factory=True)
             changed = comments and not field.is_required() and default != value and not isinstance(default, Config)
@@ -250,7 +261,7 @@ def json_schema(record: type[Config], title: str) -> dict[str, Any]:
 def _readable(schema: Any) -> Any:
     """The schema without pydantic's titles, which repeat the names, and with each paragraph of text on one line."""
     if isinstance(schema, list):
-        return [_readable(one) for one in schema]
+        return [_readable(option) for option in schema]
     if not isinstance(schema, dict):
         return schema
     kept = {key: _readable(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}

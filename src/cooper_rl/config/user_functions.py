@@ -167,7 +167,9 @@ def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
 @cache
 def added(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name, sorted."""
-    return {one.name: one for one in sorted(entry_points(group=f"cooper_rl.{group}"), key=lambda one: one.name)}
+    return {
+        entry.name: entry for entry in sorted(entry_points(group=f"cooper_rl.{group}"), key=lambda entry: entry.name)
+    }
 
 
 def load_added(group: str, name: str) -> Any:

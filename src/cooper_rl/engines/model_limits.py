@@ -49,7 +49,9 @@ def _templates(folder: Path) -> Iterator[tuple[Path, Any]]:
         values = _read_json(folder / name) if (folder / name).exists() else {}
         template = values.get("chat_template") if isinstance(values, dict) else None
         if isinstance(template, list):  # several templates, each with its name
-            yield from ((folder / name, one.get("template") if isinstance(one, dict) else one) for one in template)
+            yield from (
+                (folder / name, entry.get("template") if isinstance(entry, dict) else entry) for entry in template
+            )
         elif template is not None:
             yield folder / name, template
     for file in (folder / "chat_template.jinja", *sorted(folder.glob("additional_chat_templates/*.jinja"))):
@@ -95,7 +97,7 @@ def _shapes(file: Path) -> list[list[int]] | None:
             if length > min(LARGEST_MIB * 2**20, file.stat().st_size):
                 return None
             header = json.loads(weights.read(length))
-        shapes = [one["shape"] for name, one in header.items() if name != "__metadata__"]
+        shapes = [tensor["shape"] for name, tensor in header.items() if name != "__metadata__"]
         is_sound = all(type(size) is int and size >= 0 for shape in shapes for size in shape)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None

@@ -55,7 +55,7 @@ def _single_tokens(tokenizer: Any, ending: str, spellings: Sequence[tuple[str, s
         spellings = sorted(spellings, key=lambda pair: not pair[0].startswith(" "))
     for pair in spellings:
         ids = [tokenizer.encode(ending + word, add_special_tokens=False) for word in pair]
-        if all(one[:-1] == before and one[-1] != tokenizer.unk_token_id for one in ids) and ids[0] != ids[1]:
+        if all(tokens[:-1] == before and tokens[-1] != tokenizer.unk_token_id for tokens in ids) and ids[0] != ids[1]:
             return ids[0][-1], ids[1][-1]
     tried = " or ".join(f"{yes!r} and {no!r}" for yes, no in spellings)
     raise InputError(

@@ -141,9 +141,11 @@ def maj_at_k(answers: Sequence[Sequence[Hashable]], correct: Bool[ndarray, "P k"
     """
     found = np.zeros(len(answers))
     for place, (stated, right) in enumerate(zip(answers, np.asarray(correct, dtype=float), strict=True)):
-        votes = Counter(one for one in stated if one is not None)
+        votes = Counter(answer for answer in stated if answer is not None)
         most = max(votes.values(), default=0)
-        winners = [own for one, own in zip(stated, right, strict=True) if one is not None and votes[one] == most]
+        winners = [
+            own for answer, own in zip(stated, right, strict=True) if answer is not None and votes[answer] == most
+        ]
         found[place] = np.mean(winners) if winners else 0.0
     return found
 
@@ -227,8 +229,10 @@ def evaluate(
 def relabel(result: EvaluationResult, problems: Sequence[Problem], is_correct: Gold) -> EvaluationResult:
     """The result for the same completions with labels from another `is_correct`, such as gold instead of the rule."""
     by_id = {problem.id: problem for problem in problems}
-    right = [bool(is_correct(by_id[one.problem_id], one.completion)) for one in result.records]
-    return summarise([replace(one, correct=yes) for one, yes in zip(result.records, right, strict=True)], result.k)
+    right = [bool(is_correct(by_id[record.problem_id], record.completion)) for record in result.records]
+    return summarise(
+        [replace(record, correct=yes) for record, yes in zip(result.records, right, strict=True)], result.k
+    )
 
 
 def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
@@ -241,17 +245,17 @@ def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
         raise ValueError("the two results are not of the same problems")
     shares = [_shares(result) for result in (first, second)]
     in_both = ~np.isnan(shares).any(axis=0)
-    return paired_difference(*(one[in_both] for one in shares)) if in_both.any() else Estimate.of(shares[0][:0])
+    return paired_difference(*(share[in_both] for share in shares)) if in_both.any() else Estimate.of(shares[0][:0])
 
 
 def _by_problem(records: Sequence[EvaluationRecord], k: int) -> list[list[EvaluationRecord]]:
     """The completions of each problem that were judged."""
     rows = [records[start : start + k] for start in range(0, len(records), k)]
-    return [[one for one in row if one.correct is not None] for row in rows]
+    return [[record for record in row if record.correct is not None] for row in rows]
 
 
 def _right(row: Sequence[EvaluationRecord]) -> Bool[ndarray, "1 n"]:
-    return np.array([[one.correct for one in row]], dtype=bool)
+    return np.array([[record.correct for record in row]], dtype=bool)
 
 
 def _shares(result: EvaluationResult) -> Float[ndarray, " P"]:
@@ -263,7 +267,7 @@ def _shares(result: EvaluationResult) -> Float[ndarray, " P"]:
 def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
     """Statistics of labelled completions; `records` has k consecutive ones for each problem."""
     judged = [row for row in _by_problem(records, k) if row]
-    stated = iter(stated_answers([one.completion for row in judged for one in row]))
+    stated = iter(stated_answers([record.completion for row in judged for record in row]))
     votes = [maj_at_k([[next(stated) or None for _ in row]], _right(row))[0] for row in judged]
     sizes = sorted({1 << power for power in range(k.bit_length())} | {k})
     passed = {size: [pass_at_k(_right(row), size)[0] for row in judged if len(row) >= size] for size in sizes}
@@ -314,7 +318,7 @@ class HeldOut:
         """
         results = self.evaluate(sampler, verifier, seed)
         prefix = f"test/{self.name}/" if self.name else "test/"
-        metrics = {f"{prefix}{name}_avg": one.avg_at_k.mean for name, one in results.items() if one.judged}
+        metrics = {f"{prefix}{name}_avg": result.avg_at_k.mean for name, result in results.items() if result.judged}
         by_rule = results["rule"]
         if by_rule.judged < by_rule.problems:
             metrics[f"{prefix}heard"] = by_rule.judged / by_rule.problems

@@ -244,7 +244,7 @@ class Journal:
                 logger.warning("%s: written by an earlier version without checksums; damage would not be noticed", path)
             self._done = dict(self._entry(number, line, checked) for number, line in enumerate(lines[1:], start=2))
         entries = [{"key": key, "value": value} for key, value in self._done.items()]
-        write_text(path, "".join(f"{sealed(one)}\n" for one in [{_HEADER: wanted}, *entries]))
+        write_text(path, "".join(f"{sealed(entry)}\n" for entry in [{_HEADER: wanted}, *entries]))
         self._file = open_to_append(path)
 
     def get(self, key: str) -> Any:

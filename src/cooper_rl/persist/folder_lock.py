@@ -40,7 +40,7 @@ drops the lock."""
 def check_writable(directory: Path) -> None:
     """Raises InputError for a folder that cannot be created or written, as far as this can be found out without doing
     it."""
-    there = next(one for one in (directory, *directory.absolute().parents) if one.exists())
+    there = next(folder for folder in (directory, *directory.absolute().parents) if folder.exists())
     if not there.is_dir():
         raise InputError(UNWRITABLE.format(folder=directory, why=f"{there} is a file"))
     if not os.access(there, os.W_OK | os.X_OK):

@@ -31,9 +31,11 @@ class RewardModel:
         order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # batching can change last bits
         ordered = [groups[p] for p in order]
         asked = [
-            (one.problem.question, one.problem.answer, answer.transcript) for one in ordered for answer in one.answers
+            (group.problem.question, group.problem.answer, answer.transcript)
+            for group in ordered
+            for answer in group.answers
         ]
-        rows = self.learner.score(self.encoder.encode_all(asked)).split([len(one.answers) for one in ordered])
+        rows = self.learner.score(self.encoder.encode_all(asked)).split([len(group.answers) for group in ordered])
         of_group = dict(zip(order, rows, strict=True))
         return Ragged.of([of_group[p] for p in range(len(groups))], torch.float32)
 
@@ -207,12 +209,12 @@ class StepContext:
         if not picks:
             raise ValueError("no groups to join")
         first = picks[0][0]
-        joined = cls([one.groups[p] for one, p in picks], first._rule, first._model, first._gold)
-        if all(one._verdicts is not None for one, _ in picks):
-            joined._verdicts = [one.verdicts[p] for one, p in picks]
+        joined = cls([context.groups[p] for context, p in picks], first._rule, first._model, first._gold)
+        if all(context._verdicts is not None for context, _ in picks):
+            joined._verdicts = [context.verdicts[p] for context, p in picks]
         for name in first._columns:
-            if all(name in one._columns for one, _ in picks):
-                joined._columns[name] = Ragged.of([one._columns[name].groups()[p] for one, p in picks])
+            if all(name in context._columns for context, _ in picks):
+                joined._columns[name] = Ragged.of([context._columns[name].groups()[p] for context, p in picks])
         return joined
 
     def afresh(self) -> Self:
@@ -249,4 +251,4 @@ def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Ragged:
             raise InputError(f"{function}: returned {found!r} for problem {problem.id}; return True or False")
         return found
 
-    return Ragged.of([[label(group.problem, one.text) for one in group.answers] for group in groups], torch.bool)
+    return Ragged.of([[label(group.problem, answer.text) for answer in group.answers] for group in groups], torch.bool)

@@ -406,7 +406,7 @@ def _is_changed(text: str, expected: str) -> bool:
 
 def _measure_verdict(text: str, reference: str) -> Verdict:
     """The verdict on an answer with another unit: 90 minutes for 1.5 hours."""
-    expected, found = (number_value(first_number(one) or "0/0") for one in (reference, text))
+    expected, found = (number_value(first_number(number_text) or "0/0") for number_text in (reference, text))
     same = None if expected is None or found is None else same_quantity(reference, expected, text, found)
     return "unparsed" if same is None else "correct" if same else "wrong"
 

@@ -208,7 +208,7 @@ def _free_verdict(reference: str, text: str) -> Verdict:
     text = _written_alike(text, reference)
     ends = [0, *(match.start() for match in SENTENCE_END.finditer(text)), len(text)]
     sentences = [text[start:end] for start, end in pairwise(ends)]
-    sentence = next((bare_text(one) for one in reversed(sentences) if re.search(r"\d", one)), "")
+    sentence = next((bare_text(text) for text in reversed(sentences) if re.search(r"\d", text)), "")
     if _EITHER.search(sentence):
         return "wrong"
     if _HEDGE.search(sentence) or _OF_THE_QUESTION.search(sentence):

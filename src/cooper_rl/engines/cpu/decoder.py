@@ -91,7 +91,7 @@ class GroupedCache:
 class _Block:
     def __init__(self, layer: Any, dtype: torch.dtype) -> None:
         def packed(*layers: nn.Module) -> PackedLinear:
-            return PackedLinear([_merged(one) for one in layers], dtype)
+            return PackedLinear([_merged(layer) for layer in layers], dtype)
 
         attention, mlp = layer.self_attn, layer.mlp
         self.norm: Tensor = layer.input_layernorm.weight
@@ -210,7 +210,7 @@ def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecode
     if any(parameter.is_inference() for parameter in model.parameters()):
         return CompactDecoder(model, dtype)
     adapters: Any = [module for module in model.modules() if hasattr(module, "base_layer")]
-    active = [(bool(one.disable_adapters), tuple(one.active_adapters)) for one in adapters]
+    active = [(bool(adapter.disable_adapters), tuple(adapter.active_adapters)) for adapter in adapters]
     made_of = (dtype, tuple(map(version, model.parameters())), tuple(active))
     kept = _kept.get(model)
     if kept is None or kept[0] != made_of:

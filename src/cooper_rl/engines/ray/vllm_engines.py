@@ -92,7 +92,7 @@ class RayEngines(Actors):
         each = [(share,) for share in prompt_shares(requests, len(self.actors))]
         # An engine that still draws would count as lost with one that is dead.
         drawn = self.results(self._calls("generate", each), self._call_timeout_s, settle=True)
-        return [one for part in drawn for one in part]
+        return [completion for part in drawn for completion in part]
 
     def wait_until_back(self) -> None:
         """Replace engines that are dead or give no answer. Raises EngineLost if that fails."""

@@ -148,11 +148,11 @@ class OfflineEngine:
         prompts: Any = [{"prompt_token_ids": request.prompt} for request in requests]
         params = [self._params(**request.params, flat_logprobs=True) for request in requests]
         how: Any = {"use_tqdm": False, "lora_request": self._adapter}
-        found: Any = [one.outputs[0] for one in self._llm.generate(prompts, params, **how)]
-        versions = [[span.version for span in one.weight_versions or ()] for one in found]
+        found: Any = [output.outputs[0] for output in self._llm.generate(prompts, params, **how)]
+        versions = [[span.version for span in output.weight_versions or ()] for output in found]
         return [
-            DrawnCompletion(list(one.token_ids), one.logprobs.logprobs, one.finish_reason, its_own)
-            for one, its_own in zip(found, versions, strict=True)
+            DrawnCompletion(list(output.token_ids), output.logprobs.logprobs, output.finish_reason, its_own)
+            for output, its_own in zip(found, versions, strict=True)
         ]
 
     def wait_until_back(self) -> None: ...  # the engine lives as long as this process

@@ -127,7 +127,7 @@ class VllmSampler(Sampler):
             raise RuntimeError("the engine does not hold the policy's weights: call sync_weights first")
         rule = StopRule(self.tokenizer, params, self._end_of_sequence)
         drawn = self._engine.generate(_requests(prompts, n, params, rule, self._engine.context, seed))
-        if others := {version for one in drawn for version in one.versions} - {self.version}:
+        if others := {version for completion in drawn for version in completion.versions} - {self.version}:
             raise EngineLost(
                 f"an engine sampled with weights of version {', '.join(sorted(others))} and not {self.version}: it was "
                 "restarted, or its weights were changed from outside this run"
@@ -236,12 +236,14 @@ def _samples(
     drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: StopRule, prompts: Sequence[Sequence[int]]
 ) -> Samples:
     """Raises FloatingPointError for log-probabilities that are not finite, RuntimeError for a completion given up."""
-    given_up = next((one for one in drawn if one.finish_reason not in ("stop", "length")), None)
+    given_up = next((completion for completion in drawn if completion.finish_reason not in ("stop", "length")), None)
     if given_up is not None:
         raise RuntimeError(f"vLLM ended a completion with finish_reason {given_up.finish_reason!r}")
-    cut = [_cut(one, params, rule) for one in drawn]
+    cut = [_cut(completion, params, rule) for completion in drawn]
     token_ids = Column.of([np.asarray(ids, np.int32) for ids, _ in cut], np.int32)
-    reported = [np.asarray(one.logprobs[: len(ids)], np.float32) for one, (ids, _) in zip(drawn, cut, strict=True)]
+    reported = [
+        np.asarray(completion.logprobs[: len(ids)], np.float32) for completion, (ids, _) in zip(drawn, cut, strict=True)
+    ]
     logprobs = Column.of(reported, np.float32).values
     if not np.isfinite(logprobs).all():
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
@@ -253,10 +255,10 @@ def _samples(
     )
 
 
-def _cut(one: DrawnCompletion, params: SamplingParams, rule: StopRule) -> tuple[list[int], bool]:
+def _cut(completion: DrawnCompletion, params: SamplingParams, rule: StopRule) -> tuple[list[int], bool]:
     """Tokens, and whether they were stopped. vLLM ignores stop strings before `min_tokens`; here they always stop."""
-    ids = list(one.token_ids)
+    ids = list(completion.token_ids)
     early = range(1, min(params.min_tokens, len(ids)) + 1) if rule.strings else ()
     if end := next((length for length in early if rule.reached(ids[:length])), None):
         return ids[:end], True
-    return ids, one.finish_reason == "stop"
+    return ids, completion.finish_reason == "stop"

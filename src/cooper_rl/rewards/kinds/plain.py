@@ -119,7 +119,7 @@ class WeightedSum:
     def score(self, context: StepContext) -> Scores:
         """The weighted sum of every reward's score on the same answers."""
         scored = [reward.score(context) for reward in self._rewards]
-        weighted = [(weight, one.rewards) for weight, one in zip(self._weights, scored, strict=True) if weight]
+        weighted = [(weight, score.rewards) for weight, score in zip(self._weights, scored, strict=True) if weight]
         total = _sum_of_opinions(weighted) if weighted else context.ragged([0.0] * sum(context.sizes))
         parts, metrics = {}, {}
         for place, (reward, scores) in enumerate(zip(self._rewards, scored, strict=True), 1):

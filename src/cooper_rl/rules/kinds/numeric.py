@@ -48,12 +48,12 @@ class NumericRule(ComputedConfig):
         if isinstance(expected, str) or not final.texts:
             return "unparsed"
         texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" else final.texts
-        texts = [with_kelvins(clean(one), reference_text(problem.answer)) for one in texts]
+        texts = [with_kelvins(clean(text), reference_text(problem.answer)) for text in texts]
         found = [*map(number_in, texts)]
         close = [None if number is None else _is_close(number, *expected) for number in found]
         if not all(close):
             return "wrong" if False in close else "unparsed"
-        same = all(same_unit(reference_text(problem.answer), one) for one in texts)
+        same = all(same_unit(reference_text(problem.answer), text) for text in texts)
         return "correct" if same and not is_retracted(final.after) else "wrong"
 
     def objection(self, problem: Problem) -> str | None:
