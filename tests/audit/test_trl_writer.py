@@ -24,7 +24,7 @@ def sometimes(completions, **_):
     return [1.0 if place % 2 else None for place in range(len(completions))]
 
 
-@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("every", [1, 3, 5])
 def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_models, monkeypatch, every):
     from datasets import Dataset
     from transformers import AutoTokenizer
@@ -68,7 +68,8 @@ def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_m
     steps = dict(read_steps([tmp_path / "run" / "completions"], source))
     assert source.format is not None
     assert (source.format.name, source.rewards) == ("trl", ["longer", "sometimes"])
-    assert set(steps) <= {step for step in range(1, STEPS + 1) if step % every == 0 or step % EVALUATED == 0}
+    logged = {step for step in range(1, STEPS + 1) if step % every == 0 or step % EVALUATED == 0}
+    assert set(steps) <= logged | {STEPS}, "the end of the training is logged too"
     if every == 1:
         assert source.left_out["a batch that was logged again"] >= BATCH
     for row in (row for rows in steps.values() for row in rows):
