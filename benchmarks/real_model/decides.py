@@ -1,0 +1,194 @@
+"""One setting, all arms: a language model on word problems, a rule that judges one operation of four (decides.md).
+
+    python -m benchmarks.real_model.decides OUT --models BASE --problems DATA --labelled real_completions.parquet
+    python -m benchmarks.real_model.decides OUT --search             # the rule and the fixed reward model alone
+    python -m benchmarks.real_model.decides OUT --arms rule static cooper
+    python -m benchmarks.real_model.decides OUT --picture docs/decides.png    # tables and picture of the runs in OUT
+
+Every command continues after an interruption and leaves out what is finished. `--units` takes some of the runs, so that
+two processes can share them.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from statistics import mean
+
+from benchmarks.real_model.arms import WINDOW, ends, first_alarm
+from benchmarks.real_model.experiment import COOPER, draw, run, train_once
+from benchmarks.real_model.operations import JUDGED, PANELS
+
+from cooper_rl import Problem
+from cooper_rl.evaluation.accuracy import mean_interval
+from cooper_rl.observe.run_record import RunRecord, read_record
+
+CONFIG = Path(__file__).with_name("operations.yaml")
+NO_KL = "algorithm.kl=null"
+CORRUPTER = "{kind: corrupter, function: 'benchmarks.real_model.decides:wrong_number'}"
+ARMS: Mapping[str, Sequence[str]] = {
+    "rule": ["kind=rule", NO_KL],
+    "static": ["kind=static", NO_KL],
+    "paper": ["kind=paper", NO_KL, f"cooptimization={{assistant: {CORRUPTER}}}"],
+    "cooper": ["kind=cooper", NO_KL, "cooptimization.positives=[rollout]"],
+    "cooper_refs": ["kind=cooper", NO_KL, "cooptimization.positives=[rollout, reference_solution]"],
+    "rule_then_static": ["kind=static", NO_KL, "rewards=[{kind: rule_then_model}]"],
+    "static_kl": ["kind=static", "algorithm.kl={coefficient: 0.01}"],
+}
+"""What pays, and what it learns from. Everything else is the same, but for the KL penalty of the last."""
+LEARNING_RATES = ("3e-5", "1.5e-5")
+STEPS = 40
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is drawn independently of the others: models, their data, the judged operation, and the seed of all else."""
+
+    seed: int
+    policy: str
+    reward_model: str
+    judged: str
+
+
+SEARCHED = (Unit(0, "a", "a", "additions"), Unit(3, "a", "a", "quotients"))
+UNITS = (
+    Unit(10, "a", "a", "subtractions"),
+    Unit(11, "b", "b", "products"),
+    Unit(12, "a", "b", "products"),
+    Unit(13, "b", "a", "subtractions"),
+    Unit(14, "b", "b", "subtractions"),
+)
+GOLD = {"all": "test/gold_avg", "judged": "test/gold_avg_heard", "silent": "test/gold_avg_silent"}
+COMPARED = ("cooper", "cooper_refs")
+REWARD_MODEL = (
+    *("robustness=0", "learning_rate=1e-4", "epochs=1", "batch_size=16", "evaluate_every=100", "frozen_layers=12"),
+    *("max_input_tokens=384", "tokens_per_microbatch=2048", "autocast=bfloat16", "threads=1"),
+)
+LABELLED = 700
+"""Completions that a reward model learns from: so few that it is right about four in five held-out ones."""
+WARM_UP_EPOCHS = 0.6
+"""Of half of the warm-up rows. After two, the policy writes the same completion eight times and finds no hack."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="holds data/, models/ and runs/")
+    parser.add_argument("--models", type=Path, help="make both start policies and both reward models from this one")
+    parser.add_argument("--problems", type=Path, help="the folder of MAWPS, SVAMP and ASDiv")
+    parser.add_argument("--labelled", type=Path, help="labelled completions, for the reward models")
+    parser.add_argument("--search", action="store_true", help="the rule and the fixed reward model at each rate")
+    parser.add_argument("--arms", nargs="*", choices=ARMS, default=[])
+    parser.add_argument("--learning-rate", default=LEARNING_RATES[-1])
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--units", nargs="*", type=int, default=[unit.seed for unit in UNITS])
+    parser.add_argument("--picture", type=Path, help="draw the runs' curves into this file")
+    given = parser.parse_args()
+    if given.models is not None:
+        make_models(given.out, given.models, given.problems, given.labelled)
+    if given.search:
+        for rate in LEARNING_RATES:
+            for unit in SEARCHED:
+                for arm in ("static", "rule"):
+                    train(given.out, f"search_{arm}_{rate}", arm, unit, rate, STEPS)
+    for unit in (unit for unit in UNITS if unit.seed in given.units):
+        for arm in given.arms:
+            train(given.out, arm, arm, unit, given.learning_rate, given.steps)
+    runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
+    table(runs)
+    differences(runs)
+    if given.picture is not None:
+        draw([one for one in runs if not one.directory.name.startswith("search")], PANELS, given.picture)
+
+
+def make_models(out: Path, base: Path, problems: Path, labelled: Path) -> None:
+    """Each start policy learns from its half of the warm-up rows; each reward model from completions of other problems,
+    drawn and trained with another seed."""
+    if not (out / "data/train.jsonl").exists():
+        run("-m", "benchmarks.real_model.data", str(problems), str(out / "data"))
+    rows = (out / "data/warm_up.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    for number, name in enumerate("ab"):
+        half, policy = out / f"data/warm_{name}.jsonl", out / f"models/policy_{name}"
+        half.write_text("".join(rows[number::2]), encoding="utf-8")
+        if not policy.exists():
+            shown = ["--epochs", str(WARM_UP_EPOCHS)]
+            run("-m", "benchmarks.real_model.warm_up", str(base), str(half), f"{policy}.partial", *shown)
+            Path(f"{policy}.partial").rename(policy)
+        drawn, model = out / f"labelled_{name}", out / f"models/reward_model_{name}"
+        if not (drawn / "train.jsonl").exists():
+            counts = ["--train", "2000", "--test", "600", "--seed", str(number)]
+            run("benchmarks/split_labelled.py", str(labelled), str(base), str(drawn), *counts)
+        if not model.exists():
+            few = drawn / "few.jsonl"
+            lines = (drawn / "train.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+            few.write_text("".join(lines[:LABELLED]), encoding="utf-8")
+            made = ["--model", str(base), "--out", f"{model}.partial", *REWARD_MODEL, f"seed={number}"]
+            run(*COOPER, "verifyrm", "train", str(few), *made)
+            Path(f"{model}.partial").rename(model)
+
+
+def train(out: Path, name: str, arm: str, unit: Unit, rate: str, steps: int) -> None:
+    """Start or continue one run."""
+    settings = [*ARMS[arm], f"rule={{kind: partial, only: {{operation: ['{JUDGED[unit.judged]}']}}}}"]
+    settings += [f"policy.model={out}/models/policy_{unit.policy}"]
+    settings += [f"reward_model.model={out}/models/reward_model_{unit.reward_model}"]
+    settings += [f"{role}.autocast=bfloat16" for role in ("policy", "reward_model")]
+    settings += [f"problems.source={out}/data/train.jsonl", f"test_problems.source={out}/data/test.jsonl"]
+    settings += [f"policy.learning_rate={rate}", f"steps={steps}", f"seed={unit.seed}"]
+    train_once(out, f"{name}-{unit.seed}", CONFIG, settings)
+
+
+def wrong_number(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:
+    """The assistant of `paper`: the completion with its boxed number, wherever it stands, replaced by a near one."""
+    boxed = re.findall(r"\\boxed\{\s*(-?\d+)\s*\}", completion_text)
+    if not boxed:
+        return ""
+    draws = Random(seed * 100 + attempt)
+    wrong = int(boxed[-1]) + draws.choice([-1, 1]) * draws.choice([1, 2, 3, 5, 10])
+    return re.sub(rf"(?<!\d){re.escape(boxed[-1])}(?!\d)", str(wrong), completion_text)
+
+
+def table(runs: Sequence[RunRecord]) -> None:
+    """A row a run: gold at every evaluation, and what the run itself saw."""
+    print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in GOLD)} | reward |", end="")
+    print(" agreement where judged | alarm | s a step |")
+    print("|---" * (6 + len(GOLD)) + "|")
+    for one in runs:
+        gold = [", ".join(f"{value:.2f}" for _, value in one.series(name)) or "–" for name in GOLD.values()]
+        means = [ends(one, name, WINDOW) for name in ("reward/mean", "reward_model/rule_agreement")]
+        seconds = f"{mean(one.values('time/step')):.0f}" if one.step else "–"
+        print(f"| {' | '.join([one.directory.name, str(one.step), *gold, *means, first_alarm(one), seconds])} |")
+
+
+def differences(runs: Sequence[RunRecord]) -> None:
+    """Last gold by unit, its mean with a 95 % interval over units, and Cooper's minus that of each other arm."""
+    ended: dict[str, dict[str, dict[int, float]]] = {arm: {part: {} for part in GOLD} for arm in ARMS}
+    for one in runs:
+        arm, _, seed = one.directory.name.rpartition("-")
+        for part, name in GOLD.items():
+            if arm in ARMS and (one.directory / "finished").exists() and (last := one.last(name)) is not None:
+                ended[arm][part][int(seed)] = last
+    for arm, parts in ended.items():
+        for part, golds in parts.items():
+            if len(golds) > 1:
+                print(f"{arm}, {part}: {interval(list(golds.values()))}")
+    for arm in COMPARED:
+        for other in (other for other in ARMS if other != arm):
+            for part in GOLD:
+                ours, theirs = ended[arm][part], ended[other][part]
+                gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+                if len(gains) > 1:
+                    print(f"{arm} - {other}, {part}: {interval(gains)}")
+    print(json.dumps(ended))
+
+
+def interval(values: Sequence[float]) -> str:
+    middle, low, high = mean_interval(values)
+    each = " ".join(f"{value:+.2f}" for value in values)
+    return f"{each}; {middle:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+if __name__ == "__main__":
+    main()
