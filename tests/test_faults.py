@@ -122,7 +122,7 @@ def test_a_reward_beyond_float32_costs_its_groups_and_no_others(settings):
     assert "reward/non_finite" in _fired(trainer)
 
 
-@pytest.mark.parametrize("kind", ["cooper_model", "cooper_light"])
+@pytest.mark.parametrize("kind", [pytest.param("cooper_model", marks=pytest.mark.slow), "cooper_light"])
 @pytest.mark.parametrize(
     ("learning_rate", "metrics"),
     [

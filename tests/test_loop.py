@@ -35,7 +35,7 @@ def test_every_kind_of_run_records_its_steps(settings, kind):
     assert {"text", "verdict", "reward", "advantage", "gold", "stop_reason"} <= rollouts[0]["completions"][0].keys()
 
 
-@pytest.mark.parametrize("kind", ["cooper", "cooper_model"])
+@pytest.mark.parametrize("kind", ["cooper", pytest.param("cooper_model", marks=pytest.mark.slow)])
 def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path, kind):
     settings = {**settings, "kind": kind}
     whole = _fit({**settings, "name": "whole"})

@@ -2,7 +2,7 @@
 
     python -m benchmarks.real_model.decides OUT --models BASE --problems DATA --labelled real_completions.parquet
     python -m benchmarks.real_model.decides OUT --search             # the rule and the fixed reward model alone
-    python -m benchmarks.real_model.decides OUT --arms rule static cooper
+    python -m benchmarks.real_model.decides OUT --arms rule static cooper cooper_refs
     python -m benchmarks.real_model.decides OUT --picture docs/decides.png    # tables and picture of the runs in OUT
 
 Every command continues after an interruption and leaves out what is finished. `--units` takes some of the runs, so that

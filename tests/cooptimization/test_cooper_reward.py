@@ -161,7 +161,7 @@ def test_only_kept_groups_become_pairs_and_evaluated_ones_never_do(make):
     assert {pair.problem_id for pair in reward.update(scored, keep=["g10", "g12"]).pairs} == {"p10", "p12"}
 
 
-@pytest.mark.parametrize("kind", ["reward_model", "hybrid"])
+@pytest.mark.parametrize("kind", ["reward_model", pytest.param("hybrid", marks=pytest.mark.slow)])
 def test_a_loaded_reward_continues_bit_for_bit(make, tmp_path, kind):
     def steps(reward: CooperReward, numbers: Sequence[int]):
         for step in numbers:

@@ -67,7 +67,7 @@ def test_wherever_it_was_the_resumed_run_is_the_same(settings, tmp_path, place):
     assert differences(tmp_path / "run", tmp_path / "whole" / "run", folders={"tensorboard"}) == []
 
 
-@pytest.mark.parametrize(("every", "last"), [(0, 2), (1, 1)])
+@pytest.mark.parametrize(("every", "last"), [pytest.param(0, 2, marks=pytest.mark.slow), (1, 1)])
 def test_weights_that_have_begun_to_change_are_finished_unless_a_checkpoint_has_the_step_before(
     settings, tmp_path, every, last
 ):

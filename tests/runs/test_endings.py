@@ -50,7 +50,12 @@ FUNCTION = {"rewards": [{"kind": "function", "function": "m:length"}]}
 
 
 @pytest.mark.parametrize(
-    ("hook", "at", "done"), [("before_step", 3, 2), ("after_step", 2, 2), ("on_evaluation", 2, 2), ("on_save", 2, 2)]
+    ("hook", "at", "done"),
+    [
+        ("before_step", 3, 2),
+        ("after_step", 2, 2),
+        *(pytest.param(hook, 2, 2, marks=pytest.mark.slow) for hook in ("on_evaluation", "on_save")),
+    ],
 )
 def test_a_run_that_a_callback_ends_has_a_state_of_its_own_and_can_go_on(settings, hook, at, done):
     ended = _fit(settings, callbacks=[Ends(hook, at)])

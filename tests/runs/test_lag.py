@@ -116,7 +116,7 @@ def test_the_samplers_log_probabilities_are_those_of_the_older_policy(lagging):
     np.testing.assert_allclose(rollouts.logprobs, drawn, atol=1e-4)
 
 
-@pytest.mark.parametrize("stop_after", [1, 3])
+@pytest.mark.parametrize("stop_after", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_resumed_run_equals_the_uninterrupted_one(lagging, stop_after):
     """The completions that were drawn ahead are in the checkpoint."""
     lagging = {**lagging, "kind": "cooper"}
@@ -146,7 +146,7 @@ def glitch(problem, completion):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop_after", [3, 4])
+@pytest.mark.parametrize("stop_after", [pytest.param(3, marks=pytest.mark.slow), 4])
 def test_after_a_rollback_the_groups_drawn_ahead_are_drawn_anew(lagging, stop_after):
     """In a run that is resumed as well: from the checkpoint it went back to, and from the next one."""
     rule = {"metric": "function/glitch", "above": 0, "action": "rollback"}

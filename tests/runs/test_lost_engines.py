@@ -51,7 +51,7 @@ def _run(settings, tmp_path, name, lost_at, **changes):
     ("lost_at", "every", "named"),
     [
         pytest.param([3], 0, "runs.everyday_callbacks:Calls", id="step 3"),
-        pytest.param([3], 0, "runs.test_lost_engines:Tally", id="no state"),
+        pytest.param([3], 0, "runs.test_lost_engines:Tally", marks=pytest.mark.slow, id="no state"),
         pytest.param([1, 2, 4], 0, "runs.everyday_callbacks:Calls", marks=pytest.mark.slow, id="again"),
         pytest.param([4], 1, "runs.everyday_callbacks:Calls", marks=pytest.mark.slow, id="after a checkpoint"),
     ],

@@ -110,7 +110,12 @@ def test_a_changed_setting_is_logged(rule, caplog):
 
 
 @pytest.mark.parametrize(
-    ("kind", "other"), [("cooper", "rule"), ("rule", "cooper"), ("cooper", "cooper_model"), ("paper", "static")]
+    ("kind", "other"),
+    [
+        ("cooper", "rule"),
+        ("rule", "cooper"),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in [("cooper", "cooper_model"), ("paper", "static")]),
+    ],
 )
 def test_another_kind_is_refused_before_any_model_is_read(settings, kind, other):
     """It would write checkpoints without the parts that the first kind needs, and going back would fail."""

@@ -62,6 +62,7 @@ def test_every_process_writes_its_own_moments_and_only_tensors(folder, tmp_path)
     assert max(rows) == math.ceil(whole / 2)
 
 
+@pytest.mark.slow
 @together
 def test_a_checkpoint_of_another_model_is_refused(folder, tmp_path):
     config = CONFIG.model_copy(update={"model": str(folder)})

@@ -92,7 +92,7 @@ def hub():
     server.server_close()
 
 
-@pytest.mark.parametrize("reachable", [True, False])
+@pytest.mark.parametrize("reachable", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_name_that_is_neither_folder_nor_model_is_reported_at_once(tmp_path, hub, reachable):
     """Transformers alone retries for 46 s if the hub cannot be reached."""
     code = """
