@@ -16,17 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from statistics import mean
 
-from benchmarks.real_model.arms import WINDOW, ends, first_alarm
 from benchmarks.real_model.experiment import COOPER, draw, run, train_once
-from benchmarks.real_model.operations import JUDGED, PANELS
+from benchmarks.real_model.operations import CONFIG, PANELS, interval, judging, table
 
 from cooper_rl import Problem
-from cooper_rl.evaluation.accuracy import mean_interval
 from cooper_rl.observe.run_record import RunRecord, read_record
 
-CONFIG = Path(__file__).with_name("operations.yaml")
 NO_KL = "algorithm.kl=null"
 CORRUPTER = "{kind: corrupter, function: 'benchmarks.real_model.decides:wrong_number'}"
 ARMS: Mapping[str, Sequence[str]] = {
@@ -53,7 +49,7 @@ class Unit:
     judged: str
 
 
-SEARCHED = (Unit(0, "a", "a", "additions"), Unit(3, "a", "a", "quotients"))
+SEARCHED = (Unit(0, "a", "a", "additions"), Unit(3, "b", "b", "quotients"))
 UNITS = (
     Unit(10, "a", "a", "subtractions"),
     Unit(11, "b", "b", "products"),
@@ -68,7 +64,7 @@ REWARD_MODEL = (
     *("max_input_tokens=384", "tokens_per_microbatch=2048", "autocast=bfloat16", "threads=1"),
 )
 LABELLED = 700
-"""Completions that a reward model learns from: so few that it is right about four in five held-out ones."""
+"""Completions that a reward model learns from: so few that it is right about seven in ten held-out ones."""
 WARM_UP_EPOCHS = 0.6
 """Of half of the warm-up rows. After two, the policy writes the same completion eight times and finds no hack."""
 
@@ -97,7 +93,7 @@ def main() -> None:
         for arm in given.arms:
             train(given.out, arm, arm, unit, given.learning_rate, given.steps)
     runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
-    table(runs)
+    table(runs, GOLD)
     differences(runs)
     if given.picture is not None:
         draw([one for one in runs if not one.directory.name.startswith("search")], PANELS, given.picture)
@@ -131,11 +127,10 @@ def make_models(out: Path, base: Path, problems: Path, labelled: Path) -> None:
 
 def train(out: Path, name: str, arm: str, unit: Unit, rate: str, steps: int) -> None:
     """Start or continue one run."""
-    settings = [*ARMS[arm], f"rule={{kind: partial, only: {{operation: ['{JUDGED[unit.judged]}']}}}}"]
+    settings = [*ARMS[arm], *judging(out, unit.judged)]
     settings += [f"policy.model={out}/models/policy_{unit.policy}"]
     settings += [f"reward_model.model={out}/models/reward_model_{unit.reward_model}"]
     settings += [f"{role}.autocast=bfloat16" for role in ("policy", "reward_model")]
-    settings += [f"problems.source={out}/data/train.jsonl", f"test_problems.source={out}/data/test.jsonl"]
     settings += [f"policy.learning_rate={rate}", f"steps={steps}", f"seed={unit.seed}"]
     train_once(out, f"{name}-{unit.seed}", CONFIG, settings)
 
@@ -148,18 +143,6 @@ def wrong_number(problem: Problem, completion_text: str, attempt: int, seed: int
     draws = Random(seed * 100 + attempt)
     wrong = int(boxed[-1]) + draws.choice([-1, 1]) * draws.choice([1, 2, 3, 5, 10])
     return re.sub(rf"(?<!\d){re.escape(boxed[-1])}(?!\d)", str(wrong), completion_text)
-
-
-def table(runs: Sequence[RunRecord]) -> None:
-    """A row a run: gold at every evaluation, and what the run itself saw."""
-    print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in GOLD)} | reward |", end="")
-    print(" agreement where judged | alarm | s a step |")
-    print("|---" * (6 + len(GOLD)) + "|")
-    for one in runs:
-        gold = [", ".join(f"{value:.2f}" for _, value in one.series(name)) or "–" for name in GOLD.values()]
-        means = [ends(one, name, WINDOW) for name in ("reward/mean", "reward_model/rule_agreement")]
-        seconds = f"{mean(one.values('time/step')):.0f}" if one.step else "–"
-        print(f"| {' | '.join([one.directory.name, str(one.step), *gold, *means, first_alarm(one), seconds])} |")
 
 
 def differences(runs: Sequence[RunRecord]) -> None:
@@ -182,12 +165,6 @@ def differences(runs: Sequence[RunRecord]) -> None:
                 if len(gains) > 1:
                     print(f"{arm} - {other}, {part}: {interval(gains)}")
     print(json.dumps(ended))
-
-
-def interval(values: Sequence[float]) -> str:
-    middle, low, high = mean_interval(values)
-    each = " ".join(f"{value:+.2f}" for value in values)
-    return f"{each}; {middle:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ python -m benchmarks.real_model.operations OUT --picture docs/operations.png # t
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 from benchmarks.real_model.arms import WINDOW, ends, first_alarm
 from benchmarks.real_model.experiment import draw, train_once
 
+from cooper_rl.evaluation.accuracy import mean_interval
 from cooper_rl.observe.run_record import RunRecord, read_record
 
 CONFIG = Path(__file__).with_name("operations.yaml")
@@ -19,8 +20,6 @@ JUDGED = {"additions": "+", "subtractions": "-", "products": "*", "quotients": "
 """The operations that a rule may judge. Each has a seed of its own, its place here."""
 ARMS = ("rule", "static", "cooper")
 GOLD = {"judged": "test/gold_avg_heard", "silent": "test/gold_avg_silent"}
-T_95 = {2: 12.71, 3: 4.303, 4: 3.182}
-"""Student's t for a 95 % interval of a mean, by how many values it is of."""
 PANELS = {"test/gold_avg_silent": "Gold where the rule is silent", "test/gold_avg_heard": "Gold where it judges"}
 
 
@@ -43,18 +42,24 @@ def main() -> None:
 
 def train(out: Path, arm: str, judged: str) -> None:
     """Start or continue one run."""
-    settings = [f"kind={arm}", f"rule={{kind: partial, only: {{operation: ['{JUDGED[judged]}']}}}}"]
-    settings += [f"{role}.model={out}/models/{role}" for role in ("policy", "reward_model")]
-    settings += [f"problems.source={out}/data/train.jsonl", f"test_problems.source={out}/data/test.jsonl"]
-    train_once(out, f"{arm}-{judged}", CONFIG, [*settings, f"seed={list(JUDGED).index(judged)}"])
+    models = [f"{role}.model={out}/models/{role}" for role in ("policy", "reward_model")]
+    settings = [f"kind={arm}", *judging(out, judged), *models, f"seed={list(JUDGED).index(judged)}"]
+    train_once(out, f"{arm}-{judged}", CONFIG, settings)
 
 
-def table(runs: Sequence[RunRecord]) -> None:
-    print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in GOLD)} | reward |", end="")
+def judging(out: Path, judged: str) -> list[str]:
+    """The settings of a run on the problems in `out`, whose rule judges one operation."""
+    rule = f"rule={{kind: partial, only: {{operation: ['{JUDGED[judged]}']}}}}"
+    return [rule, f"problems.source={out}/data/train.jsonl", f"test_problems.source={out}/data/test.jsonl"]
+
+
+def table(runs: Sequence[RunRecord], golds: Mapping[str, str] = GOLD) -> None:
+    """A row a run: gold at every evaluation, and what the run itself saw."""
+    print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in golds)} | reward |", end="")
     print(" agreement where judged | alarm | s a step | stage 2 |")
-    print("|---" * (7 + len(GOLD)) + "|")
-    for one in runs:
-        gold = [", ".join(f"{value:.2f}" for _, value in one.series(name)) or "–" for name in GOLD.values()]
+    print("|---" * (7 + len(golds)) + "|")
+    for one in (one for one in runs if one.step):
+        gold = [", ".join(f"{value:.2f}" for _, value in one.series(name)) or "–" for name in golds.values()]
         means = [ends(one, name, WINDOW) for name in ("reward/mean", "reward_model/rule_agreement")]
         step = one.values("time/step")
         stage2 = sum(one.values("time/update_reward_model")) / sum(step)
@@ -78,9 +83,14 @@ def differences(runs: dict[str, RunRecord]) -> None:
             ended = [(one.last(name), two.last(name)) for one, two in both if one and two]
             found = [one - two for one, two in ended if one is not None and two is not None]
             if len(found) > 1:
-                half = T_95[len(found)] * stdev(found) / len(found) ** 0.5
-                each = " ".join(f"{value:+.2f}" for value in found)
-                print(f"cooper - {other}, {part}: {each}; {mean(found):+.3f} ± {half:.3f}")
+                print(f"cooper - {other}, {part}: {interval(found)}")
+
+
+def interval(values: Sequence[float]) -> str:
+    """The values, and their mean with its 95 % interval."""
+    middle, low, high = mean_interval(values)
+    each = " ".join(f"{value:+.2f}" for value in values)
+    return f"{each}; {middle:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 if __name__ == "__main__":

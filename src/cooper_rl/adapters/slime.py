@@ -25,7 +25,7 @@ _scored: set[str] = set()
 async def reward(args: Any, sample: Any, **unused: Any) -> Any:
     """The reward of one sample, or the rewards of a group. Raises InputError if the metadata lack a field."""
     samples = sample if isinstance(sample, list) else [sample]
-    rows = [_row(args, sample) for sample in samples]
+    rows = [_row(args, member) for member in samples]
     if len({train for _, train in rows}) > 1:
         raise InputError("a group has training and test rows; slime evaluates on data sets of their own")
     groups, train = [group for group, _ in rows], rows[0][1]
@@ -33,9 +33,9 @@ async def reward(args: Any, sample: Any, **unused: Any) -> Any:
     scored = await async_client().score(joined(groups), train=train, partial=not whole)
     if train:
         _scored.update(group.id for group in groups)
-    for sample, given in zip(samples, by_row(groups, scored.rewards), strict=True):
+    for member, given in zip(samples, by_row(groups, scored.rewards), strict=True):
         if train and isnan(given):  # slime leaves it out of the loss; its group's mean, which it is paid, keeps still
-            sample.remove_sample = True
+            member.remove_sample = True
     rewards = by_row(groups, scored.for_all())
     return rewards if isinstance(sample, list) else rewards[0]
 

@@ -133,7 +133,7 @@ def usable_groups(rewards: Ragged, min_spread: float, summands: Summands = ()) -
         return rewards.amax() - rewards.amin() > min_spread
     parts = [part.keep(kept) for _, part in summands]
     usable = [part.amax() - part.amin() > min_spread for part in parts]
-    return usable[0].new_tensor([any(row) for row in zip(*(rows.tolist() for rows in usable), strict=True)])
+    return usable[0].new_tensor([any(row) for row in zip(*(part.tolist() for part in usable), strict=True)])
 
 
 def estimate(

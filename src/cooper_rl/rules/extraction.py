@@ -234,8 +234,6 @@ def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] 
 
 def _ends_in_open_box(text: str, boxes: Sequence[tuple[int, int]], statement: re.Match[str] | None) -> bool:
     """Whether a box that is never closed begins after all complete boxes and after the last statement."""
-    if "box" not in text:
-        return False
     place = max(boxes[-1][1] if boxes else 0, statement.end() if statement else 0)
     return _BOX.search(text, place) is not None
 

@@ -208,7 +208,7 @@ def _free_verdict(reference: str, text: str) -> Verdict:
     text = _written_alike(text, reference)
     ends = [0, *(match.start() for match in SENTENCE_END.finditer(text)), len(text)]
     sentences = [text[start:end] for start, end in pairwise(ends)]
-    sentence = next((bare_text(text) for text in reversed(sentences) if re.search(r"\d", text)), "")
+    sentence = next((bare_text(sentence) for sentence in reversed(sentences) if re.search(r"\d", sentence)), "")
     if _EITHER.search(sentence):
         return "wrong"
     if _HEDGE.search(sentence) or _OF_THE_QUESTION.search(sentence):

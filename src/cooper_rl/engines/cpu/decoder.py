@@ -91,7 +91,7 @@ class GroupedCache:
 class _Block:
     def __init__(self, layer: Any, dtype: torch.dtype) -> None:
         def packed(*layers: nn.Module) -> PackedLinear:
-            return PackedLinear([_merged(layer) for layer in layers], dtype)
+            return PackedLinear([_merged(module) for module in layers], dtype)
 
         attention, mlp = layer.self_attn, layer.mlp
         self.norm: Tensor = layer.input_layernorm.weight
