@@ -6,6 +6,8 @@ import signal
 import struct
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,12 @@ from cooper_rl.observe.sinks import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant
 from cooper_rl.observe.sinks.trackers import TrackerConfig, flat
 
 PROGRAM = """
-import json, os, signal, sys, time
+import json, sys, time
 from cooper_rl import CooperTrainer, build_config
 settings, resume, killed_after = json.loads(sys.argv[1])
 def on_step(step, metrics):
     if step == killed_after:
-        time.sleep(2.5)  # the libraries write in the background; docs/trackers.md says how much a kill loses
-        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(600)  # until the test kills it
 with CooperTrainer.from_config(build_config(settings), resume) as trainer:
     trainer.fit(on_step)
 """
@@ -32,8 +33,9 @@ STEPS_SENT = [0, 1, 2, 3, 3, 4]
 """A run of 4 steps, killed after step 3, that continues after the checkpoint of step 2."""
 
 
-def _killed_and_resumed(settings, folder: Path, sink: dict[str, Any]) -> Path:
-    """The folder of a run with this sink."""
+def _killed_and_resumed(settings, folder: Path, sink: dict[str, Any], has_step_3: Callable[[Path], bool]) -> Path:
+    """The folder of a run with this sink, killed once the tracker has step 3: the libraries write in the background
+    (docs/trackers.md says how much a kill loses)."""
     watch = [{"metric": "reward/mean", "above": -1}]
     sinks = [{**sink, "rollouts_every": 2}]
     settings = {**settings, "kind": "rule", "steps": 4, "sinks": sinks, "watch": watch}
@@ -42,22 +44,48 @@ def _killed_and_resumed(settings, folder: Path, sink: dict[str, Any]) -> Path:
         "TRACKIO_DIR": str(folder / "trackio"),
         "WANDB_SILENT": "true",
         "WANDB_MODE": "offline",
+        "WANDB__SERVICE_WAIT": "300",  # its process reads 60 MB from a cold disk when it starts
     }
     for resume, killed_after in ((False, 3), (True, -1)):
         given = json.dumps([settings, resume, killed_after])
-        ended = subprocess.run(
-            [sys.executable, "-c", PROGRAM, given], cwd=folder, env=environment, capture_output=True, text=True
-        )
-        assert ended.returncode == (0 if resume else -signal.SIGKILL), ended.stderr
-        assert ended.stdout.replace("* Run finished. Uploading logs to Trackio (please wait...)\n", "") == ""
+        command = [sys.executable, "-c", PROGRAM, given]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as program:
+            if not resume:
+                latest = time.monotonic() + 300
+                while program.poll() is None and not has_step_3(folder) and time.monotonic() < latest:
+                    time.sleep(0.2)
+                program.kill()
+            printed, errors = program.communicate()
+        assert program.returncode == (0 if resume else -signal.SIGKILL), errors
+        assert printed.replace("* Run finished. Uploading logs to Trackio (please wait...)\n", "") == ""
+        assert "the run goes on and tries again" not in errors
     return folder / "run"
+
+
+def _run_has_step_3(folder: Path) -> bool:
+    """Whether the run wrote step 3 more than 2.5 s ago."""
+    metrics = folder / "run" / "metrics.jsonl"
+    return (
+        metrics.exists()
+        and time.time() > metrics.stat().st_mtime + 2.5
+        and read_metrics(metrics.parent)[-1]["step"] == 3
+    )
+
+
+def _wandb_has_step_3(folder: Path) -> bool:
+    paths = (folder / "run" / "wandb").glob("offline-run-*/*.wandb")
+    records = [record for path in paths for record in _wandb_records(path)]
+    return any(_history(record)["step"] == 3 for record in records if record.HasField("history"))
 
 
 @pytest.mark.slow
 def test_mlflow_holds_a_run_that_was_killed_and_resumed(settings, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason="MLflow (the extra `mlflow`) is not installed")
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    folder = _killed_and_resumed(settings, tmp_path, {"kind": "mlflow", "project": "p", "tracking_uri": uri})
+    folder = _killed_and_resumed(
+        settings, tmp_path, {"kind": "mlflow", "project": "p", "tracking_uri": uri}, _run_has_step_3
+    )
     client = mlflow.MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("p")
     assert experiment is not None
@@ -76,7 +104,7 @@ def test_mlflow_holds_a_run_that_was_killed_and_resumed(settings, tmp_path, monk
 @pytest.mark.slow
 def test_trackio_holds_a_run_that_was_killed_and_resumed(settings, tmp_path):
     pytest.importorskip("trackio", reason="trackio (the extra `trackio`) is not installed")
-    folder = _killed_and_resumed(settings, tmp_path, {"kind": "trackio", "project": "p"})
+    folder = _killed_and_resumed(settings, tmp_path, {"kind": "trackio", "project": "p"}, _run_has_step_3)
     reading = """
 import json, trackio
 from trackio.sqlite_storage import SQLiteStorage as Storage
@@ -138,7 +166,7 @@ def test_a_failure_in_the_background_of_trackio_is_counted(tmp_path):
 @pytest.mark.slow
 def test_wandb_holds_a_run_that_was_killed_and_resumed(settings, tmp_path):
     pytest.importorskip("wandb.proto", reason="Weights & Biases (the extra `wandb`) is not installed")
-    folder = _killed_and_resumed(settings, tmp_path, {"kind": "wandb", "project": "p"})
+    folder = _killed_and_resumed(settings, tmp_path, {"kind": "wandb", "project": "p"}, _wandb_has_step_3)
     sessions = sorted((folder / "wandb").glob("offline-run-*/*.wandb"))
     assert len(sessions) == 2
     records = [record for path in sessions for record in _wandb_records(path)]
@@ -171,6 +199,8 @@ def _wandb_records(path: Path) -> list[Any]:
             at += left_in_block
             continue
         _, length, part = struct.unpack("<IHB", data[at : at + 7])
+        if at + 7 + length > len(data):  # the library is writing it
+            break
         whole += data[at + 7 : at + 7 + length]
         at += 7 + length
         if part in (1, 4):  # a full record, or the last part of one
