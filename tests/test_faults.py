@@ -234,7 +234,8 @@ def test_a_rollback_repeats_the_steps_with_other_samples_and_one_record(settings
     assert texts(trainer, 3) != texts(undisturbed, 3)
 
 
-@pytest.mark.parametrize("stop_after", [pytest.param(3, marks=pytest.mark.slow), 5])
+@pytest.mark.slow
+@pytest.mark.parametrize("stop_after", [3, 5])
 def test_a_run_that_rolled_back_resumes_exactly(settings, stop_after):
     """The run stops at step 3, reached again by the rollback from step 4, and at step 5, after another checkpoint."""
     whole = _fit(_glitching(settings, "whole"))

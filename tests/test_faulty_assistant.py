@@ -134,6 +134,7 @@ def policy_weights(trainer):
     return list(policy.model.parameters())
 
 
+@pytest.mark.slow
 def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(settings_for):
     with ChatServer(FaultyAssistant("HTTP 500")) as server:
         run = settings_for(server.url, steps=3)

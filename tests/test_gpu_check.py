@@ -48,6 +48,7 @@ def test_every_size_of_a_chunk_is_timed(tmp_path):
     assert found["liger"].startswith("not run: fused_logprobs")
 
 
+@pytest.mark.slow
 def test_vllm_is_measured_or_the_reason_is_told(tmp_path):
     found = measured(tmp_path, "vllm")
     if find_spec("vllm") is None:

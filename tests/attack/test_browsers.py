@@ -13,6 +13,8 @@ from runs.browser import BROWSER, DRIVER, MISSING, browser
 from service.answered import groups
 from service.served import Served
 
+pytestmark = pytest.mark.xdist_group("browsers")
+"""One worker, since starting their server takes longer than most of these tests."""
 FORGING = (
     "http://evil.example",
     "null",

@@ -359,6 +359,7 @@ def test_hostile_yaml_is_bad_input_within_seconds(text):
         parse_yaml(text)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_rollbacks_and_leaves_the_rest_out(settings, tmp_path):
     quick = {**settings, "kind": "rule", "evaluation": {"every": 0}, "checkpoint": {"every": 1}, "steps": 2}
 

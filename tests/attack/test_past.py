@@ -291,7 +291,7 @@ def test_finished_work_that_was_damaged_is_named(tmp_path):
 # An acknowledged commit
 
 
-@pytest.mark.parametrize("failures", [1, 2])
+@pytest.mark.parametrize("failures", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_update_that_lacks_descriptors_is_tried_again_until_it_is_trained(settings, tmp_path, monkeypatch, failures):
     with Opened(tmp_path / "a", settings) as opened:
         expected = opened.step(1)

@@ -58,7 +58,9 @@ def _page_of(snippet: Snippet) -> str:
 
 
 PAGES_WITH_BLOCKS = sorted({_page_of(snippet) for snippet in SNIPPETS})
-SLOW: dict[str, pytest.MarkDecorator] = dict.fromkeys(("trainers/trl.md", "tutorials/notebook.md"), pytest.mark.slow)
+SLOW: dict[str, pytest.MarkDecorator] = dict.fromkeys(
+    ("trainers/trl.md", "tutorials/notebook.md", "attack.md"), pytest.mark.slow
+)
 """Pages that take longer than the others together; `examples/trl_grpo.py` runs in the fast tests."""
 
 

@@ -116,7 +116,8 @@ def test_the_samplers_log_probabilities_are_those_of_the_older_policy(lagging):
     np.testing.assert_allclose(rollouts.logprobs, drawn, atol=1e-4)
 
 
-@pytest.mark.parametrize("stop_after", [pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("stop_after", [1, 3])
 def test_a_resumed_run_equals_the_uninterrupted_one(lagging, stop_after):
     """The completions that were drawn ahead are in the checkpoint."""
     lagging = {**lagging, "kind": "cooper"}

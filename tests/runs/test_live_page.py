@@ -16,6 +16,11 @@ from runs.browser import BROWSER, DRIVER, MISSING, browser
 from runs.recorded_run import completion, group, write_run
 
 WORDS = "word " * 200
+WATCH = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
+from cooper_rl.cli.main import app
+app()"""
 
 
 def metrics(steps):
@@ -33,7 +38,7 @@ def groups(step):
 
 @contextmanager
 def watched(folder) -> Iterator[int]:
-    command = [sys.executable, "-c", "from cooper_rl.cli.main import app; app()", "watch", str(folder), "--web"]
+    command = [sys.executable, "-c", WATCH, "watch", str(folder), "--web"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
@@ -82,7 +87,7 @@ def test_it_answers_what_is_new_and_nothing_else(run):
 
 def test_a_taken_port_is_named(run):
     with watched(run) as port:
-        command = [sys.executable, "-c", "from cooper_rl.cli.main import app; app()", "watch", str(run), "--web"]
+        command = [sys.executable, "-c", WATCH, "watch", str(run), "--web"]
         other = subprocess.run([*command, "--port", str(port)], capture_output=True, text=True, timeout=60)
         assert other.returncode == 2
         assert f"--port {port}: Address already in use" in other.stderr

@@ -83,6 +83,7 @@ def test_the_policys_card_gives_the_prompt_it_was_trained_on(settings, tmp_path,
     assert not (checkpoint / "reward_model").exists()
 
 
+@pytest.mark.slow
 def test_a_resumed_run_writes_the_same_cards(with_card, tmp_path):
     _, whole = _train(with_card)
     again = {**with_card, "output_dir": str(tmp_path / "again")}

@@ -4,6 +4,8 @@ import asyncio
 import pickle
 from pathlib import Path
 
+import pytest
+
 from cooper_rl import AsyncRewardClient, CooperReward
 from cooper_rl.service.config import ServeConfig
 from service.answered import groups
@@ -36,6 +38,7 @@ def test_rewards_with_state_pay_and_remember_as_in_process(make_server, reward_s
             client.update(step)
 
 
+@pytest.mark.slow
 def test_the_asynchronous_client_does_the_same(make_server, in_process, tmp_path):
     server = make_server()
 

@@ -77,6 +77,7 @@ def test_a_checkpoint_of_another_model_is_refused(folder, tmp_path):
 
 
 @together
+@pytest.mark.slow
 def test_a_bad_row_in_one_process_skips_the_update_in_all(folder, tmp_path):
     learner = two_ranks().policy(CONFIG.model_copy(update={"model": str(folder)}), 10)
     good = policy_batch()

@@ -125,6 +125,7 @@ def test_final_models_hold_what_the_processes_computed(folder, reward_model, tmp
 
 
 @together
+@pytest.mark.slow
 def test_a_resumed_reward_model_drops_out_what_it_would_have_dropped(reward_model, tmp_path):
     def update(learner) -> list[dict[str, float]]:
         return [*(learner.forward_backward(pair_batch(), PairwiseLoss()) for _ in "ab"), learner.optim_step()]
