@@ -118,8 +118,8 @@ class MinuteLimits:
 
     def _enter(self, tokens: int) -> Sent | float:
         """The entry of a request that may be sent now, else the seconds after which to try again."""
-        now = time.time()
         with self._locked() as file:
+            now = time.time()  # not earlier: the lock may be waited for
             entries = _read(file, now)
             if not (wait_s := self._wait_s(entries, tokens, now)):
                 slot = int(now / (WINDOW_S / SLOTS))
