@@ -96,7 +96,7 @@ def main() -> None:
     table(runs, GOLD)
     differences(runs)
     if given.picture is not None:
-        draw([one for one in runs if not one.directory.name.startswith("search")], PANELS, given.picture)
+        draw([run for run in runs if not run.directory.name.startswith("search")], PANELS, given.picture)
 
 
 def make_models(out: Path, base: Path, problems: Path, labelled: Path) -> None:

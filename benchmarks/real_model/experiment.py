@@ -197,9 +197,10 @@ def command(experiment: Experiment, description: str | None, panels: Mapping[str
 
 
 def draw(runs: Sequence[RunRecord], panels: Mapping[str, str], path: Path) -> None:
-    """A panel a metric, a line a run, a colour an arm."""
-    labelled = [replace(one, label=one.directory.name) for one in runs]
-    arms = [one.label.rsplit("-", 1)[0] for one in labelled]
+    """A panel a metric, a line a run, a colour an arm, which stands once in the legend."""
+    arms = [run.directory.name.rsplit("-", 1)[0] for run in runs]
+    labels = ["_" if arm in arms[:i] else arm for i, arm in enumerate(arms)]  # Matplotlib leaves "_" out
+    labelled = [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
     spare = ["#9c36b5", ARM_COLOURS["paper"], "#7f7f7f", "#d4a017"]  # as many as an experiment has other arms
     others = dict(zip(sorted(set(arms) - set(ARM_COLOURS)), spare, strict=False))
     figure = curves_figure(labelled, list(panels), [(ARM_COLOURS | others)[arm] for arm in arms])
