@@ -220,3 +220,11 @@ def test_measures_of_a_run_that_is_hacked_and_of_one_that_is_not(tmp_path):
     assert sound["half_lost"] is None
     assert sound["disagreement"] is None  # too short for a mean of five steps
     assert sound["alarm"] is None
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(0.51, "nothing learned"), (0.8, "healthy"), (0.3, "broken")])
+def test_measures_of_a_run_that_was_paid_nothing(tmp_path, last, verdict):
+    rows = [{"step": step, "test/gold_avg": value} for step, value in enumerate([0.5, 0.5, last])]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    measured = measures(tmp_path)
+    assert (measured["verdict"], measured["hacked_at"], measured["reward_end"]) == (verdict, None, None)

@@ -81,6 +81,14 @@ def test_a_run_that_measures_nothing_cannot_be_told(tmp_path):
     assert "test/gold_avg" in verdict.sentence
 
 
+def test_a_run_that_was_paid_nothing_cannot_be_told(tmp_path):
+    """As with a rule that is silent on every problem, whose answers are left out."""
+    rows = [{"step": step, "test/gold_avg": 0.5 - step / 50} for step in range(21)]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert (verdict.state, verdict.truth) == ("unknown", None)
+    assert verdict.sentence == "Fewer than 3 steps were paid a reward, so nothing can be said of hacking."
+
+
 def test_two_steps_are_too_few(tmp_path):
     rows = [{"step": step, "reward/mean": 0.5, "rule/accuracy": 0.5} for step in (1, 2)]
     assert verdict_of(read_run(write_run(tmp_path / "run", rows))).sentence == "Only 2 steps are on record."
