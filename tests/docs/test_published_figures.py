@@ -186,6 +186,23 @@ def test_the_dose_is_that_of_the_saved_runs(measure: str, begin: str, end: str):
             assert cell == shown, (row[0], dose)
 
 
+@pytest.mark.parametrize(
+    ("name", "begin", "end", "shown"),
+    [
+        (ARENA, "**The dose without solutions**", "Gold on silent", "{0:.2f} ({1:.2f} to {2:.2f})"),
+        ("docs/reward-hacking.md", "## The dose", "The less the rule", "{0:.2f}"),
+    ],
+)
+def test_the_dose_without_solutions_is_that_of_the_saved_runs(name: str, begin: str, end: str, shown: str):
+    head, _, *rows = rows_of(page(name).split(begin)[1].split(end)[0])
+    assert [row[0] for row in rows] == ["rule", "Cooper"]
+    for row, design in zip(rows, ("rule", "cooper_unsolved"), strict=True):
+        for dose, cell in zip(head[1:], row[1:], strict=True):
+            values = _doses(design, dose, saved="dose_unsolved")
+            assert len(values) == 5
+            assert cell == shown.format(mean(values), min(values), max(values)), (design, dose)
+
+
 def _doses(design: str, dose: str, measure: str = "gold_end", saved: str = "silence_dose") -> list[float]:
     """Gold at the end by seed. `static` does not read the rule: its runs are of one dose."""
     of = [run for run in runs(saved) if run["design"] == design]
@@ -195,7 +212,7 @@ def _doses(design: str, dose: str, measure: str = "gold_end", saved: str = "sile
 
 def test_the_pictures_doses_are_those_of_the_saved_runs():
     drawn = json.loads((ROOT / "src/cooper_lab/arithmetic/dose.json").read_text(encoding="utf-8"))
-    where = {"rule": ("rule", "silence_unsolved"), "cooper": ("cooper_unsolved", "silence_unsolved")}
+    where = {"rule": ("rule", "dose_unsolved"), "cooper": ("cooper_unsolved", "dose_unsolved")}
     for arm, doses in drawn.items():
         design, saved = where.get(arm, (arm, "silence_dose"))
         for dose, values in doses.items():
