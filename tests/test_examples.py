@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-QUICK = ("reward", "tiny_run")
+QUICK = ("tiny_run",)
 """Those that `make test` runs; the others are slow tests."""
 
 

@@ -83,6 +83,7 @@ def test_parts_that_fail_are_named_first(tmp_path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU; run make gpu-check")
+@pytest.mark.slow
 def test_without_a_gpu_it_says_that_nothing_was_run(tmp_path):
     script = [sys.executable, "-m", "benchmarks.gpu_check", "--output", tmp_path / "gpu.json"]
     done = subprocess.run(script, check=True, capture_output=True, text=True, cwd=ROOT)

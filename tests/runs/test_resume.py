@@ -134,6 +134,7 @@ def test_another_kind_is_refused_before_any_model_is_read(settings, kind, other)
     assert _fit({**settings, "kind": kind, "steps": 2}, resume=True).completed_steps == 2
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_starts_at_the_beginning(settings):
     settings = {**settings, "kind": "rule", "checkpoint": {"every": 0}}
     whole = _fit({**settings, "name": "whole"})

@@ -24,12 +24,10 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @together
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("saver", "loader"),
-    [
-        (1, 2),
-        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in [(2, 2), (2, 1), (4, 2), (2, 4), (4, 1), (1, 4)]),
-    ],
+    [(1, 2), (2, 2), (2, 1), (4, 2), (2, 4), (4, 1), (1, 4)],
 )
 def test_a_checkpoint_goes_on_in_another_number_of_processes(engines, folder, tmp_path, saver, loader):
     config = CONFIG.model_copy(update={"model": str(folder)})
