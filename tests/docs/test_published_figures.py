@@ -187,15 +187,20 @@ def test_the_dose_is_that_of_the_saved_runs(measure: str, begin: str, end: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "begin", "end", "shown"),
+    ("name", "begin", "end", "arms", "shown"),
     [
-        (ARENA, "**The dose without solutions**", "Gold on silent", "{0:.2f} ({1:.2f} to {2:.2f})"),
-        ("docs/reward-hacking.md", "## The dose", "The less the rule", "{0:.2f}"),
+        (
+            *(ARENA, "**The dose without solutions**", "Gold on silent"),
+            *(["`rule`", "`cooper` without solutions"], "{0:.2f} ({1:.2f} to {2:.2f})"),
+        ),
+        ("docs/reward-hacking.md", "## The dose", "The less the rule", ["rule", "Cooper"], "{0:.2f}"),
     ],
 )
-def test_the_dose_without_solutions_is_that_of_the_saved_runs(name: str, begin: str, end: str, shown: str):
+def test_the_dose_without_solutions_is_that_of_the_saved_runs(
+    name: str, begin: str, end: str, arms: list[str], shown: str
+):
     head, _, *rows = rows_of(page(name).split(begin)[1].split(end)[0])
-    assert [row[0] for row in rows] == ["rule", "Cooper"]
+    assert [row[0] for row in rows] == arms
     for row, design in zip(rows, ("rule", "cooper_unsolved"), strict=True):
         for dose, cell in zip(head[1:], row[1:], strict=True):
             values = _doses(design, dose, saved="dose_unsolved")

@@ -96,8 +96,8 @@ DEFAULT_RULES = tuple(
 - {metric: reward_model/pair_accuracy_after, below: 0.5, patience: 5, advice: "the reward model ranks the pairs it has
     just learned worse than chance; lower reward_model.learning_rate, and look at the pairs"}
 - {metric: pairs/steps_without, above: 20, advice: "no step makes a valid pair, so the reward model learns
-    nothing new, or from wrong completions alone, until it rejects everything; look at the pairs/ and assistant/
-    metrics, and give it solutions as positives if the rule accepts too little"}
+    nothing new, or learns from wrong completions alone and comes to reject everything; look at the pairs/ and
+    assistant/ metrics, and take solutions as positives if the rule accepts too little"}
 - {metric: watch/reward_hacking, above: 0, advice: "the policy may have found completions that the reward model pays
     for and the rule rejects; look at the hack gallery in report.html"}
 """)
