@@ -11,6 +11,7 @@ from cooper_rl.clients import chat
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.errors import InputError
 from cooper_rl.service.client import AsyncRewardClient, RewardClient, UnavailableError
+from waiting import wait_for
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_a_reward_service_that_is_down_is_reported_at_once_and_waited_for(closed
 
     waiting = threading.Thread(target=ask)
     waiting.start()
-    _wait_for(lambda: url in caplog.text)
+    assert wait_for(lambda: url in caplog.text, 30)  # it takes a second where nothing else runs
     assert waiting.is_alive()
     waiting.join()
     assert len(failures) == 1
@@ -56,10 +57,3 @@ def test_a_judge_or_assistant_that_is_down_is_reported_before_its_retries(closed
     said = [record for record in caplog.records if record.name.startswith("cooper_rl")]
     assert f"chat server {url}: connection" in said[0].getMessage()
     assert "trying again, up to 1 times; is it running at this base_url?" in said[0].getMessage()
-
-
-def _wait_for(condition) -> None:
-    deadline = time.monotonic() + 30  # it takes a second where nothing else runs
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

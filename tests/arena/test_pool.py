@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -14,6 +13,7 @@ import pytest
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.errors import InputError
+from waiting import wait_for
 
 COOPER = [sys.executable, "-c", "from cooper_rl.cli.main import app; app()"]
 
@@ -39,13 +39,6 @@ def alive(pids: Sequence[int]) -> list[int]:
     states = {pid: Path(f"/proc/{pid}/stat") for pid in pids}
     found = {pid: file.read_text().rpartition(")")[2].split()[0] for pid, file in states.items() if file.exists()}
     return [pid for pid, state in found.items() if state != "Z"]
-
-
-def wait_for(condition: Callable[[], object], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return bool(condition())
 
 
 @pytest.fixture

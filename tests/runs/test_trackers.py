@@ -18,6 +18,7 @@ from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.observe.sinks import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant
 from cooper_rl.observe.sinks.trackers import TrackerConfig, flat
+from waiting import wait_for
 
 PROGRAM = """
 import json, sys, time
@@ -52,9 +53,7 @@ def _killed_and_resumed(settings, folder: Path, sink: dict[str, Any], has_step_3
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as program:
             if not resume:
-                latest = time.monotonic() + 300
-                while program.poll() is None and not has_step_3(folder) and time.monotonic() < latest:
-                    time.sleep(0.2)
+                wait_for(lambda: program.poll() is not None or has_step_3(folder), 300)
                 program.kill()
             printed, errors = program.communicate()
         assert program.returncode == (0 if resume else -signal.SIGKILL), errors
