@@ -64,6 +64,7 @@ def test_its_parquet_reads_as_rows_of_each_step_that_was_logged(tmp_path, tiny_m
     )
     with wandb.init(dir=tmp_path, project="audit"):
         trainer.train()
+    wandb.teardown()  # other tests of this process inherit no service
     source = Source()
     steps = dict(read_steps([tmp_path / "run" / "completions"], source))
     assert source.format is not None

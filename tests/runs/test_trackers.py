@@ -47,6 +47,7 @@ def _killed_and_resumed(settings, folder: Path, sink: dict[str, Any], has_step_3
         "WANDB_MODE": "offline",
         "WANDB__SERVICE_WAIT": "300",  # its process reads 60 MB from a cold disk when it starts
     }
+    environment.pop("WANDB_SERVICE", None)  # of another test: a service that outlives the kill holds the run's id
     for resume, killed_after in ((False, 3), (True, -1)):
         given = json.dumps([settings, resume, killed_after])
         command = [sys.executable, "-c", PROGRAM, given]
