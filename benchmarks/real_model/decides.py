@@ -2,8 +2,8 @@
 
     python -m benchmarks.real_model.decides OUT --models BASE --problems DATA --labelled real_completions.parquet
     python -m benchmarks.real_model.decides OUT --search             # the rule and the fixed reward model alone
-    python -m benchmarks.real_model.decides OUT --arms rule static cooper cooper_refs
-    python -m benchmarks.real_model.decides OUT --picture docs/decides.png    # tables and picture of the runs in OUT
+    python -m benchmarks.real_model.decides OUT --arms rule static paper cooper cooper_refs rule_then_static static_kl
+    python -m benchmarks.real_model.decides OUT --picture docs/decides.png --save benchmarks/results/decides.json
 
 Every command continues after an interruption and leaves out what is finished. `--units` takes some of the runs, so that
 two processes can share them.
@@ -16,13 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
+from benchmarks.real_model.arms import first_alarm
 from benchmarks.real_model.experiment import COOPER, draw, run, train_once
 from benchmarks.real_model.operations import CONFIG, PANELS, interval, judging, table
 
 from cooper_rl import Problem
 from cooper_rl.observe.run_record import RunRecord, read_record
 
+Result = dict[str, Any]
 NO_KL = "algorithm.kl=null"
 CORRUPTER = "{kind: corrupter, function: 'benchmarks.real_model.decides:wrong_number'}"
 ARMS: Mapping[str, Sequence[str]] = {
@@ -59,6 +62,7 @@ UNITS = (
 )
 GOLD = {"all": "test/gold_avg", "judged": "test/gold_avg_heard", "silent": "test/gold_avg_silent"}
 COMPARED = ("cooper", "cooper_refs")
+DRAWN = ("rule", "static", "paper", "cooper")
 REWARD_MODEL = (
     *("robustness=0", "learning_rate=1e-4", "epochs=1", "batch_size=16", "evaluate_every=100", "frozen_layers=12"),
     *("max_input_tokens=384", "tokens_per_microbatch=2048", "autocast=bfloat16", "threads=1"),
@@ -81,6 +85,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--units", nargs="*", type=int, default=[unit.seed for unit in UNITS])
     parser.add_argument("--picture", type=Path, help="draw the runs' curves into this file")
+    parser.add_argument("--save", type=Path, help="write gold and alarm of the finished runs into this file")
     given = parser.parse_args()
     if given.models is not None:
         make_models(given.out, given.models, given.problems, given.labelled)
@@ -94,9 +99,12 @@ def main() -> None:
             train(given.out, arm, arm, unit, given.learning_rate, given.steps)
     runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
     table(runs, GOLD)
-    differences(runs)
+    found = results(runs)
+    differences(found)
+    if given.save is not None:
+        given.save.write_text("".join(["[\n", ",\n".join(map(json.dumps, found)), "\n]\n"]), encoding="utf-8")
     if given.picture is not None:
-        draw([run for run in runs if not run.directory.name.startswith("search")], PANELS, given.picture)
+        draw([run for run in runs if run.directory.name.rpartition("-")[0] in DRAWN], PANELS, given.picture)
 
 
 def make_models(out: Path, base: Path, problems: Path, labelled: Path) -> None:
@@ -145,26 +153,33 @@ def wrong_number(problem: Problem, completion_text: str, attempt: int, seed: int
     return re.sub(rf"(?<!\d){re.escape(boxed[-1])}(?!\d)", str(wrong), completion_text)
 
 
-def differences(runs: Sequence[RunRecord]) -> None:
-    """Last gold by unit, its mean with a 95 % interval over units, and Cooper's minus that of each other arm."""
-    ended: dict[str, dict[str, dict[int, float]]] = {arm: {part: {} for part in GOLD} for arm in ARMS}
-    for one in runs:
+def results(runs: Sequence[RunRecord]) -> list[Result]:
+    """What the pages tell of each finished run: its gold at every evaluation, and the step of its first alarm."""
+    found = []
+    for one in (one for one in runs if (one.directory / "finished").exists()):
         arm, _, seed = one.directory.name.rpartition("-")
-        for part, name in GOLD.items():
-            if arm in ARMS and (one.directory / "finished").exists() and (last := one.last(name)) is not None:
-                ended[arm][part][int(seed)] = last
-    for arm, parts in ended.items():
-        for part, golds in parts.items():
-            if len(golds) > 1:
-                print(f"{arm}, {part}: {interval(list(golds.values()))}")
+        gold = {part: [round(value, 4) for value in one.values(name)] for part, name in GOLD.items()}
+        found.append({"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "alarm": first_alarm(one)})
+    return found
+
+
+def differences(found: Sequence[Result]) -> None:
+    """Last gold by unit, its mean with a 95 % interval over units, and Cooper's minus that of each other arm."""
+    ended = {
+        (arm, part): {one["unit"]: one["gold"][part][-1] for one in found if one["arm"] == arm}
+        for arm in ARMS
+        for part in GOLD
+    }
+    for (arm, part), golds in ended.items():
+        if len(golds) > 1:
+            print(f"{arm}, {part}: {interval(list(golds.values()))}")
     for arm in COMPARED:
         for other in (other for other in ARMS if other != arm):
             for part in GOLD:
-                ours, theirs = ended[arm][part], ended[other][part]
+                ours, theirs = ended[arm, part], ended[other, part]
                 gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
                 if len(gains) > 1:
                     print(f"{arm} - {other}, {part}: {interval(gains)}")
-    print(json.dumps(ended))
 
 
 if __name__ == "__main__":
