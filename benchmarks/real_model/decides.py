@@ -154,12 +154,13 @@ def wrong_number(problem: Problem, completion_text: str, attempt: int, seed: int
 
 
 def results(runs: Sequence[RunRecord]) -> list[Result]:
-    """What the pages tell of each finished run: its gold at every evaluation, and the step of its first alarm."""
+    """The gold of each finished run at every evaluation, and the step of its first alarm; not those of the search."""
     found = []
     for one in (one for one in runs if (one.directory / "finished").exists()):
         arm, _, seed = one.directory.name.rpartition("-")
         gold = {part: [round(value, 4) for value in one.values(name)] for part, name in GOLD.items()}
-        found.append({"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "alarm": first_alarm(one)})
+        if arm in ARMS:
+            found.append({"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "alarm": first_alarm(one)})
     return found
 
 
