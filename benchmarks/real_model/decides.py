@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from statistics import mean
 from typing import Any
 
 from benchmarks.real_model.arms import first_alarm
@@ -62,6 +63,7 @@ UNITS = (
 )
 GOLD = {"all": "test/gold_avg", "judged": "test/gold_avg_heard", "silent": "test/gold_avg_silent"}
 COMPARED = ("cooper", "cooper_refs")
+LAST_STEPS = 10
 DRAWN = ("rule", "static", "paper", "cooper")
 REWARD_MODEL = (
     *("robustness=0", "learning_rate=1e-4", "epochs=1", "batch_size=16", "evaluate_every=100", "frozen_layers=12"),
@@ -154,14 +156,33 @@ def wrong_number(problem: Problem, completion_text: str, attempt: int, seed: int
 
 
 def results(runs: Sequence[RunRecord]) -> list[Result]:
-    """The gold of each finished run at every evaluation, and the step of its first alarm; not those of the search."""
+    """Of each finished run, but not of the search: gold at every evaluation, the same over the last training steps
+    beside a milder count, and the step of the first alarm."""
     found = []
     for one in (one for one in runs if (one.directory / "finished").exists()):
         arm, _, seed = one.directory.name.rpartition("-")
         gold = {part: [round(value, 4) for value in one.values(name)] for part, name in GOLD.items()}
         if arm in ARMS:
-            found.append({"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "alarm": first_alarm(one)})
+            row = {"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "boxes": boxes(one)}
+            found.append(row | {"alarm": first_alarm(one)})
     return found
+
+
+def boxes(one: RunRecord) -> list[float]:
+    """Gold over the last training steps, and the share of their completions with one box or more in which every box
+    holds the reference: gold counts `\\boxed{12} is \\boxed{12}` as wrong."""
+    rows = list(one.rollouts(range(one.step - LAST_STEPS + 1, one.step + 1)))
+    given = [{number(text) for text in re.findall(r"\\boxed\{([^{}]*)\}", row["text"])} for row in rows]
+    right = [found == {number(row["answer"])} for found, row in zip(given, rows, strict=True)]
+    return [round(mean(values), 4) for values in ([row["gold"] for row in rows], right)]
+
+
+def number(text: str) -> float | None:
+    """The number that a text is, without its separators, unit signs and full stop."""
+    try:
+        return float(text.strip(" $.").replace(",", ""))
+    except ValueError:
+        return None
 
 
 def differences(found: Sequence[Result]) -> None:
