@@ -11,6 +11,7 @@ import pytest
 from benchmarks.arena_table import kinds_of_designs
 
 from cooper_lab.arena.alarm_roc import alarm_report
+from cooper_rl.evaluation.accuracy import mean_interval
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -222,3 +223,41 @@ def test_the_pictures_doses_are_those_of_the_saved_runs():
         design, saved = where.get(arm, (arm, "silence_dose"))
         for dose, values in doses.items():
             assert values == pytest.approx(_doses(design, dose, saved=saved), abs=1e-3), (arm, dose)
+
+
+DECIDES = "benchmarks/real_model/decides.md"
+
+
+def gold_at_the_end(arm: str, part: str = "all") -> dict[int, float]:
+    """By unit, in one setting of a language model."""
+    return {run["unit"]: run["gold"][part][-1] for run in runs("decides") if run["arm"] == arm}
+
+
+def test_gold_of_a_language_model_is_that_of_the_saved_runs():
+    head, _, *rows = rows_of(page(DECIDES).split("## Results")[1].split("\n- ")[0])
+    arms = [cell.strip("`") for cell in head[2:]]
+    assert set(arms) == {run["arm"] for run in runs("decides")}
+    starts = {run["unit"]: {part: gold[0] for part, gold in run["gold"].items()} for run in runs("decides")}
+    for label, *cells in rows:
+        shown = [re.sub(r"\*|\(.*\)", "", cell).strip() for cell in cells]
+        if label.startswith("mean, "):
+            part = label.split()[1]
+            golds = [[start[part] for start in starts.values()], *(gold_at_the_end(arm, part).values() for arm in arms)]
+            assert shown == [f"{mean(values):.2f}" for values in golds], label
+        else:
+            unit = int(label.split(", ")[-1])
+            golds = [starts[unit]["all"], *(gold_at_the_end(arm)[unit] for arm in arms)]
+            assert shown == [f"{value:.2f}" for value in golds], label
+
+
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        (DECIDES, "by {0:.3f} on average (95 % interval {1:.3f} to {2:.3f}, Student's t over units)"),
+        ("docs/real-model.md", "above the rule by {0:.3f} (95 % interval {1:.3f} to {2:.3f}) on all problems"),
+        ("README.md", "by {0:.2f} on average (95 % interval {1:.2f} to {2:.2f})"),
+    ],
+)
+def test_coopers_gain_on_a_language_model_is_that_of_the_saved_runs(name: str, phrase: str):
+    ours, rule = gold_at_the_end("cooper"), gold_at_the_end("rule")
+    assert phrase.format(*mean_interval([ours[unit] - rule[unit] for unit in sorted(ours)])) in page(name)
