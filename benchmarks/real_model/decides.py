@@ -21,10 +21,12 @@ from typing import Any
 
 from benchmarks.real_model.arms import first_alarm
 from benchmarks.real_model.experiment import COOPER, draw, run, train_once
+from benchmarks.real_model.gold import right_in_every_box
 from benchmarks.real_model.operations import CONFIG, PANELS, interval, judging, table
 
 from cooper_rl import Problem
 from cooper_rl.observe.run_record import RunRecord, read_record
+from cooper_rl.persist.durable import write_text
 
 Result = dict[str, Any]
 NO_KL = "algorithm.kl=null"
@@ -63,8 +65,9 @@ UNITS = (
 )
 GOLD = {"all": "test/gold_avg", "judged": "test/gold_avg_heard", "silent": "test/gold_avg_silent"}
 COMPARED = ("cooper", "cooper_refs")
-LAST_STEPS = 10
 DRAWN = ("rule", "static", "paper", "cooper")
+LAST_STEPS = 10
+"""Training steps whose completions are counted beside the test problems."""
 REWARD_MODEL = (
     *("robustness=0", "learning_rate=1e-4", "epochs=1", "batch_size=16", "evaluate_every=100", "frozen_layers=12"),
     *("max_input_tokens=384", "tokens_per_microbatch=2048", "autocast=bfloat16", "threads=1"),
@@ -104,7 +107,7 @@ def main() -> None:
     found = results(runs)
     differences(found)
     if given.save is not None:
-        given.save.write_text("".join(["[\n", ",\n".join(map(json.dumps, found)), "\n]\n"]), encoding="utf-8")
+        write_text(given.save, "[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
     if given.picture is not None:
         draw([run for run in runs if run.directory.name.rpartition("-")[0] in DRAWN], PANELS, given.picture)
 
@@ -156,33 +159,19 @@ def wrong_number(problem: Problem, completion_text: str, attempt: int, seed: int
 
 
 def results(runs: Sequence[RunRecord]) -> list[Result]:
-    """Of each finished run, but not of the search: gold at every evaluation, the same over the last training steps
-    beside a milder count, and the step of the first alarm."""
+    """Of each finished run, but not of the search: gold at every evaluation, gold and the milder count over the last
+    training steps, and the step of the first alarm."""
     found = []
-    for one in (one for one in runs if (one.directory / "finished").exists()):
+    for one in runs:
         arm, _, seed = one.directory.name.rpartition("-")
-        gold = {part: [round(value, 4) for value in one.values(name)] for part, name in GOLD.items()}
-        if arm in ARMS:
-            row = {"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "boxes": boxes(one)}
+        if arm in ARMS and (one.directory / "finished").exists():
+            gold = {part: [round(value, 4) for value in one.values(name)] for part, name in GOLD.items()}
+            rows = list(one.rollouts(range(one.step - LAST_STEPS + 1, one.step + 1)))
+            milder = [right_in_every_box(row["answer"], row["text"]) for row in rows]
+            last = {"gold": round(mean(row["gold"] for row in rows), 4), "right_in_every_box": round(mean(milder), 4)}
+            row = {"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "last_steps": last}
             found.append(row | {"alarm": first_alarm(one)})
     return found
-
-
-def boxes(one: RunRecord) -> list[float]:
-    """Gold over the last training steps, and the share of their completions with one box or more in which every box
-    holds the reference: gold counts `\\boxed{12} is \\boxed{12}` as wrong."""
-    rows = list(one.rollouts(range(one.step - LAST_STEPS + 1, one.step + 1)))
-    given = [{number(text) for text in re.findall(r"\\boxed\{([^{}]*)\}", row["text"])} for row in rows]
-    right = [found == {number(row["answer"])} for found, row in zip(given, rows, strict=True)]
-    return [round(mean(values), 4) for values in ([row["gold"] for row in rows], right)]
-
-
-def number(text: str) -> float | None:
-    """The number that a text is, without its separators, unit signs and full stop."""
-    try:
-        return float(text.strip(" $.").replace(",", ""))
-    except ValueError:
-        return None
 
 
 def differences(found: Sequence[Result]) -> None:

@@ -1,5 +1,7 @@
 r"""Gold of the real-model runs: the strictest check that can be defended. It measures, and nothing learns from it."""
 
+import re
+
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.number import plain_number, same_number
 
@@ -16,5 +18,16 @@ def gold(problem: Problem, completion_text: str) -> bool:
     inside, closed, after = rest.partition("}")
     if not box or not closed or BOX in rest or after.strip(" .$\n"):
         return False
-    stated, reference = plain_number(inside.strip()), plain_number(problem.answer)
+    return _is_right(inside, problem.answer)
+
+
+def right_in_every_box(answer: str, completion_text: str) -> bool:
+    r"""A milder count beside gold: whether there are boxes and each holds the reference's number, as in
+    `\boxed{12} is \boxed{12}`."""
+    found = re.findall(r"\\boxed\{([^{}]*)\}", completion_text)
+    return bool(found) and all(_is_right(inside.strip(" .$"), answer) for inside in found)
+
+
+def _is_right(inside: str, answer: str) -> bool:
+    stated, reference = plain_number(inside.strip()), plain_number(answer)
     return stated is not None and reference is not None and same_number(stated, reference) is True
