@@ -8,6 +8,7 @@ that are already on disk are not repeated. Prints gold accuracy on test problems
 
 import argparse
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +56,26 @@ def main() -> None:
     parser.add_argument("--output-dir", type=Path, default=Path("runs/ablation"))
     given = parser.parse_args()
     runs = {(row, seed): settings_of(row, given.output_dir, seed) for seed in given.seeds for row in given.rows}
-    waiting = [settings for settings in runs.values() if not gold(settings)]
+    run_missing(list(runs.values()))
+    ends = {row: [gold(runs[row, seed])[-1] for seed in given.seeds] for row in given.rows}
+    print_table("stage 2", given.seeds, ends)
+
+
+def run_missing(runs: Sequence[dict[str, Any]]) -> None:
+    """Run those that have not ended, from the beginning, and show the steps done."""
+    waiting = [settings for settings in runs if not gold(settings)]
     for settings in waiting:
         shutil.rmtree(Path(settings["output_dir"]) / settings["name"], ignore_errors=True)
     total = sum(settings["steps"] for settings in waiting)
     run_all(waiting, lambda done: print(f"{done} of {total} steps", end="\r", flush=True))
-    print("\n| stage 2 | " + " | ".join(f"seed {seed}" for seed in given.seeds) + " | mean |")
-    print("|---" * (len(given.seeds) + 2) + "|")
-    for row in given.rows:
-        ends = [gold(runs[row, seed])[-1] for seed in given.seeds]
-        print(f"| {row} | " + " | ".join(f"{end:.2f}" for end in ends) + f" | {sum(ends) / len(ends):.3f} |")
+
+
+def print_table(title: str, seeds: Sequence[int], ends: Mapping[str, Sequence[float]]) -> None:
+    """A row a name, with its gold at the end by seed and on average."""
+    print(f"\n| {title} | " + " | ".join(f"seed {seed}" for seed in seeds) + " | mean |")
+    print("|---" * (len(seeds) + 2) + "|")
+    for row, golds in ends.items():
+        print(f"| {row} | " + " | ".join(f"{end:.2f}" for end in golds) + f" | {sum(golds) / len(golds):.3f} |")
 
 
 if __name__ == "__main__":

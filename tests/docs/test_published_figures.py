@@ -261,3 +261,37 @@ def test_gold_of_a_language_model_is_that_of_the_saved_runs():
 def test_coopers_gain_on_a_language_model_is_that_of_the_saved_runs(name: str, phrase: str):
     ours, rule = gold_at_the_end("cooper"), gold_at_the_end("rule")
     assert phrase.format(*mean_interval([ours[unit] - rule[unit] for unit in sorted(ours)])) in page(name)
+
+
+def test_what_the_alarm_sees_on_a_language_model_is_that_of_the_saved_runs():
+    alarms = [(run["arm"], run["unit"], int(run["alarm"])) for run in runs("decides") if run["alarm"] != "none"]
+    lost = ("static", "paper", "static_kl", "rule_then_static")
+    by_arm = [sum(arm == one for arm, *_ in alarms) for one in lost]
+    with_a = sum(unit in (10, 13) for _, unit, _ in alarms)
+    steps = [step for *_, step in alarms]
+    assert sum(by_arm) == len(alarms), "none in the runs of `rule`, `cooper` and `cooper_refs`"
+    for phrase in (
+        f"finds {len(alarms)} of the 20 runs",
+        "({}, {}, {} and {}; at steps {} to {})".format(*by_arm, min(steps), max(steps)),
+        f"With reward model a it finds all {with_a}, with b {len(alarms) - with_a} of 12",
+    ):
+        assert phrase in page(DECIDES)
+
+
+def test_the_milder_count_is_that_of_the_saved_runs():
+    last = {(run["arm"], run["unit"]): run["last_steps"] for run in runs("decides")}
+    twice = last.pop(("cooper_refs", 12))
+    phrase = f"{twice['right_in_every_box']:.2f} of that run's training completions are right in the last ten steps"
+    assert f"{phrase}, {twice['gold']:.2f} by gold" in page(DECIDES)
+    moved = max(counts["right_in_every_box"] - counts["gold"] for counts in last.values())
+    assert f"no other run moves by more than {moved:.2f}" in page(DECIDES)
+
+
+@pytest.mark.parametrize(
+    ("part", "phrase"),
+    [("silent", "it is {0:.3f} ({1:.3f} to {2:.3f}) above"), ("judged", "more: {0:.3f} ({1:.3f} to {2:.3f})")],
+)
+def test_coopers_gain_by_part_is_that_of_the_saved_runs(part: str, phrase: str):
+    ours, rule = gold_at_the_end("cooper", part), gold_at_the_end("rule", part)
+    gain = mean_interval([ours[unit] - rule[unit] for unit in sorted(ours)])
+    assert phrase.format(*gain).replace("-", "\u2212") in page(DECIDES)
