@@ -15,6 +15,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassifi
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.clients import chat
+from cooper_rl.packages import set_log_level
 
 torch.set_num_threads(1)
 chat.FIRST_WAIT_S = 0.01  # no test waits for a server that fails on purpose
@@ -30,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _log_from_warnings_on() -> None:
     """A cell of the arena or an arm of the demo quietens this package's log, also for the tests after it."""
-    logging.getLogger("cooper_rl").setLevel(logging.NOTSET)
+    set_log_level(logging.NOTSET)
 
 
 GOLD = "cooper_lab.arithmetic.problems:gold"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cooper_rl.evaluation.accuracy import Estimate, effective_problems, wilson_interval
+from cooper_rl.evaluation.statistics import Estimate, effective_problems, wilson_interval
 
 
 def test_none_of_six_leaves_room_for_the_truth():

@@ -13,18 +13,8 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import PolicyLearner, Sampler
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import (
-    Estimate,
-    HeldOut,
-    avg_at_k,
-    difference,
-    evaluate,
-    maj_at_k,
-    pass_at_k,
-    relabel,
-    summarise,
-    wilson_interval,
-)
+from cooper_rl.evaluation.accuracy import HeldOut, difference, evaluate, relabel, summarise
+from cooper_rl.evaluation.statistics import Estimate, avg_at_k, maj_at_k, pass_at_k, wilson_interval
 from cooper_rl.rollouts import Column, Samples
 from cooper_rl.rules.other_answers import stated_answers
 from cooper_rl.rules.rule import Rule

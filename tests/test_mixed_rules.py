@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, Problem, build_config
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.observe.run_record import read_metrics
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.kinds.choice import ChoiceRule
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.verifier import Verifier

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from cooper_rl import CooperTrainer, build_config
+from cooper_rl.engines.pace import ProgressLines
 from cooper_rl.engines.progress import Progress
-from cooper_rl.observe.terminal import ProgressLines
 
 
 def test_a_line_says_step_total_metrics_and_the_time_left():

@@ -16,7 +16,7 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from cooper_rl.evaluation.accuracy import wilson_interval
+from cooper_rl.evaluation.statistics import wilson_interval
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, read_record
 

@@ -12,7 +12,7 @@ from statistics import mean
 from benchmarks.real_model.arms import WINDOW, ends, first_alarm
 from benchmarks.real_model.experiment import draw, train_once
 
-from cooper_rl.evaluation.accuracy import mean_interval
+from cooper_rl.evaluation.statistics import mean_interval
 from cooper_rl.observe.run_record import RunRecord, read_record
 
 CONFIG = Path(__file__).with_name("operations.yaml")

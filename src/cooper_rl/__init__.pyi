@@ -5,6 +5,8 @@ __version__: str
 from cooper_rl.callbacks import Callback as Callback
 from cooper_rl.config.base import Config as Config
 from cooper_rl.config.base import merge as merge
+from cooper_rl.data.answer import Answer as Answer
+from cooper_rl.data.answer import AnswerGroup as AnswerGroup
 from cooper_rl.data.labelled import LabelledCompletion as LabelledCompletion
 from cooper_rl.data.loading import read_problems as read_problems
 from cooper_rl.data.problem import Problem as Problem
@@ -33,8 +35,6 @@ from cooper_rl.rewards.base import Scores as Scores
 from cooper_rl.rewards.base import ShapingConfig as ShapingConfig
 from cooper_rl.rewards.context import RewardModel as RewardModel
 from cooper_rl.rewards.context import StepContext as StepContext
-from cooper_rl.rollouts import Answer as Answer
-from cooper_rl.rollouts import AnswerGroup as AnswerGroup
 from cooper_rl.rollouts import Ragged as Ragged
 from cooper_rl.rules.kinds.maths import RuleVerifier as RuleVerifier
 from cooper_rl.rules.rule import Rule as Rule

@@ -11,7 +11,6 @@ from pydantic.fields import FieldInfo
 from cooper_rl.config.base import NESTED, Config, Places, is_mapping, kinds_of, record_of_kind, records_of
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError, did_you_mean
-from cooper_rl.recipes import STANDS_FOR
 
 Record = TypeVar("Record", bound=Config)
 
@@ -153,8 +152,8 @@ def _written(key_path: tuple[str, ...], places: Places) -> tuple[str, ...]:
 
 
 def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str:
-    if len(key_path) == 1 and "rewards" in record.model_fields and key_path[0] in STANDS_FOR:
-        return f"{key_path[0]}: {STANDS_FOR[key_path[0]]}"
+    if len(key_path) == 1 and key_path[0] in record.stands_for:
+        return f"{key_path[0]}: {record.stands_for[key_path[0]]}"
     fields = list(record.model_fields)
     remedy = did_you_mean(key_path[-1], fields, f"known keys: {', '.join(fields)}", cutoff=0.5)
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 
+from cooper_rl.packages import package_folders
+
 DEBUG = "COOPER_DEBUG"
 """An environment variable. If it is set, tracebacks of a user's code show the frames of this package too."""
 
@@ -32,8 +34,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str, cutoff: float 
     return f"did you mean {nearest[0]!r}?" if nearest else otherwise
 
 
-_PACKAGES = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cooper_lab")]
-_LIBRARIES = tuple({*_PACKAGES, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts"))})
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")})
 
 
 def users_traceback(error: BaseException) -> TracebackType | None:
@@ -41,9 +42,8 @@ def users_traceback(error: BaseException) -> TracebackType | None:
     frames, traceback = [], error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith((*_LIBRARIES, "<frozen")) and not {"site-packages", "dist-packages"} & {
-            *Path(file).parts
-        }:
+        of_library = {"site-packages", "dist-packages"} & {*Path(file).parts}
+        if not of_library and not file.startswith((*package_folders(), *_LIBRARIES, "<frozen")):
             frames.append(traceback)
         traceback = traceback.tb_next
     shortened = None

@@ -6,9 +6,8 @@ Importing this module does not import torch, because the reward's clients and th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,63 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from safetensors.numpy import load
 
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.transcript import ChatTurn, as_text, final_reply, rendered, turns_of
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-
-    from cooper_rl.rules.rule import UserVerdict
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One completion as text. `stopped` is False if it was cut at the length limit."""
-
-    text: str
-    """What a rule reads: the completion or, of a run of several turns, the final reply."""
-    stopped: bool = True
-    id: str | None = None
-    """An optional name chosen by the caller, unique in its group."""
-    tokens: int | None = None
-    """Its length in tokens of the model that wrote it, if known."""
-    messages: list[ChatTurn] | None = None
-    """The turns of the run after the prompt, as `of` makes them; None if the text is everything."""
-    verdict: UserVerdict | None = None
-    """A verdict from outside (unit tests, a game's end, a grader). It takes the place of the rule's."""
-    reward: float | None = None
-    """What the environment's `get_reward()` returned, if anything; the reward `environment` pays it."""
-
-    @classmethod
-    def of(cls, completion: str | Iterable[Any], stopped: bool = True, **fields: Any) -> Self:
-        """From a text or from messages after the prompt, in the form of OpenAI's chats or of any trainer we know.
-
-        A reply without tool calls is a text. Raises InputError for messages that cannot be read.
-        """
-        if isinstance(completion, str):
-            return cls(completion, stopped, **fields)
-        turns = turns_of(completion)
-        text = final_reply(turns)
-        return cls(text, stopped, messages=None if rendered(turns) == text else turns, **fields)
-
-    @cached_property
-    def transcript(self) -> str:
-        """What a reward model reads: the text or, if there are messages, the whole run."""
-        return as_text(self.text) if self.messages is None else rendered(self.messages)
-
-    def record(self) -> dict[str, Any]:
-        """As JSON values, without what is None."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
-class AnswerGroup:
-    """The answers to one problem in one step. Groups may differ in size. `id` is unique in the step."""
-
-    id: str
-    problem: Problem
-    answers: Sequence[Answer]
 
 
 @dataclass(frozen=True)

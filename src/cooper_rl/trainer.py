@@ -14,21 +14,21 @@ from cooper_rl.callbacks import Callback, Callbacks, check_changeable
 from cooper_rl.checkpoint_content import Position, check_kind, check_steps, export_models, restore_state, save_state
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import Clock
+from cooper_rl.engines.pace import ProgressLines
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.errors import EngineLost, InputError, show_users_frames
-from cooper_rl.inputs import Inputs
-from cooper_rl.observe.recorder import Recorder, check_folder, record_session
-from cooper_rl.observe.report import write_report
-from cooper_rl.observe.run_record import read_events, read_metrics
-from cooper_rl.observe.terminal import (
+from cooper_rl.first_screen import (
     TRAINING_METRICS,
-    ProgressLines,
     best_example,
     describe_example,
     describe_prompt,
     describe_size,
     log_to_stderr,
 )
+from cooper_rl.inputs import Inputs
+from cooper_rl.observe.recorder import Recorder, check_folder, record_session
+from cooper_rl.observe.report import write_report
+from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
 from cooper_rl.persist.exact_resume import random_state, restore_random_state, seed_random_state

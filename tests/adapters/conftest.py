@@ -13,8 +13,8 @@ import yaml
 from rows import CORRUPTER
 
 from cooper_lab.arithmetic.problems import arithmetic_problems
+from cooper_rl.data.answer import Answer
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts import Answer
 
 START = "from cooper_rl.cli.main import app; app()"
 

@@ -10,7 +10,7 @@ from cooper_rl import CooperReward, CooperRewardConfig, InputError, Problem
 from cooper_rl.adapters.rows import Columns
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
-from cooper_rl.rollouts import Answer
+from cooper_rl.data.answer import Answer
 from in_process import model_of
 
 pytest.importorskip("trl", reason="needs the extra trl")

@@ -16,10 +16,10 @@ from cooper_lab.arithmetic.calculator import Brackets, Calculator
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
+from cooper_rl.data.answer import Answer
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.run_config import build_config
 

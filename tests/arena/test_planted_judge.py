@@ -32,8 +32,8 @@ from cooper_rl import (
     load_tokenizer,
     read_metrics,
 )
+from cooper_rl.data.answer import Verdict
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rules.rule import Verdict
 
 MODEL = LearnerConfig(model=str(ASSETS / "reward_model"))
 PROBLEMS = arithmetic_problems("train", 600, 0)

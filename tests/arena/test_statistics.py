@@ -6,7 +6,7 @@ from math import gamma, isnan, pi, sqrt
 import pytest
 
 from cooper_lab.arena.statistics import holm, sign_flip_p
-from cooper_rl.evaluation.accuracy import T_975, mean_interval
+from cooper_rl.evaluation.statistics import T_975, mean_interval
 
 
 def _t_cdf(t: float, freedom: int, steps: int = 4000) -> float:

@@ -24,9 +24,10 @@ from typer.testing import CliRunner
 from cooper_rl import CooperTrainer, InputError, build_config, load_run
 from cooper_rl.cli.main import commands
 from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.engines.pace import duration
 from cooper_rl.observe.live_page import FollowedReport
 from cooper_rl.observe.report import write_report
-from cooper_rl.observe.run_record import duration, find_runs, read_events, read_metrics, read_record, read_summary
+from cooper_rl.observe.run_record import find_runs, read_events, read_metrics, read_record, read_summary
 from cooper_rl.observe.terminal import screen
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.run_config import CheckpointConfig

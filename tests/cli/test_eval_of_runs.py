@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cooper_rl.cli.main import app
-from cooper_rl.evaluation.accuracy import paired_difference
+from cooper_rl.evaluation.statistics import paired_difference
 from cooper_rl.run_config import build_config
 from cooper_rl.trainer import CooperTrainer
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import cast
 
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import Rule
 
 

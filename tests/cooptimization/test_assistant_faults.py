@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from chat_server import ChatServer, HttpAnswer
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.clients.chat import ChatClient, ChatConfig
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.recipes import RECIPES
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig

@@ -8,10 +8,10 @@ import pytest
 from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_lab.designs.chosen_pairs import Misranked, Overpaid
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
 from cooper_rl.recipes import RECIPES
 from cooper_rl.rewards.context import RewardModel
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.stage2.assistant import CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair, PairInputs

@@ -8,10 +8,11 @@ import yaml
 
 from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
 from cooper_rl.config.explanation import commented_yaml
+from cooper_rl.data.answer import Verdict
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.kinds.plain import RuleReward
-from cooper_rl.rules.rule import Asked, Rule, Verdict
+from cooper_rl.rules.rule import Asked, Rule
 
 FUNCTION = {"kind": "function", "function": "test_reward_tree:length"}
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems, read_problems
 from cooper_rl.data.text import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rules.fast_path import TextPolicy
 from cooper_rl.rules.kinds.maths import MathsRule, RuleVerifier
-from cooper_rl.rules.rule import Asked, Rule, Verdict
+from cooper_rl.rules.rule import Asked, Rule
 from cooper_rl.rules.verifier import Verifier
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"

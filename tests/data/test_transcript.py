@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cooper_rl.data.answer import Answer
 from cooper_rl.data.text import normalise
 from cooper_rl.data.transcript import (
     END_OF_TURN,
@@ -17,7 +18,6 @@ from cooper_rl.data.transcript import (
     turns_of,
 )
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer
 from tool_run import TEXT
 
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 12, "b": 7}}\n</tool_call>'

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.arena_table import kinds_of_designs
 
 from cooper_lab.arena.alarm_roc import alarm_report
-from cooper_rl.evaluation.accuracy import mean_interval
+from cooper_rl.evaluation.statistics import mean_interval
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -17,6 +17,7 @@ from html_page import executable_parts
 from chat_server import ChatServer, HttpAnswer
 from cooper_lab.benchmarks.bench import read_bench
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.data.loading import read_problems
@@ -28,7 +29,6 @@ from cooper_rl.observe.report import SCRIPTS, write_report
 from cooper_rl.persist.durable import Journal
 from cooper_rl.rules.fast_path import fast_verdict
 from cooper_rl.rules.kinds.maths import RuleVerifier
-from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.symbolic import maths_verdict
 from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.run_config import load_config

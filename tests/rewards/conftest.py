@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts import Answer, AnswerGroup
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from cooper_rl.cli.main import app
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import wilson_interval
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, FAMILIES, FURTHER_ATTACKS, RIGHT_FORMS, attack_rows
+from cooper_rl.evaluation.statistics import wilson_interval
 from cooper_rl.rules.kinds.numeric import NumericRule
 
 REFERENCES = ("19", "-3", "16,000", "3/4", "0.5", "1", "112", "7", "30", "8")

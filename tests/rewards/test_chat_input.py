@@ -6,13 +6,13 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from chat_models import ARCHITECTURES, CHATML, INSTRUCT, chat_model, chat_tokenizer
 from cooper_rl import InputError
+from cooper_rl.data.answer import Answer
 from cooper_rl.data.text import normalise
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LoraConfig, ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rewards.input import ChatInput, RewardModelInput
-from cooper_rl.rollouts import Answer
 
 CHATS = [
     ("What is 12 + 7?", "12 + 7 = 19. The answer is 19."),

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.data.answer import AnswerGroup
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.function import FunctionReward
-from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.rule import Rule
 
 MakeGroup = Callable[..., AnswerGroup]

@@ -4,9 +4,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from cooper_rl.data.answer import Answer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rollouts import Answer
 
 
 @pytest.fixture(scope="module")

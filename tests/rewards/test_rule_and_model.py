@@ -9,13 +9,13 @@ import torch
 
 from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.config_checking import Settings, check_settings
+from cooper_rl.data.answer import Answer, AnswerGroup, Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS, Count, Scores, metrics_of_calls
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
 from cooper_rl.rewards.kinds.plain import RewardModelReward, RuleReward, WeightedSum
-from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.rules.rule import Rule, Verdict
+from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 

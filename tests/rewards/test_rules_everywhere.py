@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cooper_rl import InputError
-from cooper_rl.cli.console import rule_from
 from cooper_rl.cli.main import commands
+from cooper_rl.cli.verify import rule_from
 from cooper_rl.clients.chat import ChatReply
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem

@@ -9,10 +9,10 @@ from trl.rewards.format_rewards import think_format_reward
 from trl.rewards.other_rewards import get_soft_overlong_punishment
 
 from cooper_rl import CooperTrainer, InputError, build_config, read_metrics
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.function import FunctionReward, FunctionRewardConfig
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import Rule
 
 CALLS: list[dict[str, Any]] = []

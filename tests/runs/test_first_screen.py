@@ -7,9 +7,9 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.data.problem import Problem
+from cooper_rl.first_screen import LONGEST_BLOCK, best_example, describe_example, describe_prompt
 from cooper_rl.observe.report import write_report
 from cooper_rl.observe.run_record import read_events, read_run
-from cooper_rl.observe.terminal import LONGEST_BLOCK, best_example, describe_example, describe_prompt
 from cooper_rl.observe.verdict import verdict_of
 from runs.recorded_run import data_of
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl import CooperTrainer, build_config
-from cooper_rl.observe import recorder
+from cooper_rl import CooperTrainer, build_config, revisions
 
 
 def _checkout(folder: Path) -> str:
@@ -41,11 +40,11 @@ def test_a_package_installed_inside_the_users_checkout_has_no_revision(tmp_path,
     installed = tmp_path / "work" / "venv" / "revision.py"
     installed.parent.mkdir()
     installed.write_text("")
-    assert recorder._checkout_revision(installed) == ""
-    assert recorder._checkout_revision(tmp_path / "work" / "mine.py") == users_revision
+    assert revisions._checkout_revision(installed) == ""
+    assert revisions._checkout_revision(tmp_path / "work" / "mine.py") == users_revision
 
 
 def test_outside_a_checkout_only_the_version_is_recorded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert "working_folder_revision" not in recorder.revisions()
+    assert "working_folder_revision" not in revisions.revisions()

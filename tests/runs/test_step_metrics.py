@@ -2,10 +2,10 @@
 
 import pytest
 
+from cooper_rl.data.answer import Verdict
 from cooper_rl.observe.recorder import unverified_advantage
 from cooper_rl.observe.watch import Watch
 from cooper_rl.rollouts import Ragged
-from cooper_rl.rules.rule import Verdict
 
 RIGHT_AND_WRONG: list[Verdict] = ["wrong", "correct"]
 ALL_WRONG: list[Verdict] = ["wrong", "unparsed", "timeout"]

@@ -12,6 +12,7 @@ from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import InputError, Problem, Ragged, build_config
 from cooper_rl.config.base import Config
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.inputs import read_inputs
@@ -21,7 +22,6 @@ from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.earned import EarnedConfig
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.other_answers import gives_several, states_another
 from cooper_rl.rules.rule import RULES, Rule

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from cooper_rl import InputError, load_run
-from cooper_rl.evaluation.accuracy import wilson_interval
+from cooper_rl.evaluation.statistics import wilson_interval
 from cooper_rl.observe.report import write_report
 from cooper_rl.observe.report_completions import sample_completions
 from cooper_rl.observe.run_record import is_right, read_run

@@ -18,9 +18,9 @@ from cooper_lab.benchmarks.bench import (
 from cooper_lab.benchmarks.bench_report import markdown, mean_attack_rate, write_bench
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
 from cooper_rl.evaluation.attacks import ATTACKS
 from cooper_rl.evaluation.config import ScoringConfig
+from cooper_rl.evaluation.statistics import Estimate, wilson_interval
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod
 

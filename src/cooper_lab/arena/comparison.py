@@ -8,7 +8,7 @@ from typing import Any
 from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.arena.statistics import holm, sign_flip_p
-from cooper_rl.evaluation.accuracy import mean_interval
+from cooper_rl.evaluation.statistics import mean_interval
 
 Result = dict[str, Any]
 """The contents of `cell.json`."""

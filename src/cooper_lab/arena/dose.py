@@ -11,7 +11,7 @@ from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.comparison import compare
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.figures import figure_svg
-from cooper_rl.evaluation.accuracy import mean_interval
+from cooper_rl.evaluation.statistics import mean_interval
 from cooper_rl.observe.plots import COLOURS
 from cooper_rl.persist.durable import write_text
 

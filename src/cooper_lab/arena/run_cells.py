@@ -14,6 +14,7 @@ from cooper_lab.arena.measures import measures
 from cooper_lab.arithmetic.arms import steps_done
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_rl import InputError, build_config
+from cooper_rl.packages import set_log_level
 from cooper_rl.persist.durable import read_fields, write_text
 
 STARTED = "fingerprint"
@@ -75,9 +76,7 @@ def run_cell(cell: Cell) -> None:
 
     Its checkpoints are deleted once the result is there.
     """
-    logging.getLogger("cooper_rl").setLevel(
-        logging.ERROR
-    )  # faults are what the arena studies, and its table shows them
+    set_log_level(logging.ERROR)  # faults are what the arena studies, and its table shows them
     from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     started = cell.directory / STARTED

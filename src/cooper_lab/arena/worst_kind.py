@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cooper_lab.arena.hole import lists_answers
 from cooper_lab.arithmetic.solutions import find_answer
-from cooper_rl.evaluation.accuracy import wilson_interval
+from cooper_rl.evaluation.statistics import wilson_interval
 from cooper_rl.rewards.kinds.earned import DECAY, POWER, EarnedConfig, EarnedReward
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from cooper_rl import build_config, merge, read_metrics
 from cooper_rl.engines.local.device import available_cores
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import read_events
+from cooper_rl.packages import set_log_level
 
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},
@@ -69,7 +70,7 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
 
 
 def _run(settings: dict[str, Any]) -> None:
-    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # the demo is about faults; the summary reports them
+    set_log_level(logging.ERROR)  # the demo is about faults; the summary reports them
     from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     with CooperTrainer.from_config(build_config(settings)) as trainer:

@@ -14,9 +14,9 @@ from numpy import ndarray
 from cooper_rl import InputError, LabelledCompletion
 from cooper_rl.data.labelled import LABELLED_FIELDS, labelled_row, problem_key, read_rows
 from cooper_rl.data.readers import Row
-from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.reward_model import ReliabilityBin, expected_calibration_error, reliability, roc_auc
+from cooper_rl.evaluation.statistics import Estimate, wilson_interval
 from cooper_rl.verifyrm.methods import Method, Opinion, opinions_in_chunks
 
 RENAMED = {

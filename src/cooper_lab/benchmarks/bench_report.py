@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
 from cooper_lab.figures import figure_svg
-from cooper_rl.evaluation.accuracy import Estimate
 from cooper_rl.evaluation.attacks import ATTACKS
+from cooper_rl.evaluation.statistics import Estimate
 from cooper_rl.persist.durable import write_text
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"

@@ -7,7 +7,7 @@ from typing import Any
 from cooper_rl import InputError
 from cooper_rl.data.labelled import text_field
 from cooper_rl.data.readers import Row
-from cooper_rl.evaluation.accuracy import Estimate
+from cooper_rl.evaluation.statistics import Estimate
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from cooper_lab.benchmarks.candidates import (
 )
 from cooper_rl import InputError
 from cooper_rl.data.readers import Row, read_file
-from cooper_rl.evaluation.accuracy import Estimate
+from cooper_rl.evaluation.statistics import Estimate
 
 TIES = "Ties"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cooper_lab.benchmarks.bench import BenchResult
 from cooper_rl import InputError
-from cooper_rl.evaluation.accuracy import Estimate
+from cooper_rl.evaluation.statistics import Estimate
 
 HUB = "ZJU-REAL/VerifyBench"
 FILES = {HUB: "verify_bench.jsonl", f"{HUB}-Hard": "verify_bench_hard.jsonl"}

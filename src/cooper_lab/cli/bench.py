@@ -7,16 +7,8 @@ import typer
 
 from cooper_lab.cli.reward_models import measure_benchmark
 from cooper_rl import InputError
-from cooper_rl.cli.console import (
-    RuleOption,
-    console,
-    counter,
-    named_models,
-    names_and_settings,
-    record_from,
-    rule_from,
-    say,
-)
+from cooper_rl.cli.console import console, counter, named_models, names_and_settings, record_from, say
+from cooper_rl.cli.verify import RuleOption, rule_from
 
 
 def bench_methods(

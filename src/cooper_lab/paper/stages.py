@@ -19,6 +19,7 @@ from cooper_rl.cli.evaluate import engine_from
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import labelled_row, read_labelled
 from cooper_rl.data.readers import Row
+from cooper_rl.packages import set_log_level
 from cooper_rl.persist.durable import read_fields, write_text
 
 PUBLIC_ROWS = "fiowhahf/VerifyRM_training_data"
@@ -124,7 +125,7 @@ def run_stage(stage: Stage) -> float | None:
     stage.study.folder.mkdir(parents=True, exist_ok=True)
     where = stage.study.folder / LOG
     logging.basicConfig(filename=where, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("cooper_rl").setLevel(logging.INFO)
+    set_log_level(logging.INFO)
     stage.result_path.parent.mkdir(parents=True, exist_ok=True)
     again = stage.started_path.exists()
     write_text(stage.started_path, json.dumps({"settings": stage.settings}) + "\n")

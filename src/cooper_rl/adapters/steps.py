@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.data.answer import AnswerGroup
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.scored import Scored, Updated
 

@@ -9,8 +9,8 @@ from swift.rewards import ORM, orms
 
 from cooper_rl.adapters.rows import by_row, folder_in, joined
 from cooper_rl.adapters.served import client, columns
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer, AnswerGroup
 
 
 class SwiftCallback(TrainerCallback):

@@ -11,10 +11,10 @@ from transformers import TrainerCallback
 
 from cooper_rl.adapters.rows import FOLDER, Columns, Row, consecutive, folder_in, gathered, on_first, or_none
 from cooper_rl.adapters.steps import StepKeeper
+from cooper_rl.data.answer import Answer
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
-from cooper_rl.rollouts import Answer
 from cooper_rl.service.client import RewardClient
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.reward_config import CooperRewardConfig

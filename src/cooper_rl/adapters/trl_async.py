@@ -7,7 +7,7 @@ from uuid import uuid4
 from transformers import TrainerCallback
 
 from cooper_rl.adapters.rows import Columns, folder_in, or_none
-from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
 

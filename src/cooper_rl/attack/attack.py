@@ -15,7 +15,6 @@ from cooper_rl.attack.rewards import AttackedReward
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import Estimate
 from cooper_rl.evaluation.attacks import (
     ATTACKS,
     CONTROLS,
@@ -25,6 +24,7 @@ from cooper_rl.evaluation.attacks import (
     Writer,
     attack_rows,
 )
+from cooper_rl.evaluation.statistics import Estimate
 from cooper_rl.persist.durable import Journal, write_text
 
 ANSWERS, JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "attack.json"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from cooper_rl.attack.adapt import FoundCompletion
 from cooper_rl.attack.attack import PLAIN, AttackAnswer, AttackResult, draw_answers, summarise
 from cooper_rl.attack.rewards import CooperAttacked, attack_settings
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import FAMILIES
 from cooper_rl.persist.folder_lock import check_writable
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.run_config import RunConfig
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from cooper_rl.attack.adapt import Finding
 from cooper_rl.attack.attack import AttackAnswer, AttackResult
 from cooper_rl.attack.repair import Repair
 from cooper_rl.data.text import one_line
-from cooper_rl.evaluation.accuracy import Estimate
+from cooper_rl.evaluation.statistics import Estimate
 
 EXAMPLES = 5
 FOUND_EXAMPLES = 3

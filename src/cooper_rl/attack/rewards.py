@@ -12,6 +12,7 @@ from cooper_rl.config.base import mapping_of, merge, records_within
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import added, load_added, load_object, source_file
 from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
@@ -20,7 +21,6 @@ from cooper_rl.engines.model_folder import check_reward_model_folder, local_fold
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.kinds.plain import RewardModelReward, RuleReward, check_problems
-from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
 from cooper_rl.service.client import RewardClient, UnavailableError

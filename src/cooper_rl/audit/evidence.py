@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from cooper_rl.evaluation.accuracy import Estimate
+from cooper_rl.evaluation.statistics import Estimate
 from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.verdict import HACKED_MARGIN, State
 

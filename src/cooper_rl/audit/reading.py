@@ -11,10 +11,10 @@ from typing import Any
 from cooper_rl.audit.files import find_files, records, tracked_run
 from cooper_rl.audit.formats import FORMATS, Format, Record, Values, as_json, chosen_format
 from cooper_rl.audit.unrolling import number, unrolled
+from cooper_rl.data.answer import Answer
 from cooper_rl.data.text import one_line
 from cooper_rl.data.transcript import END_OF_TURN, turns_in, turns_of
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer
 
 logger = logging.getLogger(__name__)
 

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cooper_rl.cli.console import (
-    RuleOption,
-    counter,
-    named_models,
-    names_and_settings,
-    record_from,
-    rule_from,
-    say,
-    show_table,
-)
+from cooper_rl.cli.console import counter, named_models, names_and_settings, record_from, say, show_table
+from cooper_rl.cli.verify import RuleOption, rule_from
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
@@ -15,22 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from cooper_rl.config.base import mapping_of, merge
-from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_checking import Record, Settings, check_settings, with_overrides
+from cooper_rl.engines.pace import Pace, ProgressLines, shown
 from cooper_rl.engines.progress import Listener, listening
 from cooper_rl.engines.progress import Progress as UnderWay
 from cooper_rl.errors import InputError
-from cooper_rl.observe.terminal import Pace, ProgressLines, shown
 
-if TYPE_CHECKING:
-    from cooper_rl.rules.rule import RuleConfig
-
-RULE_HELP = (
-    "The rule: maths, exact, choice, numeric, package.module:function, or settings such as "
-    "'{kind: numeric, relative: 0.01}'."
-)
-RuleOption = Annotated[str, typer.Option(help=RULE_HELP)]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
 
 VERBATIM: dict[str, Any] = {"markup": False, "emoji": False}
@@ -128,6 +118,12 @@ def names_and_settings(given: Sequence[str] | None) -> tuple[list[str], list[str
     return [argument for argument in given or () if argument not in settings], settings
 
 
+def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
+    """A record made from `values` (None means unset) and `settings` ("key=value"). Raises InputError if they misfit."""
+    given = {key: value for key, value in values.items() if value is not None}
+    return check_settings(record, Settings(with_overrides(given, settings), "command line", overrides=settings))
+
+
 SHORT = {"problems": "source", "rule": "kind", "engine": "kind"}
 """The setting that one word for a section sets: `problems=FILE` means `problems.source=FILE`."""
 
@@ -136,32 +132,6 @@ def in_full(setting: str) -> str:
     """A setting key=value with the whole key."""
     key, _, value = setting.partition("=")
     return f"{key}.{SHORT[key]}={value}" if key in SHORT and not value.lstrip().startswith("{") else setting
-
-
-def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
-    """A record made from `values` (None means unset) and `settings` ("key=value"). Raises InputError if they misfit."""
-    given = {key: value for key, value in values.items() if value is not None}
-    return check_settings(record, Settings(with_overrides(given, settings), "command line", overrides=settings))
-
-
-def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0, settings: Sequence[str] = ()) -> "RuleConfig":
-    """The rule that `--rule` names or describes, with `settings` such as "rule.relative=0.01" over it, or InputError.
-
-    `workers` and `timeout_s` are defaults for `maths`.
-    """
-    from cooper_rl.rules.rule import OneRule
-
-    try:
-        values, _ = parse_yaml(text)
-    except ValueError as error:
-        raise InputError(f"--rule {text!r}: {error}") from error
-    values = values if isinstance(values, dict) else {"kind": text.strip()}
-    settings = [in_full(setting) for setting in settings]
-    asked = with_overrides({}, settings)
-    values = merge(values, mapping_of(asked.pop("rule", None)))
-    if values.get("kind", "maths") == "maths":
-        values = {"workers": workers, "timeout_s": timeout_s, **values}
-    return check_settings(OneRule, Settings({"rule": values, **asked}, "--rule", overrides=settings)).rule
 
 
 def named_models(given: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:

@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cooper_rl.cli.console import (
-    RULE_HELP,
-    counter,
-    in_full,
-    names_and_settings,
-    record_from,
-    rule_from,
-    say,
-    show_table,
-    stdout,
-    warn,
-)
+from cooper_rl.cli.console import counter, in_full, names_and_settings, record_from, say, show_table, stdout, warn
+from cooper_rl.cli.verify import RULE_HELP, rule_from
 from cooper_rl.config.base import mapping_of, merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_checking import Settings, check_settings, with_overrides
@@ -178,7 +168,7 @@ def _measure(
 ) -> "dict[str, EvaluationResult]":
     from cooper_rl.engines.config import SamplingParams
     from cooper_rl.evaluation.folder import FolderEvaluator  # torch loads only once the settings fit
-    from cooper_rl.observe.terminal import describe_prompt
+    from cooper_rl.first_screen import describe_prompt
 
     sampling = run.rollout.model_dump(include=set(SamplingParams.model_fields)) if run else {}
     sampling |= {name: getattr(chosen, name) for name in ("temperature", "top_p", "max_tokens")}

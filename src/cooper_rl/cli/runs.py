@@ -144,7 +144,7 @@ def _row(run: "RunRecord", seconds: float, folder: Path) -> dict[str, Any]:
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:
     from cooper_rl.data.text import printable
-    from cooper_rl.observe.run_record import duration
+    from cooper_rl.engines.pace import duration
     from cooper_rl.observe.terminal import STATE_STYLES
 
     if not rows:

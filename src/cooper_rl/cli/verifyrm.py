@@ -6,17 +6,8 @@ from typing import Annotated, get_args
 
 import typer
 
-from cooper_rl.cli.console import (
-    Overrides,
-    RuleOption,
-    counter,
-    names_and_settings,
-    progress,
-    record_from,
-    rule_from,
-    say,
-    show_table,
-)
+from cooper_rl.cli.console import Overrides, counter, names_and_settings, progress, record_from, say, show_table
+from cooper_rl.cli.verify import RuleOption, rule_from
 from cooper_rl.config.user_functions import added
 from cooper_rl.errors import InputError
 
@@ -64,7 +55,7 @@ def label(
     ] = None,
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
-    from cooper_rl.rules.rule import Verdict
+    from cooper_rl.data.answer import Verdict
     from cooper_rl.verifyrm.config import read_judge
     from cooper_rl.verifyrm.judgement import JudgeVerdict
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from cooper_rl.config.user_functions import added, load_added, load_object
 from cooper_rl.errors import InputError
+from cooper_rl.packages import PACKAGES
 
 Places = dict[tuple[str, ...], tuple[str, ...]]
 """The path of a setting, and the path at which the user wrote it."""
@@ -25,6 +26,8 @@ class Config(BaseModel):
     metric_names: ClassVar[tuple[str, ...]] = ()
     """The metrics that only a run with this part records, by their full names; `<…>` stands for any name. The setting
     `watch` is checked against them."""
+    stands_for: ClassVar[Mapping[str, str]] = {}
+    """What to write instead of a setting that the record does not have and that somebody may expect, by its key."""
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
@@ -339,7 +342,7 @@ def records_within(value: Any) -> Iterator[Config]:
 
 def is_outside(part: object) -> bool:
     """Whether a part is of a class from outside Cooper, so that the names it gives are its author's."""
-    return type(part).__module__.partition(".")[0] not in ("cooper_rl", "cooper_lab")
+    return type(part).__module__.partition(".")[0] not in PACKAGES
 
 
 def is_mapping(field: FieldInfo) -> bool:

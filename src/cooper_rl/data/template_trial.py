@@ -9,9 +9,9 @@ import os
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
-_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
+from cooper_rl.packages import with_own_paths
+
 MOST_CHARACTERS = 1_000_000
 """Of a template, and of the trial's prompt. Templates of today have up to 20,000."""
 CPU_SECONDS, MEMORY_MIB = 3, 1024
@@ -27,12 +27,11 @@ def costs_too_much(template: str) -> bool:
 
     Other faults of the template, which are reported where it is used with real messages, are none of this.
     """
-    paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         ended = subprocess.run(
             [sys.executable, "-P", "-m", "cooper_rl.data.template_trial"],
             input=template.encode("utf-8", "replace"),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env=with_own_paths({**os.environ}),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=_WALL_S,

@@ -14,6 +14,7 @@ from transformers.utils.chat_template_utils import (
     get_json_schema,
 )
 
+from cooper_rl.data.answer import Answer
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, chat_messages, without_markup
 from cooper_rl.data.transcript import ToolCall, turns_of
@@ -22,7 +23,7 @@ from cooper_rl.engines.config import SamplingParams
 from cooper_rl.environments.environment import COUNTED, Environments
 from cooper_rl.environments.syntax import load_syntax
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer, Column, Samples
+from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
 

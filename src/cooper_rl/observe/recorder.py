@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import platform
-import subprocess
 import sys
 import time
 import traceback
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from cooper_rl import __version__
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.errors import InputError
@@ -28,10 +26,11 @@ from cooper_rl.observe.run_record import NOTE, read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.persist.durable import append, append_line, by_step, open_to_append, sync, write_text, writing
 from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
+from cooper_rl.revisions import revisions
 from cooper_rl.rollouts import Ragged, Rollouts
 
 if TYPE_CHECKING:
-    from cooper_rl.rules.rule import Verdict
+    from cooper_rl.data.answer import Verdict
     from cooper_rl.run_config import RunConfig
     from cooper_rl.step import StepResult
 
@@ -334,24 +333,3 @@ def record_session(directory: Path, completed_steps: int, test_problems: int | N
 def _append(path: Path, row: dict[str, Any]) -> None:
     with writing(path, RESUME):
         append_line(path, row)
-
-
-def revisions() -> dict[str, str]:
-    """Cooper's version, its git revision if it runs from a checkout, and the revision of the working folder, if any."""
-    versions = {"cooper_version": __version__, "cooper_revision": _checkout_revision(Path(__file__))}
-    versions["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
-    return {name: value for name, value in versions.items() if value}
-
-
-def _checkout_revision(file: Path) -> str:
-    """The revision of the checkout that `file` belongs to; empty for an installed file, even inside a checkout."""
-    return _git(file.parent, "rev-parse", "HEAD") if _git(file.parent, "ls-files", file.name) else ""
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    """The output of git in a folder. Empty if git fails, for example outside a checkout, or is not on this machine."""
-    try:
-        command = ["git", *arguments]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        return ""

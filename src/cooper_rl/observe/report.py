@@ -17,11 +17,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_rl import __version__
-from cooper_rl.evaluation.accuracy import mean_interval, wilson_interval
+from cooper_rl.engines.pace import duration
+from cooper_rl.evaluation.statistics import mean_interval, wilson_interval
 from cooper_rl.observe import report_completions as completions
 from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.plots import COLOURS
-from cooper_rl.observe.run_record import RunRecord, duration, flat, read_runs, status_of
+from cooper_rl.observe.run_record import RunRecord, flat, read_runs, status_of
 from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, problems_behind, verdict_of
 from cooper_rl.persist.durable import write_text, writing
 

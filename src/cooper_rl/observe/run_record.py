@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -331,11 +331,6 @@ def _is_number(value: Any) -> bool:
 
 def _seconds(value: float) -> float:
     return min(max(value, 0.0), LONGEST_STEP) if math.isfinite(value) else 0.0
-
-
-def duration(seconds: float) -> str:
-    """Seconds as days, hours, minutes and seconds, at least 0 and at most what a calendar can hold."""
-    return str(timedelta(seconds=round(min(max(0.0, seconds), timedelta.max.total_seconds() - 1))))
 
 
 def _object(row: Any) -> Row | None:

@@ -1,11 +1,8 @@
 """A run in a terminal: lines of progress, the first prompt and completion, and the screen of `cooper watch`."""
 
-import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,42 +12,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import printable
-from cooper_rl.engines.clock import VERIFY_S
-from cooper_rl.engines.progress import Progress
+from cooper_rl.engines.pace import duration
 from cooper_rl.observe.hacking_alarm import HACKING
-from cooper_rl.observe.run_record import NOTE, RunRecord, RunStatus, State, duration, is_right, status_of
+from cooper_rl.observe.run_record import NOTE, RunRecord, RunStatus, State, is_right, status_of
 
 if TYPE_CHECKING:
-    from cooper_rl.run_config import RunConfig
-
-TRAINING_METRICS = (
-    ("reward/mean", "reward"),
-    ("rule/accuracy", "rule"),
-    ("gold/accuracy", "gold"),
-    ("test/rule_avg", "test"),
-    ("test/gold_avg", "test gold"),
-    ("reward_model/pair_accuracy_before", "pairs"),
-    ("rollout/cut_off_rate", "cut off"),
-    ("time/step", "s"),
-)
-"""The metrics of a training step shown beside its number, each with a short name."""
-PARTS = {
-    "sample": "sampling",
-    "verify": "checking answers",
-    "reward": "scoring",
-    "score_steps": "scoring steps",
-    "update_policy": "updating the policy",
-    "wait_for_assistant": "gathering pairs and the assistant's replies",
-    "update_reward_model": "updating the reward model",
-    "probe": "measuring the reward model",
-    "evaluate": "evaluating",
-    "held_out_monitor": "measuring the reward model",
-}
-"""The words for those parts of a step whose names are not words."""
-LONGEST_BLOCK = 2000
-"""Most characters of a prompt or completion on the screen. The rollout files hold the whole text."""
+    pass
 
 STATE_STYLES: dict[State, str] = {
     "running": "bold green",
@@ -94,162 +62,6 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 BARS = "▁▂▃▄▅▆▇█"
 
 Points = Sequence[tuple[float, float]]
-
-
-@dataclass
-class ProgressLines:
-    """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`. The pace so far gives the time left.
-
-    The first and the last step always get a line, the others at most one every `every_s` seconds.
-    """
-
-    label: str
-    metrics: Sequence[tuple[str, str]] = ()
-    every_s: float = 10.0
-    clock: Callable[[], float] = time.monotonic
-
-    _first: tuple[int, float] | None = None
-    _last_line: float | None = None
-    _pace: "Pace | None" = None
-
-    def line(self, completed: int, total: int, metrics: Mapping[str, float] | None = None) -> str | None:
-        """The line for a step, or None if it is too early for another line."""
-        now = self.clock()
-        if self._first is None:
-            self._first = (completed, now)
-        elif completed != total and now - (self._last_line or 0.0) < self.every_s:
-            return None
-        self._last_line = now
-        parts = [f"{self.label} {completed}/{total}", *shown(self.metrics, metrics or {})]
-        first, since = self._first
-        if completed > first:
-            left_s = (total - completed) * (now - since) / (completed - first)
-            parts.append(f"left {duration(left_s)}")
-        return "  ".join(parts)
-
-    def line_within(self, at: Progress) -> str | None:
-        """The line for work inside a step, such as `run  step 2  sampling  …`, where no line came for `every_s`."""
-        self._pace, now = self._pace or Pace(self.clock), self.clock()
-        text = self._pace.describe(at)
-        if self._last_line is None:
-            self._last_line = now
-        if now - self._last_line < self.every_s:
-            return None
-        self._last_line = now
-        return f"{self.label}  {text}"
-
-
-@dataclass
-class Pace:
-    """Describes progress in words, with the rate and the time left, measured since the current work began."""
-
-    clock: Callable[[], float] = time.monotonic
-
-    _work: tuple[Any, ...] = ()
-    _since: tuple[int, float] = (0, 0.0)
-    _last: int = 0
-
-    def describe(self, at: Progress) -> str:
-        """`step 2  sampling  5,120 of at most 131,072 tokens  12/256 completions  48/s  at most 0:43:44 left`."""
-        now, work = self.clock(), (at.parts, at.unit, "" if at.ceiling else at.note)
-        if work != self._work or at.done < self._last:
-            self._work, self._since = work, (at.done, now)
-        self._last = at.done
-        words = [PARTS.get(name, name) for name in at.parts]
-        most = "at most " if at.ceiling else ""
-        if at.total:
-            words.append(f"{at.done:,} of {most}{at.total:,} {at.unit}")
-        words.append(at.note)
-        first, since = self._since
-        if at.done > first and now > since:
-            rate = (at.done - first) / (now - since)
-            words += [
-                f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s",
-                f"{most}{duration((at.total - at.done) / rate)} left",
-            ]
-        return "  ".join(filter(None, words))
-
-
-def shown(chosen: Sequence[tuple[str, str]], metrics: Mapping[str, float]) -> list[str]:
-    """The chosen metrics that have a value, each as "short name value"."""
-    return [f"{name} {metrics[key]:.3g}" for key, name in chosen if key in metrics]
-
-
-@contextmanager
-def log_to_stderr() -> Iterator[None]:
-    """Show this package's log from level INFO on, unless the program has set up logging itself."""
-    ours = logging.getLogger("cooper_rl")
-    if ours.hasHandlers() or ours.level != logging.NOTSET:
-        yield
-        return
-    handler = logging.StreamHandler()
-    ours.addHandler(handler)
-    ours.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        ours.removeHandler(handler)
-        ours.setLevel(logging.NOTSET)
-
-
-def describe_size(config: "RunConfig", completed: int, test_problems: Sequence[int]) -> str:
-    """The size of a run, before it begins: `test_problems` are the sizes of its test sets."""
-    problems, n, most = config.problems_per_step, config.rollout.n, config.rollout.max_tokens
-    text = (
-        f"{config.name}: {config.steps - completed} of {config.steps} steps, each sampling {problems * n} completions "
-        f"({problems} problems, {n} each) of at most {most} tokens: at most {problems * n * most:,} tokens a step"
-    )
-    if test_problems:
-        sampled = sum(test_problems) * config.evaluation.k
-        text += f"; evaluations of {sampled:,} completions before, every {config.evaluation.every} steps and after"
-    return text
-
-
-def describe_prompt(problem: Problem, prompt: str) -> str:
-    """The prompt as the policy reads it, special tokens included, with the reference answer."""
-    return f"{_about(problem.id, problem.answer)}. The policy reads:\n{_block(prompt)}"
-
-
-def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The completion with the highest reward in lines of `rollouts/*.jsonl`, with its problem; None without any."""
-    examples = [
-        {name: row.get(name, row["question"]) for name in ("problem", "prompt", "answer")} | completion
-        for row in rows
-        for completion in row["completions"]
-    ]
-    return max(
-        examples,
-        key=lambda completion: completion["reward"] if math.isfinite(completion["reward"]) else -math.inf,
-        default=None,
-    )
-
-
-def describe_example(example: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in example.items() if name not in ("reward", "advantage", VERIFY_S)}
-    parts = [f"{k} {v:.4g}" for k, v in rest.items() if isinstance(v, float) and not k.endswith("_after")]
-    learned = "reward_after" in example  # recorded if the reward model learned first, because the rule contradicted it
-    reward = example["reward"]
-    best = f"Highest reward of the first step: {reward:.4g}"
-    if math.isnan(reward):
-        best = "There is no opinion on any completion of the first step"
-    after = f" Paid, once the reward model had learned from it: {example['reward_after']:.4g}." if learned else ""
-    return (
-        f"{best} ({', '.join(parts)}; "
-        f"the rule says {example['verdict']}).{after}\n"
-        f"{_about(example['problem'], example['answer'])}. The policy read:\n{_block(example['prompt'])}\n"
-        f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n{_block(example['text'])}"
-    )
-
-
-def _about(problem: str, answer: str) -> str:
-    return f"Problem {problem}, reference answer {printable(answer) or 'none'}"
-
-
-def _block(text: str) -> str:
-    if len(text) > LONGEST_BLOCK:
-        half = LONGEST_BLOCK // 2
-        text = f"{text[:half]}\n[{len(text) - 2 * half} characters]\n{text[-half:]}"
-    return "\n".join(f"  | {line}" for line in printable(text).split("\n"))
 
 
 def screen(run: RunRecord, width: int, height: int = 31) -> Group:

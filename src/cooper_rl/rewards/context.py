@@ -8,13 +8,14 @@ from typing import Any, Self, TypeVar
 import torch
 
 from cooper_rl.config.user_functions import load_function
+from cooper_rl.data.answer import Answer, AnswerGroup, Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Reward, Scores
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
-from cooper_rl.rules.rule import Rule, Verdict
+from cooper_rl.rollouts import Ragged
+from cooper_rl.rules.rule import Rule
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 from cooper_rl.errors import InputError
+from cooper_rl.packages import with_own_paths
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,6 @@ def current_budget() -> Budget:
 TRIES = 2
 """How often a question is asked whose process is lost."""
 _START_SECONDS = 120.0
-_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 _STARTS = 4
 """Times that a process may die while it starts, before the run ends. The out-of-memory killer takes several at once."""
 _PAUSE_S = 0.5
@@ -140,7 +139,6 @@ class ChildProcess:
     def _spawn(self) -> subprocess.Popen[str]:
         # -P keeps the user's working directory off the module path. PYTHONPATH makes the package importable anyway.
         # Without a fixed hash seed, sympy's sets have another order in every process.
-        paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(
             [sys.executable, "-P", *self._arguments],
             stdin=subprocess.PIPE,
@@ -148,7 +146,7 @@ class ChildProcess:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"},
+            env=with_own_paths({**os.environ, "PYTHONHASHSEED": "0"}),
             start_new_session=True,  # Ctrl-C is the main process's to handle
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, NamedTuple, NoReturn
 
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.rules.extraction import TAIL_CHARS, FinalAnswer, clean, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
@@ -33,7 +34,7 @@ from cooper_rl.rules.number_words import (
     without_scales,
 )
 from cooper_rl.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
-from cooper_rl.rules.rule import Verdict, copies_question
+from cooper_rl.rules.rule import copies_question
 from cooper_rl.rules.text_cache import text_cache
 from cooper_rl.rules.units import (
     are_measures,

@@ -6,10 +6,10 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
+from cooper_rl.data.answer import Verdict
 from cooper_rl.rules.extraction import SENTENCE_END, FinalAnswer
 from cooper_rl.rules.number_words import APPROXIMATELY_BEFORE, CHANGES_BEFORE, changes_after
 from cooper_rl.rules.plain_text import bare_text
-from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.text_cache import text_cache
 from cooper_rl.rules.units import are_measures, is_unit, measures
 

@@ -5,12 +5,13 @@ import reprlib
 from collections.abc import Sequence
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, get_args
 
 from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.user_functions import UserFunction
+from cooper_rl.data.answer import UserVerdict, Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed, has_content
 from cooper_rl.data.thoughts import without_thoughts
@@ -18,15 +19,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.rules.guard import guarded
 
 if TYPE_CHECKING:
-    from cooper_rl.rollouts import AnswerGroup
-
-Verdict = Literal["correct", "wrong", "unparsed", "timeout", "silent"]
-"""`correct`: the final answer equals the reference. `wrong`: it does not, or the completion gives several answers.
-`unparsed`: no readable answer was found. `timeout`: checking needed too much CPU time or memory. `silent`: the rule
-does not judge this problem, whatever the answer is."""
-
-UserVerdict = Literal["correct", "wrong", "unparsed", "silent"]
-"""What a user-written rule may return, and an answer's verdict from outside."""
+    from cooper_rl.data.answer import AnswerGroup
 
 
 def is_right(verdict: Verdict) -> bool | None:

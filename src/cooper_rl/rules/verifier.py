@@ -5,11 +5,12 @@ from threading import Lock
 from typing import TypeVar
 
 from cooper_rl.config.base import Config
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem, location
 from cooper_rl.errors import InputError, did_you_mean
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.kinds.partial import PartiallySilent
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, is_right
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, is_right
 
 T = TypeVar("T")
 

@@ -24,9 +24,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
+from cooper_rl.data.answer import Verdict
 from cooper_rl.rules.child import TRIES, ChildProcess, limit, reply_to_parent
 from cooper_rl.rules.extraction import extract_answer, reference_text
-from cooper_rl.rules.rule import Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from cooper_rl import __version__
+from cooper_rl.data.answer import Answer
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer
 from cooper_rl.service import wire
 from cooper_rl.service.config import CommitPolicy, ServeConfig, read_policy
 from cooper_rl.service.requests import Refusal, ScoreAsk, check_limits

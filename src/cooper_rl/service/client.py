@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
 from cooper_rl.clients.chat import retry_after_s, retry_wait
+from cooper_rl.data.answer import AnswerGroup
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.persist.durable import read_fields, write_text
-from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.scored import Scored, Updated
 

@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import torch
 
+from cooper_rl.data.answer import Answer, AnswerGroup, Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
-from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
-from cooper_rl.rules.rule import Verdict
+from cooper_rl.rollouts import Ragged
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.scored import Scored, Updated, answer_metrics
 

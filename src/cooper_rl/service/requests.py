@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.data.answer import AnswerGroup
 from cooper_rl.service.config import CommitPolicy, ServerConfig
 
 

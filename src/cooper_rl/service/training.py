@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl import __version__
+from cooper_rl.data.answer import AnswerGroup
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.errors import InputError
 from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
 from cooper_rl.persist.exact_resume import changes, conditions
-from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.child import cpu_budget
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone

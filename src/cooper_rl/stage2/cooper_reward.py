@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, get_args
 
+from cooper_rl.data.answer import AnswerGroup, UserVerdict
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.local.models import load_tokenizer
@@ -18,8 +19,6 @@ from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.plain import build_sum
 from cooper_rl.rewards.shaping import shaped
-from cooper_rl.rollouts import AnswerGroup
-from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs

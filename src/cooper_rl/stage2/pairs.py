@@ -10,10 +10,10 @@ from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from cooper_rl.config.base import Config, Kinds
+from cooper_rl.data.answer import AnswerGroup
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:

@@ -41,6 +41,8 @@ class RewardModelConfig(ScorerConfig):
 class CooperRewardConfig(Config):
     """How answers are rewarded, whether the reward model learns, and how it learns."""
 
+    stands_for = STANDS_FOR
+
     kind: Kind = "cooper"
     """The recipe: what pays, whether the reward model learns, and the defaults of stage 2 and algorithm that go with
     it. `cooper` pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model alone,

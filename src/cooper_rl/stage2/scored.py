@@ -14,11 +14,12 @@ from math import isfinite, isnan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from cooper_rl.data.answer import AnswerGroup, Verdict
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores, metrics_of_calls, reward_metrics
-from cooper_rl.rollouts import AnswerGroup, Ragged
-from cooper_rl.rules.rule import Verdict, verdict_metrics
+from cooper_rl.rollouts import Ragged
+from cooper_rl.rules.rule import verdict_metrics
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.signs import signs_without_verdict
 

@@ -12,9 +12,9 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.rules.other_answers import are_different, stated_answers
 
 if TYPE_CHECKING:
+    from cooper_rl.data.answer import AnswerGroup
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts import AnswerGroup
 
 Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution", "unparsed"]
 """Grounds on which an unjudged completion counts as wrong."""

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.clients.chat import HANDLING, ChatClient
 from cooper_rl.clients.limits import waiting_for
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.labelled import LABELLED_FIELDS, Asked, read_rows, texts_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import render_chat
@@ -24,7 +25,7 @@ from cooper_rl.engines.yes_no import NO, YES
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
 from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
-from cooper_rl.rules.rule import RuleConfig, Verdict
+from cooper_rl.rules.rule import RuleConfig
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
 from cooper_rl.verifyrm.judgement import (
     Judgement,

@@ -14,9 +14,9 @@ from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[re
 from cooper_rl.clients import limits
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.clients.limits import MinuteLimits, waiting_for
+from cooper_rl.engines.pace import Pace
 from cooper_rl.engines.progress import Listener, awaited, listening, part
 from cooper_rl.errors import InputError
-from cooper_rl.observe.terminal import Pace
 
 HI = [{"role": "user", "content": "hi"}]
 

@@ -13,9 +13,9 @@ from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
 
 if TYPE_CHECKING:
+    from cooper_rl.data.answer import Answer
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts import Answer
 
 
 @REWARDS.register

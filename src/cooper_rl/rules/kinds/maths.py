@@ -13,12 +13,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from cooper_rl.config.base import Config
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
 from cooper_rl.rules.child import Budget, current_budget
 from cooper_rl.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer
 from cooper_rl.rules.guard import guarded
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, unverified
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, unverified
 from cooper_rl.rules.worker import Checked, WorkerProcess
 
 WALL_S = 60.0

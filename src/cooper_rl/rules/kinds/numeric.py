@@ -7,11 +7,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import clean, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.number import any_number, number_value, with_divisions
 from cooper_rl.rules.plain_text import bare_text
-from cooper_rl.rules.rule import RULES, ComputedConfig, Verdict
+from cooper_rl.rules.rule import RULES, ComputedConfig
 from cooper_rl.rules.units import is_unit, same_unit, with_kelvins, without_unit
 
 _PERCENT = re.compile(r"(?:(?<!\s)\s++)?\\?%\s*+\Z")

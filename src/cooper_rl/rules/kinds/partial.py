@@ -9,9 +9,10 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.config.user_functions import load_function
+from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig
 
 
 @RULES.register

@@ -8,9 +8,9 @@ from math import inf, isfinite
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
+from cooper_rl.data.answer import Answer
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.rollouts import Answer
 from cooper_rl.rules.other_answers import gives_several
 from cooper_rl.stage2.pairs import (
     PAIRS,
