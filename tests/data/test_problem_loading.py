@@ -14,7 +14,7 @@ from cooper_rl.data.text import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rules.fast_path import TextPolicy
 from cooper_rl.rules.kinds.maths import MathsRule, RuleVerifier
-from cooper_rl.rules.rule import Asked, Rule, Verdict
+from cooper_rl.rules.rule import ProblemAndText, Rule, Verdict
 from cooper_rl.rules.verifier import Verifier
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
@@ -24,10 +24,10 @@ class Plain(Rule):
     def __init__(self, accepts: Callable[[str], bool]) -> None:
         self._accepts = accepts
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
         return ["correct" if self._accepts(text) else "wrong" for _, text in asked]
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, asked: Sequence[ProblemAndText], /) -> list[str | None]:
         return [None if self._accepts(answer) else "does not verify against itself" for _, answer in asked]
 
 

@@ -16,7 +16,7 @@ from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rollouts import AnswerGroup, Ragged
 from cooper_rl.rules.kinds.maths import RuleVerifier
-from cooper_rl.rules.rule import Asked, Rule, Verdict
+from cooper_rl.rules.rule import ProblemAndText, Rule, Verdict
 from cooper_rl.stage2.scored import step_health
 
 MakeGroup = Callable[..., AnswerGroup]
@@ -39,7 +39,7 @@ class Words:
 class AllWrong(Rule):
     """A rule that accepts nothing."""
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
         return ["wrong"] * len(asked)
 
 
