@@ -24,18 +24,21 @@ engines
 environments
 persist
 policy
+graders.grader
 rules
+config_checking
+graders
 rewards
 engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray < engines.kinds
 stage2
 evaluation
 observe
-config_checking
 callbacks, run_config
 service
 adapters
-verifyrm
+grading
 audit
+verifyrm
 inputs
 step
 build, checkpoint_content

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.config_checking import check_settings, read_settings
+from cooper_rl.graders.judge import JudgeFile
 from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import ChatAssistantConfig
 from cooper_rl.stage2.pairs import PAIRS
-from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
+from cooper_rl.verifyrm.config import CollectConfig
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 
