@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cooper_rl.cli.console import counter, in_full, progress, say, show_table, stdout
-from cooper_rl.config.user_functions import added, load_added
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.config.user_functions import brought_by_training
+from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
 
 if TYPE_CHECKING:
@@ -81,9 +81,11 @@ def attack_reward(
     if adapt is not None:
         if out is None:
             raise InputError("--adapt trains a policy in a run's folder; say where with --out")
-        trained = _trainer("adapt")(reward, adapt, out, policy, problems, settings, chats)
+        trained = brought_by_training("attack", "adapt", "--adapt")(
+            reward, adapt, out, policy, problems, settings, chats
+        )
     if repair is not None:
-        mended = _trainer("repair")(reward, repair, problems, settings)
+        mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
 
     result = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
     _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
@@ -106,13 +108,6 @@ def attack_reward(
         say(f"answers and scores: {out}")
     if last.worst.accepted.mean > fail_above:
         sys.exit(3)
-
-
-def _trainer(name: str) -> Any:
-    """What trains for the option of this name. Raises MissingExtraError without the package that brings it."""
-    if name not in added("attack"):
-        raise MissingExtraError(f"--{name} trains a model, which needs cooper-rl: pip install cooper-rl")
-    return load_added("attack", name)
 
 
 def _attacked(

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,8 @@ from cooper_rl.cli.console import (
     say,
     show_table,
 )
-from cooper_rl.config.user_functions import added, load_added
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.config.user_functions import brought_by_training
+from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,8 +105,8 @@ def audit_rollouts(
     graders = _graders(grader or [], reward_model or [], judge)
     retraining = None
     if retrain is not None:
-        retraining = _brought("retrain", "--retrain trains a model, which")(retrain, until, settings)
-    decode = None if tokenizer is None else _brought("decode", "--tokenizer")(tokenizer)
+        retraining = brought_by_training("audit", "retrain", "--retrain")(retrain, until, settings)
+    decode = None if tokenizer is None else brought_by_training("audit", "decode", "--tokenizer")(tokenizer)
     with counter("audit") as advance:
         result = audit([Path(name) for name in names], out, options, choose, decode, advance)
     _show(result, graders, retraining)
@@ -114,13 +114,6 @@ def audit_rollouts(
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
         sys.exit(CANNOT_TELL)
-
-
-def _brought(name: str, needs: str) -> Any:
-    """What an option of this name needs for training. Raises MissingExtraError without the package that brings it."""
-    if name not in added("audit"):
-        raise MissingExtraError(f"{needs} needs cooper-rl: pip install cooper-rl")
-    return load_added("audit", name)
 
 
 def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> "dict[str, Grader]":

@@ -22,7 +22,7 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, MissingExtraError
 
 
 def load_object(path: str, noun: str = "object") -> Any:
@@ -198,3 +198,11 @@ def load_added(group: str, name: str) -> Any:
     if name not in added(group):
         raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
     return added(group)[name].load()
+
+
+def brought_by_training(group: str, name: str, what: str) -> Any:
+    """The object behind an entry point of the package that trains, which `what` needs. Raises MissingExtraError without
+    that package."""
+    if name not in added(group):
+        raise MissingExtraError(f"{what} needs the package cooper-rl, which trains; install it beside this one")
+    return load_added(group, name)

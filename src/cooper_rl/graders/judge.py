@@ -11,10 +11,10 @@ from pydantic import Field
 from cooper_rl.clients.chat import HANDLING, ChatClient, ChatConfig
 from cooper_rl.clients.limits import waiting_for
 from cooper_rl.config.base import Config, Kinds, mapping_of
-from cooper_rl.config.user_functions import added
+from cooper_rl.config.user_functions import brought_by_training
 from cooper_rl.config_checking import check_settings, read_settings
 from cooper_rl.engines.progress import awaited
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.errors import InputError
 from cooper_rl.graders.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion
 from cooper_rl.graders.judgement import Judgement, judge_chat, judgement_of
 
@@ -156,6 +156,6 @@ def read_judge(path: Path, overrides: Sequence[str] = ()) -> JudgeConfig:
     """The judge of a YAML file with `judge:`, over which `overrides` ("judge.max_tokens=32") win. Raises InputError for
     any other file, and MissingExtraError for a judge in this process without `cooper-rl`."""
     settings = read_settings(path, overrides)
-    if mapping_of(settings.values.get("judge")).get("kind") == "local" and "judge.local" not in added("kinds"):
-        raise MissingExtraError(f"{path}: a judge in this process needs cooper-rl: pip install cooper-rl")
+    if mapping_of(settings.values.get("judge")).get("kind") == "local":
+        brought_by_training("kinds", "judge.local", f"{path}: a judge in this process")
     return check_settings(JudgeFile, settings).judge

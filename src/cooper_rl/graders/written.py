@@ -9,9 +9,9 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.config.strict_yaml import parse_yaml
-from cooper_rl.config.user_functions import added, load_added, load_object
+from cooper_rl.config.user_functions import brought_by_training, load_object
 from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.errors import InputError
 from cooper_rl.graders.function import FunctionGrader
 from cooper_rl.graders.grader import Grader
 from cooper_rl.graders.judge import JudgeGrader, read_judge
@@ -80,7 +80,10 @@ def open_grader(written: str, settings: Sequence[str] = (), chats: bool | None =
     Raises InputError for what is not there or does not fit, and MissingExtraError without the package that brings it.
     """
     form = form_of(written)
-    grader = _brought(form, written, settings) if form in BROUGHT else _at_home(form, written, settings, chats)
+    if form in BROUGHT:
+        grader = brought_by_training("graders", form, f"{written}: {BROUGHT[form]}")(written, settings)
+    else:
+        grader = _at_home(form, written, settings, chats)
     grader.name = written
     return grader
 
@@ -101,12 +104,6 @@ def _at_home(form: Form, written: str, settings: Sequence[str], chats: bool | No
     if form == "rubric":
         return RubricGrader(written, found)
     return found() if isinstance(found, type) else found
-
-
-def _brought(form: Form, written: str, settings: Sequence[str]) -> Grader:
-    if form not in added("graders"):
-        raise MissingExtraError(f"{written}: {BROUGHT[form]} needs cooper-rl: pip install cooper-rl")
-    return load_added("graders", form)(written, settings)
 
 
 def written_rules(written: str, settings: Sequence[str] = ()) -> RuleSettings:
