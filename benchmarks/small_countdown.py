@@ -47,7 +47,7 @@ from cooper_rl import (
     load_policy,
     merge,
 )
-from cooper_rl.data.answer import UserVerdict
+from cooper_rl.data.verdict import UserVerdict
 from cooper_rl.evaluation.reward_model import roc_auc
 from cooper_rl.observe.run_record import RunRecord, read_record
 from cooper_rl.rewards.kinds.earned import DECAY, POWER, EarnedReward

@@ -25,19 +25,22 @@ engines
 environments
 persist, revisions
 policy
+graders.grader
 rules
+config_checking
+graders
 rewards
 engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray < engines.kinds
 stage2
 evaluation
 observe
-config_checking
 callbacks, run_config
 first_screen
 service
 adapters
-verifyrm
+grading
 audit
+verifyrm
 inputs
 step
 build, checkpoint_content

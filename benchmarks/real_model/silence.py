@@ -12,8 +12,8 @@ from statistics import mean
 
 from benchmarks.real_model.experiment import Experiment, command, first_and_last_steps
 
-from cooper_rl.data.answer import UserVerdict
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import UserVerdict
 from cooper_rl.evaluation.reasoning_gym import gold as scored
 from cooper_rl.observe.run_record import RunRecord
 

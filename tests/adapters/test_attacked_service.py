@@ -2,20 +2,22 @@
 
 import pytest
 
-from cooper_rl.attack import attack_settings, open_reward, read_attack_problems
+from cooper_rl.attack import attack_settings, read_attack_problems
 from cooper_rl.attack.attack import draw_answers
+from cooper_rl.graders.grader import Asked
+from cooper_rl.graders.written import open_grader
 
 
 def test_the_service_is_attacked_and_learns_nothing(service, tiny_models):
     model = str(tiny_models / "reward_model")
     settings = "problems.limit=6", "reward_model.max_input_tokens=160"
-    config = attack_settings(model, settings=settings)
-    answers = draw_answers(read_attack_problems(config), 3)
-    asked = [(one.problem, one.text) for one in answers]
-    served, here = open_reward(service.url, attack_settings(service.url)), open_reward(model, config)
+    served, here = open_grader(service.url), open_grader(model, settings)
+    answers = draw_answers(read_attack_problems(attack_settings(model, settings=settings), here), 3)
+    asked = [Asked(one.problem, one.text) for one in answers]
     try:
-        assert served.scores(asked) == pytest.approx(here.scores(asked), abs=1e-4)
-        assert served.scores(asked[:7]) == pytest.approx(served.scores(asked)[:7], abs=1e-4)
+        scores = [one.score for one in served.grade(asked)]
+        assert scores == pytest.approx([one.score for one in here.grade(asked)], abs=1e-4)
+        assert [one.score for one in served.grade(asked[:7])] == pytest.approx(scores[:7], abs=1e-4)
     finally:
         served.close()
         here.close()

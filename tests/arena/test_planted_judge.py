@@ -32,7 +32,7 @@ from cooper_rl import (
     load_tokenizer,
     read_metrics,
 )
-from cooper_rl.data.answer import Verdict
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rewards.input import RewardModelInput
 
 MODEL = LearnerConfig(model=str(ASSETS / "reward_model"))

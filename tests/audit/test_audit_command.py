@@ -101,3 +101,32 @@ def test_a_judge_whose_server_is_not_there_is_an_error_after_the_verdict(cooper,
     assert code == 2
     assert "Hacked. From steps" in output
     assert "127.0.0.1:9" in output
+
+
+def test_any_grader_has_a_name_and_a_row(cooper, tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "width", 120)
+    (tmp_path / "own.py").write_text("def short(problem, completion):\n    return -float(len(completion.text))\n")
+    graders = "--grader", "again=rule:exact", "--grader", f"short={tmp_path / 'own.py'}:short"
+    dump = write(tmp_path / "dump", "hacked")
+    code, output = cooper(dump, "--out", tmp_path / "audit", "--rule", "exact", *graders)
+    assert code == 3, output
+    rows = {(row[0], row[1]): row[2:] for row in rows_of_table(output)}
+    assert rows["again", "before the onset"][2] == "1.00", "the check agrees with itself"
+    assert rows["short", "before the onset"][1:3] == ["–", "–"], "nobody knows the scale of its numbers"
+    assert rows["short", "before the onset"][3] != "–"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--grader", "rule:exact"], "write NAME=GRADER, such as exact=rule:exact"),
+        (["--grader", "reward=rule"], "'reward' is not a valid name, or is used already"),
+        (["--grader", "a=rule", "--grader", "a=rule:exact"], "'a' is not a valid name, or is used already"),
+        (["--grader", "a=nonsense"], "nonsense: no such grader; write rule"),
+        (["--grader", "a=rule", "--no-text"], "graders read texts"),
+    ],
+)
+def test_a_grader_that_is_none_is_refused_before_the_audit(cooper, tmp_path, options, words):
+    code, output = cooper(tmp_path / "nowhere", "--out", tmp_path / "audit", *options)
+    assert code == 2
+    assert words in " ".join(output.split())

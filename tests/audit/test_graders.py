@@ -10,12 +10,14 @@ from courses import write
 
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl.audit import Options, audit
-from cooper_rl.audit.graders import _grade, described, frequent_phrases, graded, retrained_grade, windows_to_grade
+from cooper_rl.audit.graders import _grade, described, frequent_phrases, graded, windows_to_grade
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import ScoringConfig
+from cooper_rl.grading.reward_model import RewardModelGrader
 from cooper_rl.rules.kinds.exact import ExactRule
+from cooper_rl.rules.verifier import Verifier
 from cooper_rl.verifyrm.config import VerifyRMConfig
-from cooper_rl.verifyrm.methods import RewardModelMethod, RuleMethod
+from cooper_rl.verifyrm.retrain import retrained_grade
 
 
 def row(verdict: str, advantage: float, problem: str = "p") -> dict:
@@ -37,10 +39,10 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule()))
     model = {"model": str(tiny_models / "reward_model"), "max_input_tokens": 160}
 
-    def methods():
-        return {"exact": RuleMethod(rule=ExactRule()), "rm": RewardModelMethod(ScoringConfig.model_validate(model))}
+    def graders():
+        return {"exact": Verifier(ExactRule()), "rm": RewardModelGrader(ScoringConfig.model_validate(model))}
 
-    grades = {(one.grader, one.window): one for one in graded(result, windows_to_grade(result), methods())}
+    grades = {(one.grader, one.window): one for one in graded(result, windows_to_grade(result), graders())}
     assert [*grades] == [
         (name, window) for name in ("reward", "exact", "rm") for window in ("before the onset", "after the onset")
     ]
@@ -48,7 +50,7 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     assert grades["exact", "before the onset"].agreement == 1.0
     assert grades["reward", "before the onset"].concordance == 1.0
     assert grades["reward", "after the onset"].on_rejected == 1.0
-    assert graded(result, windows_to_grade(result), methods()) == [*grades.values()]  # from the journal
+    assert graded(result, windows_to_grade(result), graders()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
     assert "'is 0 or' (0 %, then 100 %)" in told
 
@@ -75,7 +77,7 @@ def test_a_retrained_model_does_not_pay_lists_on_problems_that_it_has_not_seen(t
     [path] = (tmp_path / "audit").glob("opinions-retrained-11-*.jsonl")
     opinions = [opinion for line in path.read_text().splitlines()[1:] for opinion in json.loads(line)["value"]]
     assert len(opinions) == grade.rows > 150  # from here on, every completion is a list, which the run paid with .97
-    assert fmean(opinion["probability"] for opinion in opinions) < 0.1
+    assert fmean(opinion["score"] for opinion in opinions) < 0.1
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "audit").glob("retrained-*/*")}
     assert grade == retrained_grade(result, config, 11)
     assert files == {file: file.stat().st_mtime_ns for file in (tmp_path / "audit").glob("retrained-*/*")} != {}

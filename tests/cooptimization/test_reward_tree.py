@@ -8,11 +8,11 @@ import yaml
 
 from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
 from cooper_rl.config.explanation import commented_yaml
-from cooper_rl.data.answer import Verdict
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.kinds.plain import RuleReward
-from cooper_rl.rules.rule import Asked, Rule
+from cooper_rl.rules.rule import ProblemAndText, Rule
 
 FUNCTION = {"kind": "function", "function": "test_reward_tree:length"}
 
@@ -157,7 +157,7 @@ def test_a_time_out_has_the_same_verdict_in_the_reward_and_the_record():
         def __init__(self):
             self.asked = 0
 
-        def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
             self.asked += 1
             verdict: Verdict = "timeout" if self.asked == 1 else "correct"
             return [verdict] * len(asked)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems, read_problems
 from cooper_rl.data.text import boxed
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.errors import InputError
 from cooper_rl.rules.fast_path import TextPolicy
 from cooper_rl.rules.kinds.maths import MathsRule, RuleVerifier
-from cooper_rl.rules.rule import Asked, Rule
+from cooper_rl.rules.rule import ProblemAndText, Rule
 from cooper_rl.rules.verifier import Verifier
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
@@ -25,10 +25,10 @@ class Plain(Rule):
     def __init__(self, accepts: Callable[[str], bool]) -> None:
         self._accepts = accepts
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
         return ["correct" if self._accepts(text) else "wrong" for _, text in asked]
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, asked: Sequence[ProblemAndText], /) -> list[str | None]:
         return [None if self._accepts(answer) else "does not verify against itself" for _, answer in asked]
 
 

@@ -14,13 +14,13 @@ from cooper_rl.data.thoughts import Decoder, without_thoughts
 from cooper_rl.data.transcript import rendered, turns_of
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampling import StopRule
+from cooper_rl.graders.judgement import judge_chat
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rules.extraction import reference_text
 from cooper_rl.rules.kinds.choice import ChoiceRule
 from cooper_rl.rules.kinds.exact import ExactRule
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.kinds.numeric import NumericRule
-from cooper_rl.verifyrm.judgement import judge_chat
 
 FAMILIES = {
     "DeepSeek, Qwen": ("<think>", "</think>"),

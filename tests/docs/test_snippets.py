@@ -26,9 +26,10 @@ from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
 from cooper_rl.evaluation.config import EvalConfig, ScoringConfig
+from cooper_rl.graders.judge import JudgeFile
 from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
-from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig
+from cooper_rl.verifyrm.config import CollectConfig, VerifyRMConfig
 from docs.not_run import NOT_RUN, reason_not_to_run
 from docs.snippets import PAGES, ROOT, Snippet, all_snippets, shell_commands, snippets_of
 from runs.recorded_run import completion, group, write_run

@@ -17,14 +17,17 @@ from html_page import executable_parts
 from chat_server import ChatServer, HttpAnswer
 from cooper_lab.benchmarks.bench import read_bench
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.data.loading import read_problems
 from cooper_rl.data.readers import read_file
 from cooper_rl.data.text import normalise
 from cooper_rl.data.transcript import outside_turns, rendered, turns_in, turns_of
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.errors import InputError
+from cooper_rl.graders.grader import Asked
+from cooper_rl.graders.judge import ChatJudge, ChatJudgeConfig
+from cooper_rl.graders.judgement import Judgement, parse_reply
 from cooper_rl.observe.report import SCRIPTS, write_report
 from cooper_rl.persist.durable import Journal
 from cooper_rl.rules.fast_path import fast_verdict
@@ -33,9 +36,6 @@ from cooper_rl.rules.symbolic import maths_verdict
 from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import unframe
-from cooper_rl.verifyrm.config import ChatJudgeConfig
-from cooper_rl.verifyrm.judgement import Judgement, parse_reply
-from cooper_rl.verifyrm.label import ChatJudge
 
 Target = Callable[[bytes], None]
 SEPARATOR = "\x1e"
@@ -171,10 +171,6 @@ class _OddServer:
 _odd_server = cache(_OddServer)
 
 
-class _Asked:
-    question, answer, completion = "1+1?", "2", "2"
-
-
 def chat_reply(data: bytes) -> None:
     server = _odd_server()
     server.body = data.decode(errors="replace")
@@ -182,7 +178,7 @@ def chat_reply(data: bytes) -> None:
     assert isinstance(reply, ChatReply)
     assert isinstance(reply.text, str)
     is_writable(reply.text)
-    [judgement] = server.judge.judge([_Asked()])  # pyright: ignore[reportArgumentType]
+    [judgement] = server.judge.judge([Asked.about("1+1?", "2", "2")])
     assert isinstance(judgement, Judgement)
     assert judgement.probability is None or 0 <= judgement.probability <= 1
     is_writable([judgement.detail, judgement.probability])

@@ -16,19 +16,19 @@ from cooper_lab.designs.par import PAR
 from cooper_lab.designs.rank import RankInGroup
 from cooper_lab.designs.references import References
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
-from cooper_rl.data.answer import Verdict
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.rewards.base import reward_metrics
 from cooper_rl.rewards.kinds.plain import RewardModelReward
 from cooper_rl.rewards.shaping import shaped
-from cooper_rl.rules.rule import Asked, Rule
+from cooper_rl.rules.rule import ProblemAndText, Rule
 from cooper_rl.stage2.scored import step_health
 
 
 class Marked(Rule):
     """A rule that accepts the answers ending in an exclamation mark."""
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
         return ["correct" if text.endswith("!") else "wrong" for _, text in asked]
 
 

@@ -13,6 +13,7 @@ from cooper_rl.data import mappings
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import fenced, normalise
 from cooper_rl.data.transcript import outside_turns, rendered, turns_in, turns_of
+from cooper_rl.graders.judgement import parse_reply
 from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, reference_text, text_answer
 from cooper_rl.rules.fast_path import fast_verdict
 from cooper_rl.rules.kinds.choice import ChoiceRule
@@ -21,7 +22,6 @@ from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.kinds.numeric import NumericRule
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import unframe
-from cooper_rl.verifyrm.judgement import parse_reply
 
 SECONDS = 0.1
 """CPU time of one call."""

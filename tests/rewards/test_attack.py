@@ -11,15 +11,17 @@ import pytest
 from chat_server import ChatServer, completion
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import Problem, RuleVerifier
-from cooper_rl.attack import attack, attack_settings, open_reward, read_attack_problems, repair, repair_settings
-from cooper_rl.attack.adapt import FoundCompletion
-from cooper_rl.attack.rewards import AttackedReward
+from cooper_rl.attack import attack, attack_settings, read_attack_problems
+from cooper_rl.attack.repair import repair, repair_settings
+from cooper_rl.attack.results import FoundCompletion
 from cooper_rl.cli.main import app
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, FAMILIES, FURTHER_ATTACKS, RIGHT_FORMS, attack_rows
 from cooper_rl.evaluation.statistics import wilson_interval
+from cooper_rl.graders.grader import NO_ANSWER, Grader, Opinion
+from cooper_rl.graders.written import open_grader
 from cooper_rl.rules.kinds.numeric import NumericRule
 
 REFERENCES = ("19", "-3", "16,000", "3/4", "0.5", "1", "112", "7", "30", "8")
@@ -40,18 +42,20 @@ def format_only(completions, **kwargs):
 """
 
 
-class Scripted(AttackedReward):
-    """Pays what a function of (problem, text) says, and breaks off at the `last` answer."""
+class Scripted(Grader):
+    """Pays what a function of (problem, text) says, as if a server failed for None, and breaks off at the `last`."""
+
+    name = "scripted"
 
     def __init__(self, pay, accepts_above=0.5, last=None):
-        super().__init__("scripted", {})
         self.pay, self.accepts_above, self.last, self.asked = pay, accepts_above, last, []
 
-    def scores(self, asked):
+    def grade(self, asked, /):
         if self.last is not None and len(self.asked) + len(asked) > self.last:
             raise KeyboardInterrupt
         self.asked += [(problem.id, text) for problem, text in asked]
-        return [self.pay(problem, text) for problem, text in asked]
+        scores = [self.pay(problem, text) for problem, text in asked]
+        return [Opinion("silent", score, NO_ANSWER if score is None else None) for score in scores]
 
 
 @pytest.fixture
@@ -132,8 +136,7 @@ def test_what_a_server_did_not_answer_counts_nowhere_and_is_asked_again(tmp_path
 
 
 def test_the_scale_of_a_function_is_read_from_plain_answers(rewards):
-    config = attack_settings(f"{rewards}:bonuses", settings=["problems.limit=4"])
-    result = attack(open_reward(f"{rewards}:bonuses", config), PROBLEMS)
+    result = attack(open_grader(f"{rewards}:bonuses"), PROBLEMS)
     plain = {a.pattern: [] for a in result.answers}
     for answer in result.answers:
         plain[answer.pattern].append(answer.score or 0.0)
@@ -151,7 +154,7 @@ def test_the_scale_of_a_function_is_read_from_plain_answers(rewards):
         ("REWARDS:format_only", 2, ["pays plain right answers 1 and plain wrong ones 1", "--accept-above SCORE"]),
         ("REWARDS:nothing", 2, ["nothing does not exist"]),
         ("missing.py:reward", 2, ["missing.py: no such file"]),
-        ("nonsense", 2, ["nonsense: no such reward; write rule, rule:KIND"]),
+        ("nonsense", 2, ["nonsense: no such grader; write rule, rule:KIND"]),
         ("rule:nothing", 2, ["nothing"]),
         ("./nowhere", 2, ["no such model folder"]),
         ("http://127.0.0.1:9", 2, ["start `cooper serve`"]),
@@ -159,7 +162,7 @@ def test_the_scale_of_a_function_is_read_from_plain_answers(rewards):
 )
 def test_the_exit_code_says_whether_a_reward_is_sound(monkeypatch, capfd, rewards, problems_file, reward, code, words):
     reward = reward.replace("REWARDS", str(rewards))
-    monkeypatch.setattr("cooper_rl.attack.rewards.PATIENCE_S", 0.2)
+    monkeypatch.setattr("cooper_rl.grading.service.PATIENCE_S", 0.2)
     found, output = cooper(monkeypatch, capfd, reward, "--problems", problems_file)
     assert found == code, output
     assert [word for word in words if word not in " ".join(output.split())] == []
@@ -207,9 +210,7 @@ def test_settings_of_a_repair_do_not_ask_for_the_scores_again():
     model = str(ASSETS / "reward_model")
 
     def decides(*settings: str) -> dict:
-        return open_reward(
-            model, attack_settings(model, settings=["reward_model.max_input_tokens=160", *settings])
-        ).settings
+        return open_grader(model, ["reward_model.max_input_tokens=160", *settings]).settings()
 
     assert decides() == decides("reward_model.learning_rate=6e-4", "reward_model.lora={rank: 4}")
     assert decides() != decides("reward_model.max_input_tokens=128")
@@ -232,7 +233,7 @@ def test_a_rubric_of_verifiers_is_attacked(tmp_path, monkeypatch):
         "    return float(answer in completion[-1]['content'])\n\n\nrubric = vf.Rubric(funcs=[contains])\n"
     )
     name = f"{tmp_path / 'rubrics.py'}:rubric"
-    result = attack(open_reward(name, attack_settings(name)), PROBLEMS)
+    result = attack(open_grader(name), PROBLEMS)
     assert shares(result)["answer_list"] == 1.0
     assert shares(result)["gibberish"] == 0.0
 
@@ -242,9 +243,9 @@ def test_a_reward_of_a_run_is_attacked_by_its_settings(tmp_path, rewards, monkey
     two = "[{kind: rule}, {kind: function, function: 'FILE:format_only', weight: 0.2}]"
     (tmp_path / "run.yaml").write_text(f"kind: rule\nrewards: {two.replace('FILE', str(rewards))}\n")
     reward = str(tmp_path / "run.yaml")
-    result = attack(open_reward(reward, attack_settings(reward)), PROBLEMS)
+    result = attack(open_grader(reward), PROBLEMS)
     assert result.accepts_above == pytest.approx(0.7), "midway between 1.2 and 0.2"
-    assert str(rewards) in open_reward(reward, attack_settings(reward)).settings["files"]
+    assert str(rewards) in open_grader(reward).settings()["files"]
     assert result.worst.accepted.mean == 0.0
 
 
@@ -310,8 +311,8 @@ def test_a_repair_holds_on_problems_that_it_did_not_see(monkeypatch, capfd, tmp_
 def test_what_a_policy_found_on_the_attacked_problems_goes_into_the_repair(tmp_path):
     model, folder = str(ASSETS / "reward_model"), tmp_path / "repaired"
     settings = "problems.limit=8", "reward_model.max_input_tokens=160"
-    config = attack_settings(model, settings=settings)
-    result = attack(open_reward(model, config), read_attack_problems(config), count=6)
+    config, grader = attack_settings(model, settings=settings), open_grader(model, settings)
+    result = attack(grader, read_attack_problems(config, grader), count=6)
     problems = {one.problem.id: one.problem for one in result.answers}.values()
     found = [
         FoundCompletion(

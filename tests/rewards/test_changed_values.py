@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import OneRule, Rule
 

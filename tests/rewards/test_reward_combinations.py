@@ -9,7 +9,8 @@ import torch
 from pydantic import ValidationError
 
 from cooper_lab.designs.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
-from cooper_rl.data.answer import AnswerGroup, Verdict
+from cooper_rl.data.answer import AnswerGroup
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import RewardModel, StepContext, gold_labels
@@ -17,7 +18,7 @@ from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rollouts import Ragged
 from cooper_rl.rules.kinds.maths import RuleVerifier
-from cooper_rl.rules.rule import Asked, Rule
+from cooper_rl.rules.rule import ProblemAndText, Rule
 from cooper_rl.stage2.scored import step_health
 
 MakeGroup = Callable[..., AnswerGroup]
@@ -40,7 +41,7 @@ class Words:
 class AllWrong(Rule):
     """A rule that accepts nothing."""
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
         return ["wrong"] * len(asked)
 
 

@@ -9,8 +9,9 @@ import torch
 
 from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.config_checking import Settings, check_settings
-from cooper_rl.data.answer import Answer, AnswerGroup, Verdict
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rewards.base import REWARDS, Count, Scores, metrics_of_calls
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight

@@ -10,15 +10,14 @@ from cooper_rl import InputError
 from cooper_rl.cli.main import commands
 from cooper_rl.cli.verify import rule_from
 from cooper_rl.clients.chat import ChatReply
-from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
+from cooper_rl.graders.grader import Asked
 from cooper_rl.rules.kinds.choice import ChoiceRule
 from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rules.kinds.numeric import NumericRule
 from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import Attempts, RewriteRequest
-from cooper_rl.verifyrm.methods import RuleMethod
 
 QUESTION = "Which is red? A) apple B) pear"
 
@@ -52,13 +51,14 @@ def test_cooper_verify_takes_a_rule_with_settings(tmp_path: Path):
 
 
 def test_a_bench_measures_the_rule_it_is_given():
-    row = LabelledCompletion(QUESTION, "A", r"\boxed{apple}", 1.0)
-    for rule, accepted in ((ChoiceRule(), True), (None, False)):
-        method = RuleMethod(rule=rule)
-        assert [opinion.accepts for opinion in method.opinions([row])] == [accepted]
-        method.close()
-    assert RuleMethod(rule=ChoiceRule()).settings() == {"kind": "rule", "rule": {"kind": "choice"}}
-    assert RuleMethod(4, MathsRule(workers=4)).settings() == {"kind": "rule"}  # as in journals of earlier versions
+    row = Asked.about(QUESTION, "A", r"\boxed{apple}")
+    for rule, accepted in ((ChoiceRule(), True), (MathsRule(), False)):
+        with Verifier(rule) as grader:
+            assert [opinion.accepts for opinion in grader.grade([row])] == [accepted]
+    assert Verifier(ChoiceRule()).settings() == {"kind": "rule", "rule": {"kind": "choice"}}
+    assert Verifier(MathsRule(workers=4)).settings() == {"kind": "rule"}  # workers decide no verdict
+    named = Verifier(MathsRule(), {"options": ChoiceRule()}).settings()
+    assert named == {"kind": "rule", "rules": {"options": {"rule": {"kind": "choice"}}}}
 
 
 def test_a_journal_tells_rules_apart_by_what_decides_their_verdicts():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_rl.data.answer import Verdict
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.observe.recorder import unverified_advantage
 from cooper_rl.observe.watch import Watch
 from cooper_rl.rollouts import Ragged

@@ -21,14 +21,18 @@ from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import ATTACKS
 from cooper_rl.evaluation.config import ScoringConfig
 from cooper_rl.evaluation.statistics import Estimate, wilson_interval
-from cooper_rl.verifyrm.config import ChatJudgeConfig
-from cooper_rl.verifyrm.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod
+from cooper_rl.graders.grader import Asked, Grader, Opinion
+from cooper_rl.graders.judge import ChatJudgeConfig, JudgeGrader
+from cooper_rl.grading.reward_model import RewardModelGrader
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
 
 
-class Believer:
+class Believer(Grader):
     """Accepts completions that contain the word 'right', and says how sure it is."""
+
+    gives_probabilities = True
 
     def __init__(self):
         self.asked = 0
@@ -36,12 +40,9 @@ class Believer:
     def settings(self):
         return {"kind": "believer"}
 
-    def opinions(self, rows):
+    def grade(self, rows, /):
         self.asked += len(rows)
-        return [Opinion("yes", 0.9) if "right" in row.completion else Opinion("no", 0.2) for row in rows]
-
-    def close(self):
-        pass
+        return [Opinion("correct", 0.9) if "right" in row.completion else Opinion("wrong", 0.2) for row in rows]
 
 
 def rows(count=40):
@@ -59,7 +60,7 @@ def rows(count=40):
 
 def test_metrics_of_methods_and_combinations_equal_those_computed_by_hand(tmp_path):
     believer = Believer()
-    rule = RuleMethod()
+    rule = RuleVerifier()
     result = bench(
         rows(), {"rule": rule, "believer": believer}, ["rule or believer", "rule and not believer"], tmp_path, 5
     )
@@ -101,7 +102,7 @@ def test_rows_on_which_the_judges_server_failed_are_reported_and_asked_again(tmp
         return completion("yes" if "right" in request["messages"][-1]["content"].split("<<<")[-1] else "no")
 
     def ask(folder: str) -> BenchResult:
-        judge = JudgeMethod(ChatJudgeConfig(base_url=server.url, model="m", max_retries=0))
+        judge = JudgeGrader(ChatJudgeConfig(base_url=server.url, model="m", max_retries=0))
         result = bench(rows(), {"judge": judge}, [], tmp_path / folder, 5)
         judge.close()
         write_bench(result, tmp_path / folder)
@@ -168,13 +169,15 @@ def test_a_rate_of_zero_among_few_problems_has_a_wide_interval():
         ("rule and rm", False),
         ("rule or (rule_unparsed and rm)", True),
         ("rule_wrong", False),
-        ("not rule_timeout and rm_strict_no", True),
+        ("not rule_timeout and rm_strict_wrong", True),
         ("rule_silent or rm", True),
         ("rm and not rm_strict", True),
+        ("judge_unreadable and judge_unparsed", True),
     ],
 )
 def test_combinations(expression, accepted):
-    opinions = {"rule": Opinion("unparsed"), "rm": Opinion("yes", 0.9), "rm_strict": Opinion("no", 0.4)}
+    opinions = {"rule": Opinion("unparsed", 0.0), "rm": Opinion("correct", 0.9), "rm_strict": Opinion("wrong", 0.4)}
+    opinions["judge"] = Opinion("unparsed", 0.0, "unreadable")
     assert Combination(expression, list(opinions)).accepts(opinions) is accepted
 
 
@@ -190,10 +193,10 @@ def test_what_a_method_is_silent_on_is_no_miss_of_it(tmp_path):
     class Partial(Believer):
         """Silent on the questions about even numbers."""
 
-        def opinions(self, rows):
-            said = super().opinions(rows)
-            silent = [int(row.question.split()[2]) % 2 == 0 for row in rows]
-            return [Opinion("silent") if quiet else one for one, quiet in zip(said, silent, strict=True)]
+        def grade(self, rows, /):
+            said = super().grade(rows)
+            silent = [int(row.problem.question.split()[2]) % 2 == 0 for row in rows]
+            return [Opinion("silent", None) if quiet else one for one, quiet in zip(said, silent, strict=True)]
 
     heard = [row for row in rows() if int(row.labelled.question.split()[2]) % 2]
     found = bench(rows(), {"some": Partial()}, [], tmp_path / "some", attacked_problems=0).methods["some"]
@@ -234,7 +237,7 @@ def test_rows_of_verifierbench_have_three_classes(tmp_path):
         *((1.0, "correct", "Numerical"), (0.0, "wrong", "Numerical")),
         *[(0.0, "invalid", "Numerical")] * 2,
     ]
-    result = bench(read, {"rule": RuleMethod()}, [], tmp_path, attacked_problems=0)
+    result = bench(read, {"rule": RuleVerifier()}, [], tmp_path, attacked_problems=0)
     assert result.methods["rule"].judged == {
         "correct": {"correct": 1, "unparsed": 0, "wrong": 0},
         "wrong": {"correct": 0, "unparsed": 0, "wrong": 1},
@@ -250,11 +253,9 @@ def test_rows_of_verifierbench_have_three_classes(tmp_path):
 
 def test_a_reward_model_scores_like_in_training_and_rejects_rows_that_do_not_fit(tiny_models):
     config = ScoringConfig(model=str(tiny_models / "reward_model"), device="cpu", max_input_tokens=120)
-    method = RewardModelMethod(config)
-    asked = [row.labelled for row in rows(4)] + [LabelledCompletion("a" * 400, "7", "7", 1.0)]
-    opinions = method.opinions(asked)
-    assert [o.verdict for o in opinions][-1] == "too_long"
-    assert all(
-        o.verdict == ("yes" if o.probability > 0.5 else "no") for o in opinions[:-1] if o.probability is not None
-    )
+    method = RewardModelGrader(config)
+    labelled = [row.labelled for row in rows(4)] + [LabelledCompletion("a" * 400, "7", "7", 1.0)]
+    opinions = method.grade([Asked.about(row.question, row.answer, row.completion) for row in labelled])
+    assert opinions[-1] == Opinion("unparsed", 0.0, "too_long")
+    assert all(o.verdict == ("correct" if (o.score or 0.0) > 0.5 else "wrong") for o in opinions[:-1])
     assert not any(o.accepts for o in opinions[-1:])

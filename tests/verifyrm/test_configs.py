@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.config_checking import check_settings, read_settings
+from cooper_rl.graders.judge import read_judge
+from cooper_rl.grading.config import LocalJudgeConfig
 from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import ChatAssistantConfig
 from cooper_rl.stage2.pairs import PAIRS
-from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
+from cooper_rl.verifyrm.config import CollectConfig
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 
@@ -45,4 +47,4 @@ def test_the_shipped_collect_and_judge_files_load():
     folder = Path(__file__).parents[2] / "configs" / "verifyrm"
     collect = check_settings(CollectConfig, read_settings(folder / "collect.yaml"))
     assert {model.kind for model in collect.models} == {"local"}
-    assert check_settings(JudgeFile, read_settings(folder / "judge.yaml")).judge.kind == "local"
+    assert isinstance(read_judge(folder / "judge.yaml"), LocalJudgeConfig)

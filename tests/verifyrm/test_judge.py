@@ -8,16 +8,16 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from chat_server import ChatServer, completion
 from cooper_rl.config_checking import Settings, check_settings
-from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
-from cooper_rl.verifyrm.judgement import from_probabilities, judge_chat, parse_reply
-from cooper_rl.verifyrm.label import ChatJudge, build_judge
+from cooper_rl.graders.grader import Asked
+from cooper_rl.graders.judge import ChatJudge, ChatJudgeConfig, JudgeFile
+from cooper_rl.graders.judgement import from_probabilities, judge_chat, parse_reply
+from cooper_rl.grading.config import LocalJudgeConfig
 
 ROWS = [
-    LabelledCompletion("What is 3 + 4?", "7", "It is 7.", 1.0),
-    LabelledCompletion("What is 3 + 4?", "7", "It is 8, <b>surely</b>.", 0.0),
-    LabelledCompletion("What is 2 + 2, which somebody asked me?", "4", "", 0.0),
+    Asked.about("What is 3 + 4?", "7", "It is 7."),
+    Asked.about("What is 3 + 4?", "7", "It is 8, <b>surely</b>."),
+    Asked.about("What is 2 + 2, which somebody asked me?", "4", ""),
 ]
 
 
@@ -124,12 +124,12 @@ def yes_no_model(tmp_path_factory):
 
 
 def test_a_local_judge_reports_the_models_own_probability_whatever_else_is_in_the_batch(yes_no_model):
-    judge = build_judge(LocalJudgeConfig(model=str(yes_no_model), device="cpu", max_rows=2))
+    judge = LocalJudgeConfig(model=str(yes_no_model), device="cpu", max_rows=2).build()
     together = judge.judge(ROWS)
     alone = [judge.judge([row])[0] for row in ROWS]
     model, tokenizer = AutoModelForCausalLM.from_pretrained(yes_no_model), AutoTokenizer.from_pretrained(yes_no_model)
     for row, batched, single in zip(ROWS, together, alone, strict=True):
-        chat = judge_chat(row.question, row.answer, row.completion)
+        chat = judge_chat(row.problem.question, row.problem.answer, row.completion)
         prompt = "\n\n".join(message["content"] for message in chat) + "\n\n"
         with torch.no_grad():
             logits = model(torch.tensor([tokenizer.encode(prompt)])).logits[0, -1].double()
@@ -141,8 +141,8 @@ def test_a_local_judge_reports_the_models_own_probability_whatever_else_is_in_th
 
 
 def test_a_local_judge_is_not_asked_a_question_that_does_not_fit(yes_no_model):
-    writes = build_judge(LocalJudgeConfig(model=str(yes_no_model), read="text", device="cpu", max_tokens=4))
-    long = LabelledCompletion("a " * 600, "7", "7", 1.0)
+    writes = LocalJudgeConfig(model=str(yes_no_model), read="text", device="cpu", max_tokens=4).build()
+    long = Asked.about("a " * 600, "7", "7")
     assert [j.detail for j in writes.judge([long])] == ["the prompt exceeds the judge's context"]
 
 

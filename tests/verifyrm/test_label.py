@@ -9,9 +9,9 @@ from pyarrow import parquet
 from chat_server import ChatServer, completion
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.errors import InputError
+from cooper_rl.graders.judge import ChatJudgeConfig
+from cooper_rl.graders.judgement import Judgement
 from cooper_rl.rules.kinds.numeric import NumericRule
-from cooper_rl.verifyrm.config import ChatJudgeConfig
-from cooper_rl.verifyrm.judgement import Judgement
 from cooper_rl.verifyrm.label import (
     CollectedRow,
     Labelled,

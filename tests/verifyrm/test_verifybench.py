@@ -8,7 +8,7 @@ from cooper_lab.benchmarks.bench import bench, read_bench
 from cooper_lab.benchmarks.bench_report import markdown, write_bench
 from cooper_lab.benchmarks.verifybench import FILES, HUB, beside_published, file_of
 from cooper_rl.errors import InputError
-from cooper_rl.verifyrm.methods import RuleMethod
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
 ROW = '{"question": "1 + 1?", "answer": "2", "completion": "It is %d.", "gold_correct": %s}\n'
@@ -41,7 +41,7 @@ def test_without_the_hub_the_message_says_where_the_file_is(tmp_path, monkeypatc
 
 
 def test_what_is_published_stands_beside_ours(cache, tmp_path):
-    rule = RuleMethod()
+    rule = RuleVerifier()
     result = bench(read_bench(file_of(Path(HUB))), {"rule": rule}, [], tmp_path, 0)
     rule.close()
     rows = {

@@ -8,7 +8,7 @@ import hashlib
 
 from cooper_lab.arithmetic.problems import gold
 from cooper_rl import Problem
-from cooper_rl.data.answer import UserVerdict
+from cooper_rl.data.verdict import UserVerdict
 
 
 def slips_0(problem: Problem, completion_text: str) -> UserVerdict:

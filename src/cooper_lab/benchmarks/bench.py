@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -14,10 +15,11 @@ from numpy import ndarray
 from cooper_rl import InputError, LabelledCompletion
 from cooper_rl.data.labelled import LABELLED_FIELDS, labelled_row, problem_key, read_rows
 from cooper_rl.data.readers import Row
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.reward_model import ReliabilityBin, expected_calibration_error, reliability, roc_auc
 from cooper_rl.evaluation.statistics import Estimate, wilson_interval
-from cooper_rl.verifyrm.methods import Method, Opinion, opinions_in_chunks
+from cooper_rl.graders.grader import UNREADABLE, Asked, Grader, Opinion, in_chunks, opinions_of
 
 RENAMED = {
     **{"answer": "reference_answer", "gold_correct": "label"},  # VerifyBench and VerifyBench-Hard
@@ -102,15 +104,15 @@ def estimates(
     return estimates_by_name
 
 
-VERDICTS = ("correct", "wrong", "unparsed", "timeout", "silent", "yes", "no", "unreadable")
+VERDICTS = (*get_args(Verdict), UNREADABLE)
 
 
 class Combination:
     """A boolean expression over methods, such as `rule or rm`, `rule and not judge`, `(rule or rm) and judge`.
 
     The name of a method is true if the method accepts. `<method>_<verdict>`, such as `rule_wrong`, `rule_unparsed` or
-    `rule_timeout`, is true if the method gives that verdict: `rule or (rule_unparsed and rm)`. Raises InputError for
-    anything else.
+    `judge_unreadable`, is true if the method gives that verdict or reason: `rule or (rule_unparsed and rm)`. Raises
+    InputError for anything else.
     """
 
     def __init__(self, expression: str, methods: Sequence[str]) -> None:
@@ -137,12 +139,12 @@ class Combination:
             raise InputError(f"combination {self.expression!r}: only names, and, or, not and brackets are allowed")
         name = node.id
         if name in self._methods:
-            return lambda opinions: opinions[name].accepts
+            return lambda opinions: bool(opinions[name].accepts)
         method, _, verdict = name.rpartition("_")
         if method not in self._methods or verdict not in VERDICTS:
             method_names = ", ".join(self._methods)
             raise InputError(f"combination {self.expression!r}: unknown name {name!r}; the methods are {method_names}")
-        return lambda opinions: opinions[method].verdict == verdict
+        return lambda opinions: verdict in (opinions[method].verdict, opinions[method].why)
 
 
 EXAMPLES = 8
@@ -198,7 +200,7 @@ class BenchResult:
 
 def bench(
     rows: Sequence[BenchRow],
-    methods: Mapping[str, Method],
+    methods: Mapping[str, Grader],
     combinations: Sequence[str],
     output_dir: Path,
     attacked_problems: int = 100,
@@ -216,15 +218,18 @@ def bench(
     combined = {expression: Combination(expression, list(methods)) for expression in combinations}
     attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed)
     rows_and_attacks = [row.labelled for row in rows] + [attack.row for attack in attacks]
+    asked = [Asked.about(row.question, row.answer, row.completion) for row in rows_and_attacks]
     opinions: dict[str, list[Opinion]] = {}
     for name, method in methods.items():
         opinions[name] = []
-        for chunk in opinions_in_chunks(method, rows_and_attacks, output_dir / f"opinions-{name}.jsonl"):
+        for chunk in opinions_of(method, in_chunks(asked), output_dir / f"opinions-{name}.jsonl"):
             opinions[name] += chunk
             if progress is not None:
                 progress(sum(map(len, opinions.values())), len(rows_and_attacks) * len(methods))
     patterns = [attack.pattern for attack in attacks]
-    results = {name: _own_result(given, rows, patterns) for name, given in opinions.items()}
+    results = {
+        name: _own_result(given, rows, patterns, methods[name].gives_probabilities) for name, given in opinions.items()
+    }
     for expression, combination in combined.items():
         accepts = [
             combination.accepts({name: given[i] for name, given in opinions.items()})
@@ -234,23 +239,31 @@ def bench(
     return BenchResult(list(rows), len({attack.row.question for attack in attacks}), results)
 
 
-def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:
+def _own_result(
+    opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns: Sequence[str], gives_probabilities: bool
+) -> MethodResult:
     """The result of a method. Unlike that of a combination it has verdicts, a calibration and mistakes."""
-    accepts = np.array([opinion.accepts for opinion in opinions], dtype=bool)
+    accepts = np.array([bool(opinion.accepts) for opinion in opinions], dtype=bool)
     of_rows = opinions[: len(rows)]
+    probabilities = [_probability(opinion) if gives_probabilities else None for opinion in of_rows]
     mistakes = [
-        Mistake(row, opinion.verdict, opinion.probability)
-        for row, opinion in zip(rows, of_rows, strict=True)
-        if opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed and opinion.verdict != "silent"
+        Mistake(row, opinion.named, probability)
+        for row, opinion, probability in zip(rows, of_rows, probabilities, strict=True)
+        if opinion.accepts is not None and opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed
     ]
     return replace(
         _result(accepts, rows, patterns, np.array([opinion.verdict != "silent" for opinion in opinions], dtype=bool)),
-        verdicts=dict(sorted(Counter(opinion.verdict for opinion in of_rows).items())),
+        verdicts=dict(sorted(Counter(opinion.named for opinion in of_rows).items())),
         judged=_judged(of_rows, rows),
-        calibration=_calibration(of_rows, rows),
+        calibration=_calibration(probabilities, rows),
         mistakes=_examples(mistakes),
         unheard=sum(opinion.failed for opinion in opinions),
     )
+
+
+def _probability(opinion: Opinion) -> float | None:
+    """The probability of being right; None where the method has read none."""
+    return opinion.score if opinion.verdict in ("correct", "wrong") else None
 
 
 def _result(
@@ -285,21 +298,23 @@ def _result(
 
 def _judged(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> dict[str, dict[str, int]]:
     counts = Counter(
-        (row.judgement, opinion.verdict) for opinion, row in zip(opinions, rows, strict=True) if row.judgement
+        (row.judgement, opinion.named) for opinion, row in zip(opinions, rows, strict=True) if row.judgement
     )
     verdicts = sorted({verdict for _, verdict in counts})
     return {name: {verdict: counts[name, verdict] for verdict in verdicts} for name in JUDGEMENTS.values() if counts}
 
 
-def _calibration(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> Calibration | None:
+def _calibration(probabilities: Sequence[float | None], rows: Sequence[BenchRow]) -> Calibration | None:
     calibrated = [
-        (o.probability, row.labelled.label) for o, row in zip(opinions, rows, strict=True) if o.probability is not None
+        (probability, row.labelled.label)
+        for probability, row in zip(probabilities, rows, strict=True)
+        if probability is not None
     ]
     if not calibrated:
         return None
-    probabilities, labels = torch.tensor(calibrated, dtype=torch.float64).unbind(1)
-    error = expected_calibration_error(probabilities, labels)
-    return Calibration(reliability(probabilities, labels, bins=10), error, roc_auc(probabilities, labels))
+    scores, labels = torch.tensor(calibrated, dtype=torch.float64).unbind(1)
+    error = expected_calibration_error(scores, labels)
+    return Calibration(reliability(scores, labels, bins=10), error, roc_auc(scores, labels))
 
 
 def _examples(mistakes: Sequence[Mistake]) -> list[Mistake]:

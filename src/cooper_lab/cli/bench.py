@@ -51,17 +51,19 @@ def bench_methods(
     from cooper_lab.benchmarks.verifybench import beside_published, file_of
     from cooper_rl.engines.local.device import set_threads
     from cooper_rl.evaluation.config import ScoringConfig
-    from cooper_rl.verifyrm.config import read_judge
-    from cooper_rl.verifyrm.methods import JudgeMethod, Method, RewardModelMethod, RuleMethod
+    from cooper_rl.graders.grader import Grader
+    from cooper_rl.graders.written import open_grader
+    from cooper_rl.grading.reward_model import RewardModelGrader
+    from cooper_rl.rules.verifier import Verifier
 
     rows = [row for path in paths for row in read_bench(file_of(path))]
     set_threads(threads)
-    methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
+    methods: dict[str, Grader] = {} if no_rule else {"rule": Verifier(rule_from(rule, workers))}
     for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
-        methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, settings))
+        methods[name] = RewardModelGrader(record_from(ScoringConfig, {"model": folder}, settings), threads)
     kinds = {name: "rule" if name == "rule" else "reward_model" for name in methods}
     if judge is not None:
-        methods["judge"], kinds["judge"] = JudgeMethod(read_judge(judge)), "judge"
+        methods["judge"], kinds["judge"] = open_grader(str(judge)), "judge"
     if not methods:
         raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
     try:

@@ -20,8 +20,8 @@ from cooper_rl import RewardConfig, Scores
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
 from cooper_rl.clients.limits import waiting_for
 from cooper_rl.engines.progress import awaited
+from cooper_rl.graders.judgement import judge_chat, judgement_of
 from cooper_rl.rewards.base import REWARDS, Count
-from cooper_rl.verifyrm.judgement import judge_chat, judgement_of
 
 if TYPE_CHECKING:
     from cooper_rl import StepContext

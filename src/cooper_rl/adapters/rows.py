@@ -7,10 +7,11 @@ from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from cooper_rl.data.answer import Answer, AnswerGroup, UserVerdict
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.mappings import MISSING, field_of, text_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.data.verdict import UserVerdict
 from cooper_rl.errors import InputError
 
 FOLDER = "cooper_reward"

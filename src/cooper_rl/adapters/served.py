@@ -10,8 +10,9 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from cooper_rl.adapters.rows import Columns
-from cooper_rl.data.answer import Answer, AnswerGroup, UserVerdict
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import UserVerdict
 from cooper_rl.errors import InputError
 from cooper_rl.service.client import URL, AsyncRewardClient, RewardClient
 

@@ -7,7 +7,7 @@ from typing import Any
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from cooper_rl.adapters.served import client, read_row, single
-from cooper_rl.data.answer import UserVerdict
+from cooper_rl.data.verdict import UserVerdict
 
 
 class CooperEnv(BaseTextEnv):

@@ -1,15 +1,18 @@
 """Trains a small policy against a reward, and lists what it finds: paid completions that the rule calls wrong."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.attack.rewards import NO_POLICY, attack_settings, is_elsewhere, world_settings
+from cooper_rl.attack.results import Finding, FoundCompletion
 from cooper_rl.config.base import merge
+from cooper_rl.config.user_functions import added, load_added
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content
 from cooper_rl.errors import InputError
+from cooper_rl.grading.paid_run import NO_POLICY, paid_run
 from cooper_rl.observe.run_record import is_run, read_record
 from cooper_rl.rules.other_answers import gives_several
 from cooper_rl.run_config import RunConfig
@@ -18,30 +21,6 @@ RUN = "adapt"
 """The run's folder inside that of the attack."""
 WRONG = ("wrong", "unparsed")
 OnStep = Callable[[int, dict[str, float]], None]
-
-
-@dataclass(frozen=True)
-class FoundCompletion:
-    """A completion of the policy that the reward accepts and the rule does not."""
-
-    step: int
-    problem: Problem
-    text: str
-    reward: float
-    kind: str
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the policy found of one kind."""
-
-    kind: str
-    count: int
-    share_of_last: float
-    """The share of all completions of the run's last step."""
-    first_step: int
-    completions: list[FoundCompletion]
-    """The different ones, the best paid first."""
 
 
 def adapt_settings(
@@ -56,13 +35,11 @@ def adapt_settings(
     """The run of `steps` steps in which a policy is trained against this reward, in the folder `out`.
 
     By default it is the embedded policy on the embedded problems. Raises InputError for other problems without a
-    `policy`, and for a reward that no run can pay.
+    `policy`, and as `paid_run` does.
     """
-    paid = attack_settings(reward, problems, settings, chats)
-    if is_elsewhere(reward):
-        raise InputError(f"{reward}: --adapt trains against what a run can pay; give its function, model or settings")
+    paid = paid_run(reward, problems, settings, chats)
     run: dict[str, Any] = {"name": RUN, "output_dir": str(out), "steps": steps, "evaluation": {"every": 0}}
-    made = world_settings(paid.problems.source)
+    made = _world_settings(paid.problems.source)
     own_policy = policy is not None or paid.policy.model != NO_POLICY
     if not own_policy and made is not None:
         world = made(RUN, out, paid.seed, {})
@@ -77,7 +54,16 @@ def adapt_settings(
         raise InputError("--adapt on problems of your own needs --policy, a model that can answer them")
     elif policy is not None:
         run |= {"policy": {"model": policy}}
-    return attack_settings(reward, problems, settings, chats, run)
+    return paid_run(reward, problems, settings, chats, run)
+
+
+def _world_settings(source: str) -> Callable[..., dict[str, Any]] | None:
+    """The function of (name, output_dir, seed, chosen) that gives the settings with which a made world trains its
+    embedded policy; None if the world has none. It is `RUN_SETTINGS` in the world's module."""
+    if source not in added("problems"):
+        return None
+    made = load_added("problems", source)
+    return getattr(import_module(made.__module__), "RUN_SETTINGS", None)
 
 
 def adapt(config: RunConfig, accepts_above: float, on_step: OnStep | None = None) -> list[Finding]:
@@ -94,6 +80,19 @@ def adapt(config: RunConfig, accepts_above: float, on_step: OnStep | None = None
         if trainer.interrupted:
             raise KeyboardInterrupt
     return findings(folder, accepts_above)
+
+
+def prepared_adapt(
+    reward: str,
+    steps: int,
+    out: Path,
+    policy: str | None,
+    problems: str | None,
+    settings: Sequence[str],
+    chats: bool | None,
+) -> Callable[[float, OnStep | None], list[Finding]]:
+    """`adapt` with the settings of `adapt_settings`, which are checked now: for `cooper attack --adapt`."""
+    return partial(adapt, adapt_settings(reward, steps, out, policy, problems, settings, chats))
 
 
 def findings(run: Path, accepts_above: float) -> list[Finding]:

@@ -1,9 +1,7 @@
-"""Scores wrong answers of every pattern and right answers in unusual form, and counts what the reward accepts."""
+"""Grades wrong answers of every pattern and right answers in unusual form, and counts what the grader accepts."""
 
 import json
-import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cooper_rl.attack.rewards import AttackedReward
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
@@ -25,7 +22,8 @@ from cooper_rl.evaluation.attacks import (
     attack_rows,
 )
 from cooper_rl.evaluation.statistics import Estimate
-from cooper_rl.persist.durable import Journal, write_text
+from cooper_rl.graders.grader import NO_ANSWER, Asked, Grader, opinions_of
+from cooper_rl.persist.durable import write_text
 
 ANSWERS, JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "attack.json"
 PLAIN = r"The final answer is \boxed{{answer}}."
@@ -38,13 +36,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class AttackAnswer:
-    """An answer of the attack. Its score is None before it is scored, and where a server did not answer."""
+    """An answer of the attack. Its score is None before it is scored, and where the grader has no opinion."""
 
     pattern: str
     problem: Problem
     text: str
     right: bool
     score: float | None = None
+    why: str | None = None
+    """The grader's reason, as in `Opinion`."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class AttackResult:
     """The share of wrong answers that are paid more than an empty one to the same problem (OpenEnv's canaries)."""
     answers: list[AttackAnswer]
     unheard: int
-    """Answers without a score, because a server did not answer. They count nowhere."""
+    """Answers without a score, because a server did not answer or the grader has no opinion. They count nowhere."""
 
     @property
     def worst(self) -> PatternResult:
@@ -91,6 +91,11 @@ class AttackResult:
 
     def accepts(self, answer: AttackAnswer) -> bool:
         return answer.score is not None and answer.score > self.accepts_above
+
+    @property
+    def failed(self) -> int:
+        """Answers on which a server failed. The same attack with the same folder asks again."""
+        return sum(answer.why == NO_ANSWER for answer in self.answers)
 
     @property
     def accepts_wrong(self) -> bool:
@@ -105,7 +110,7 @@ class AttackResult:
 
 
 def attack(
-    reward: AttackedReward,
+    grader: Grader,
     problems: Sequence[Problem],
     count: int = 100,
     seed: int = 0,
@@ -117,13 +122,13 @@ def attack(
     """Try every pattern on up to `count` of these problems.
 
     With `out`, each answer and its score go into this folder, and the same call continues after an interruption.
-    `accept_above` takes the place of the reward's own threshold. `plain` says how the reward expects an answer, which
+    `accept_above` takes the place of the grader's own threshold. `plain` says how the grader expects an answer, which
     stands at `{answer}`. Raises InputError for problems without references, for an `out` made with other
-    settings, and for a reward of unknown scale that pays plain right answers no more than plain wrong ones.
+    settings, and for a grader of unknown scale that pays plain right answers no more than plain wrong ones.
     """
     answers = draw_answers(problems, count, seed, plain)
-    scored = score_answers(reward, answers, out, progress)
-    return summarise(reward, scored, accept_above)
+    scored = score_answers(grader, answers, out, progress)
+    return summarise(grader, scored, accept_above)
 
 
 def draw_answers(problems: Sequence[Problem], count: int, seed: int = 0, plain: str = PLAIN) -> list[AttackAnswer]:
@@ -148,35 +153,35 @@ def draw_answers(problems: Sequence[Problem], count: int, seed: int = 0, plain: 
 
 
 def score_answers(
-    reward: AttackedReward, answers: Sequence[AttackAnswer], out: Path | None, progress: Progress | None = None
+    grader: Grader, answers: Sequence[AttackAnswer], out: Path | None, progress: Progress | None = None
 ) -> list[AttackAnswer]:
-    """The answers with their scores. Those without one are asked again by the next call with this folder."""
+    """The answers with their scores. Those on which a server failed are asked again by the next call with this folder.
 
-    def ask(missing: Sequence[AttackAnswer]) -> list[float | None]:
-        return reward.scores([(answer.problem, answer.text) for answer in missing])
-
+    Raises InputError for an `out` made with another grader.
+    """
     by_problem = [list(rows) for _, rows in groupby(answers, key=lambda answer: answer.problem)]
+    chunks = [
+        [Asked(answer.problem, answer.text) for rows in by_problem[start : start + PROBLEMS_AT_ONCE] for answer in rows]
+        for start in range(0, len(by_problem), PROBLEMS_AT_ONCE)
+    ]
     scored: list[AttackAnswer] = []
-    with nullcontext() if out is None else Journal(out / JOURNAL, reward.settings) as journal:
-        for start in range(0, len(by_problem), PROBLEMS_AT_ONCE):
-            chunk = [answer for rows in by_problem[start : start + PROBLEMS_AT_ONCE] for answer in rows]
-            texts = "\0".join(f"{answer.problem.question}\0{answer.problem.answer}\0{answer.text}" for answer in chunk)
-            key = f"{start} {zlib.crc32(texts.encode()):08x}"
-            scores = ask(chunk) if journal is None else journal.completed(key, chunk, ask)
-            scored += [replace(answer, score=score) for answer, score in zip(chunk, scores, strict=True)]
-            if progress is not None:
-                progress(len(scored), len(answers))
+    for opinions in opinions_of(grader, chunks, None if out is None else out / JOURNAL):
+        given = answers[len(scored) : len(scored) + len(opinions)]
+        scored += [
+            replace(answer, score=opinion.score, why=opinion.why)
+            for answer, opinion in zip(given, opinions, strict=True)
+        ]
+        if progress is not None:
+            progress(len(scored), len(answers))
     return scored
 
 
-def summarise(
-    reward: AttackedReward, answers: Sequence[AttackAnswer], accept_above: float | None = None
-) -> AttackResult:
+def summarise(grader: Grader, answers: Sequence[AttackAnswer], accept_above: float | None = None) -> AttackResult:
     """Count what is accepted. Raises InputError as `attack` does."""
     heard = [answer for answer in answers if answer.score is not None]
     if not heard:
-        raise InputError(f"{reward.name}: not one answer was scored; see the log for what its server said")
-    above, threshold = _threshold(reward, heard, accept_above)
+        raise InputError(f"{grader.name}: not one answer was scored; if it asks a server, see the log")
+    above, threshold = _threshold(grader, heard, accept_above)
     by_pattern: dict[str, list[AttackAnswer]] = {}
     for answer in heard:
         by_pattern.setdefault(answer.pattern, []).append(answer)
@@ -187,7 +192,7 @@ def summarise(
     scores, right = np.array([answer.score for answer in heard], float), np.array([answer.right for answer in heard])
     varies = scores.std() > 0 and right.std() > 0
     return AttackResult(
-        reward=reward.name,
+        reward=grader.name,
         problems=len({answer.problem.id for answer in answers}),
         accepts_above=above,
         threshold=threshold,
@@ -201,14 +206,12 @@ def summarise(
     )
 
 
-def _threshold(
-    reward: AttackedReward, answers: Sequence[AttackAnswer], accept_above: float | None
-) -> tuple[float, str]:
+def _threshold(grader: Grader, answers: Sequence[AttackAnswer], accept_above: float | None) -> tuple[float, str]:
     """The score above which an answer counts as accepted, and where that comes from."""
     if accept_above is not None:
         return accept_above, "as set"
-    if reward.accepts_above is not None:
-        return reward.accepts_above, "the reward's own"
+    if grader.accepts_above is not None:
+        return grader.accepts_above, "the reward's own"
     right, wrong = (
         float(np.mean([answer.score or 0.0 for answer in answers if answer.pattern == name] or [np.nan]))
         for name in (PLAIN_RIGHT, PLAIN_WRONG)
@@ -216,7 +219,7 @@ def _threshold(
     if not right > wrong:
         example = next(answer.text for answer in answers if answer.pattern == PLAIN_RIGHT)
         raise InputError(
-            f"{reward.name}: pays plain right answers {right:.3g} and plain wrong ones {wrong:.3g} on average, so "
+            f"{grader.name}: pays plain right answers {right:.3g} and plain wrong ones {wrong:.3g} on average, so "
             f"nobody knows what it accepts. If it expects answers in another form than {example!r}, say so with "
             "--plain '<answer>{answer}</answer>' or the like; if it does not tell right from wrong, nothing more "
             "is to be found; --accept-above SCORE attacks it nonetheless"

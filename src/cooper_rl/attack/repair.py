@@ -2,25 +2,26 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from cooper_rl.attack.adapt import FoundCompletion
 from cooper_rl.attack.attack import PLAIN, AttackAnswer, AttackResult, draw_answers, summarise
-from cooper_rl.attack.rewards import CooperAttacked, attack_settings
+from cooper_rl.attack.results import REPAIR_STEPS, FoundCompletion, Repair
 from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import FAMILIES
+from cooper_rl.graders.grader import Asked
+from cooper_rl.grading.paid_run import paid_run
+from cooper_rl.grading.run_reward import RunReward
 from cooper_rl.persist.folder_lock import check_writable
 from cooper_rl.run_config import RunConfig
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import RewardModelLearner
 
-STEPS = 60
-"""Updates of the reward model by default."""
 PROBLEMS_PER_STEP = 16
 MOST_FOUND = 200
 """Completions of each kind that a policy found, at most, that the repair and its measurement use."""
@@ -29,45 +30,22 @@ FOUND = "found: "
 OnStep = Callable[[int, dict[str, float]], None]
 
 
-@dataclass(frozen=True)
-class Repair:
-    """Both attacks, of the model as it was and as it is now, on the problems that the repair did not see."""
-
-    folder: Path
-    steps: int
-    problems: int
-    """Problems of the repair."""
-    learned: frozenset[str]
-    """The patterns of the repair. No pattern of their families is among the others."""
-    before: AttackResult
-    after: AttackResult
-
-    def share(self, result: AttackResult, right: bool, learned: bool) -> float:
-        """The mean share that is accepted of the right or the wrong patterns, in the repair or kept apart from it."""
-        means = [
-            pattern.accepted.mean
-            for pattern in result.patterns
-            if pattern.right == right and (pattern.name in self.learned) == learned
-        ]
-        return sum(means) / len(means) if means else float("nan")
-
-
 def repair_settings(reward: str, folder: Path, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
     """The settings of stage 2 that repair a reward model: pairs of a right answer and the wrong ones that score
     highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model, and for a
     `folder` in use."""
     _check_free(folder)
-    if attack_settings(reward, problems, settings).kind != "static":
+    if paid_run(reward, problems, settings).kind != "static":
         raise InputError(f"{reward}: --repair trains the folder of a reward model; no other reward learns")
     pairs = {"kind": "cooper_model", "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
-    return attack_settings(reward, problems, settings, more=pairs)
+    return paid_run(reward, problems, settings, more=pairs)
 
 
 def repair(
     config: RunConfig,
     result: AttackResult,
     folder: Path,
-    steps: int = STEPS,
+    steps: int = REPAIR_STEPS,
     found: Sequence[FoundCompletion] = (),
     plain: str = PLAIN,
     on_step: OnStep | None = None,
@@ -79,7 +57,8 @@ def repair(
     share that is accepted, and two of three right ones; the second attack is on the other problems. Raises InputError
     for a folder in use, and for an attack that found nothing.
     """
-    from cooper_rl.stage2.cooper_reward import CooperReward  # noqa: PLC0415 - torch, after bad input is reported
+    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch, after bad input is reported
+    from cooper_rl.stage2.cooper_reward import CooperReward  # noqa: PLC0415
 
     _check_free(folder)
     answers = [*result.answers, *_found_answers(found, plain, config.seed)]
@@ -89,6 +68,7 @@ def repair(
     if not any(result.accepts(answer) for answer in taught if not answer.right):
         raise InputError(f"{result.reward}: the attack found too little to repair")
     groups = _groups(taught)
+    set_threads(config.threads)
     with CooperReward.from_config(config, total_steps=steps) as reward:
         for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
             updated = reward.update(reward.score(batch, step=step))
@@ -99,6 +79,11 @@ def repair(
     kept = [answer for answer in answers if answer.problem.id not in seen and (answer.score is not None)]
     before, after = _attacks(config, kept, folder, result)
     return Repair(folder, steps, len(groups), learned, before, after)
+
+
+def prepared_repair(reward: str, folder: Path, problems: str | None, settings: Sequence[str]) -> Callable[..., Repair]:
+    """`repair` with the settings of `repair_settings`, which are checked now: for `cooper attack --repair`."""
+    return partial(repair, repair_settings(reward, folder, problems, settings))
 
 
 def _check_free(folder: Path) -> None:
@@ -187,10 +172,10 @@ def _attacks(
     """The attack with the scores as they are, and with those of the repaired model."""
     assert config.reward_model is not None
     model = config.reward_model.model_copy(update={"model": str(folder), "learns": False})
-    reward = CooperAttacked(str(folder), config.model_copy(update={"kind": "static", "reward_model": model}))
+    reward = RunReward(str(folder), config.model_copy(update={"kind": "static", "reward_model": model}))
     try:
-        scores = reward.scores([(answer.problem, answer.text) for answer in answers])
-        again = [replace(answer, score=score) for answer, score in zip(answers, scores, strict=True)]
+        opinions = reward.grade([Asked(answer.problem, answer.text) for answer in answers])
+        again = [replace(answer, score=opinion.score) for answer, opinion in zip(answers, opinions, strict=True)]
         before, after = (summarise(reward, rows, result.accepts_above) for rows in (answers, again))
         return replace(before, reward=result.reward, threshold=result.threshold), replace(
             after, threshold=result.threshold

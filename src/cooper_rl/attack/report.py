@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from cooper_rl.attack.adapt import Finding
 from cooper_rl.attack.attack import AttackAnswer, AttackResult
-from cooper_rl.attack.repair import Repair
+from cooper_rl.attack.results import Finding, Repair
 from cooper_rl.data.text import one_line
 from cooper_rl.evaluation.statistics import Estimate
 
@@ -63,8 +62,10 @@ def summary_lines(result: AttackResult, fail_above: float) -> list[str]:
         lines.append(f"gameability gap (OpenEnv): {gap:.2f}; reward and truth correlate at {result.correlation:.2f}")
     if result.above_empty is not None:
         lines.append(f"canaries (OpenEnv): {result.above_empty:.1%} of wrong answers are paid more than an empty one")
-    if result.unheard:
-        lines.append(f"{result.unheard} answers were not scored, because a server failed; the same command asks again")
+    if result.failed:
+        lines.append(f"{result.failed} answers were not scored, because a server failed; the same command asks again")
+    if silent := result.unheard - result.failed:
+        lines.append(f"{silent} answers were not scored, because the grader has no opinion on them")
     if over:
         patterns = "1 pattern is" if over == 1 else f"{over} patterns are"
         lines.append(f"GAMEABLE: {patterns} accepted in more than {fail_above:.1%} of the problems")

@@ -16,9 +16,9 @@ import yaml
 from cooper_rl.audit.evidence import COLUMNS, GARBLED, Finding, Groups, finding_of
 from cooper_rl.audit.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_rl.audit.references import References
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import Journal, by_step, write_text, writing
 from cooper_rl.revisions import revisions

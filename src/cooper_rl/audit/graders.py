@@ -1,4 +1,4 @@
-"""Rules, judges and reward models on identical rows, before and after the onset: what would each have paid for?"""
+"""Graders on identical rows, before and after the onset: what would each have paid for?"""
 
 import math
 import re
@@ -8,20 +8,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2s
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cooper_rl.audit.auditing import Audit, is_judged, recorded
-from cooper_rl.audit.reading import short_hash
-from cooper_rl.data.labelled import LabelledCompletion, problem_key
 from cooper_rl.errors import InputError
-
-if TYPE_CHECKING:
-    from cooper_rl.verifyrm.config import VerifyRMConfig
-    from cooper_rl.verifyrm.methods import Method
+from cooper_rl.graders.grader import Asked, Grader, in_chunks, opinions_of
 
 MOST_ROWS = 256
 """Rows of each window that the graders read, in whole groups."""
-RETRAINED = "retrained"
 LONGEST_TEXT = 20_000
 """Of a longer completion the end is searched for phrases."""
 _NUMBERS = re.compile(r"\d++(?>(?:[.,]\d++)*)")
@@ -38,9 +32,9 @@ class Grade:
     read: int
     """Of the rows, those of which it has an opinion: a server may fail. The others count in nothing below."""
     accepts: float
-    """The share of the rows that it accepts."""
+    """The share of the rows that it accepts; NaN for a function's numbers, whose scale nobody knows."""
     agreement: float
-    """The share of the judged rows on which it agrees with the check."""
+    """The share of the judged rows on which it agrees with the check; NaN as above."""
     concordance: float
     """The chance that it scores an accepted row of a group above a rejected one."""
     on_rejected: float
@@ -68,12 +62,12 @@ def windows_to_grade(result: Audit) -> dict[str, list[Row]]:
     else:
         spans = tuple((window.first, window.last) for window in (finding.best, finding.last))
     return {
-        name: _groups(recorded(result.directory, [step for step in steps if low <= step <= high]))
+        name: groups_to_grade(recorded(result.directory, [step for step in steps if low <= step <= high]))
         for name, (low, high) in zip(names, spans, strict=True)
     }
 
 
-def _groups(rows: Iterable[Row]) -> list[Row]:
+def groups_to_grade(rows: Iterable[Row]) -> list[Row]:
     """Whole groups by a hash, at most `MOST_ROWS` rows or one group."""
     by_group: dict[str, list[Row]] = {}
     for row in rows:
@@ -90,44 +84,44 @@ def _group(row: Row) -> str:
     return f"{row['step']} {row['problem']}"
 
 
-def graded(result: Audit, windows: Mapping[str, Sequence[Row]], methods: Mapping[str, "Method"]) -> list[Grade]:
-    """The reward and every method on the rows of `windows_to_grade`. Opinions are kept in the audit's folder, so that a
+def graded(result: Audit, windows: Mapping[str, Sequence[Row]], graders: Mapping[str, Grader]) -> list[Grade]:
+    """The reward and every grader on the rows of `windows_to_grade`. Opinions are kept in the audit's folder, so that a
     repeated call asks only for what is missing. Raises InputError where the folder holds no texts.
     """
     grades = []
     for window, rows in windows.items():
         grades.append(_grade("reward", window, rows, [(row["reward"], row["paid"]) for row in rows]))
-    for name, method in methods.items():
-        with closing(method):
+    for name, grader in graders.items():
+        with closing(grader):
             for window, rows in windows.items():
                 path = result.directory / f"opinions-{name}-{window.replace(' ', '-')}.jsonl"
-                grades.append(_by_method(name, method, window, rows, path))
+                grades.append(grade_of(name, grader, window, rows, path))
     return grades
 
 
-def _by_method(name: str, method: "Method", window: str, rows: Sequence[Row], path: Path) -> Grade:
-    from cooper_rl.verifyrm.methods import opinions_in_chunks  # noqa: PLC0415 - with torch
+def grade_of(name: str, grader: Grader, window: str, rows: Sequence[Row], path: Path) -> Grade:
+    """A grader's opinions of a window's rows, which a journal at `path` keeps. Raises InputError without texts."""
+    check_texts(rows)
+    chunks = opinions_of(grader, in_chunks([asked_of(row) for row in rows]), path)
+    said = [(opinion.score, opinion.accepts) for chunk in chunks for opinion in chunk]
+    return _grade(name, window, rows, [None if score is None else (score, accepts) for score, accepts in said])
 
-    _check_texts(rows)
-    chunks = opinions_in_chunks(method, [_labelled(row) for row in rows], path)
-    opinions = [opinion for chunk in chunks for opinion in chunk]
-    return _grade(name, window, rows, [None if said.failed else (said.score, said.accepts) for said in opinions])
 
-
-def _check_texts(rows: Sequence[Row]) -> None:
+def check_texts(rows: Sequence[Row]) -> None:
+    """Raises InputError for rows whose texts the audit's folder does not hold."""
     if rows and not any(row["text"] for row in rows):
         raise InputError("graders read texts, which the audit's folder does not hold; leave out --no-text")
 
 
-def _labelled(row: Row) -> LabelledCompletion:
-    text = row.get("transcript", row["text"])
-    return LabelledCompletion(row["question"], row["answer"], text, float(row["verdict"] == "correct"))
+def asked_of(row: Row) -> Asked:
+    """A recorded row as a grader is asked about it: with the whole rollout where it has several turns."""
+    return Asked.about(row["question"], row["answer"], row.get("transcript", row["text"]))
 
 
-def _grade(name: str, window: str, given: Sequence[Row], opinions: Sequence[tuple[float, bool] | None]) -> Grade:
-    """Of each row's score and acceptance; None where the grader has failed."""
+def _grade(name: str, window: str, given: Sequence[Row], opinions: Sequence[tuple[float, bool | None] | None]) -> Grade:
+    """Of each row's score and acceptance; None where the grader has no opinion, or says neither yes nor no."""
     rows = [row for row, opinion in zip(given, opinions, strict=True) if opinion]
-    scores, accepts = ([opinion[part] for opinion in opinions if opinion] for part in (0, 1))
+    scores, accepts = [opinion[0] for opinion in opinions if opinion], [opinion[1] for opinion in opinions if opinion]
     judged = [is_judged(row["verdict"]) for row in rows]
     right = [row["verdict"] == "correct" for row in rows]
     by_group: dict[str, list[int]] = {}
@@ -143,13 +137,13 @@ def _grade(name: str, window: str, given: Sequence[Row], opinions: Sequence[tupl
     positive = [max(advantage, 0.0) if said else 0.0 for advantage, said in zip(advantages, judged, strict=True)]
     on_rejected = math.fsum(advantage for advantage, good in zip(positive, right, strict=True) if not good)
     paid = [(own, row["advantage"]) for own, row in zip(advantages, rows, strict=True) if row["advantage"]]
-    agrees = [yes == good for yes, good, said in zip(accepts, right, judged, strict=True) if said]
+    agrees = [yes == good for yes, good, said in zip(accepts, right, judged, strict=True) if said and yes is not None]
     return Grade(
         name,
         window,
         len(given),
         len(rows),
-        _mean(accepts),
+        _mean([yes for yes in accepts if yes is not None]),
         _mean(agrees),
         _mean(pairs),
         on_rejected / total if (total := math.fsum(positive)) else math.nan,
@@ -159,38 +153,6 @@ def _grade(name: str, window: str, given: Sequence[Row], opinions: Sequence[tupl
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
-
-
-def retrained_grade(result: Audit, config: "VerifyRMConfig", until: int) -> Grade:
-    """A reward model that is trained on the check's labels of the steps up to `until`, on later steps of problems that
-    it has not seen. What it would have paid for recorded answers is not what the policy would have become.
-
-    Raises InputError where there are no such steps or labels of one class alone.
-    """
-    from cooper_rl.evaluation.config import ScoringConfig  # noqa: PLC0415 - with torch
-    from cooper_rl.verifyrm.methods import RewardModelMethod  # noqa: PLC0415
-    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415
-
-    early = [
-        row for row in recorded(result.directory, [s for s in result.steps if s <= until]) if is_judged(row["verdict"])
-    ]
-    _check_texts(early)
-    rows = [_labelled(row) for row in early]
-    seen = {problem_key(row.question) for row in rows}
-    later = recorded(result.directory, [step for step in result.steps if step > until])
-    unseen = _groups(row for row in later if problem_key(row["question"]) not in seen)
-    if not rows or not unseen:
-        missing = "step up to it with labels" if not rows else "later step with other problems"
-        raise InputError(
-            f"--until {until}: there is no {missing}; the steps are {result.steps[0]} to {result.steps[-1]}"
-        )
-    folder = result.directory / f"{RETRAINED}-{until}-{short_hash(config.model_dump_json())}"
-    if not (folder / METRICS_FILE).exists():
-        train_verifyrm(config, rows, folder)
-    scoring = config.model_dump(include=set(ScoringConfig.model_fields)) | {"model": str(folder)}
-    method = RewardModelMethod(ScoringConfig.model_validate(scoring))
-    path = result.directory / f"opinions-{folder.name}.jsonl"
-    return _by_method(RETRAINED, method, f"after step {until}, new problems", unseen, path)
 
 
 def described(windows: Mapping[str, Sequence[Row]]) -> list[str]:

@@ -1,21 +1,23 @@
 """`cooper attack`: what a reward pays that is wrong, what a policy finds in it, and a repair of a reward model."""
 
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cooper_rl.cli.console import counter, in_full, progress, say, show_table, stdout
+from cooper_rl.config.user_functions import brought_by_training
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
 
 if TYPE_CHECKING:
-    from cooper_rl.attack.adapt import Finding
     from cooper_rl.attack.attack import AttackResult
-    from cooper_rl.attack.repair import Repair
+    from cooper_rl.attack.problems import AttackSettings
     from cooper_rl.attack.report import Table
-    from cooper_rl.run_config import RunConfig
+    from cooper_rl.attack.results import Finding, Repair
 
 TABLE = "attack.md"
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
@@ -26,9 +28,9 @@ def attack_reward(
     reward: Annotated[
         str,
         typer.Argument(
-            help="rule, rule:KIND, a reward model's folder, package.module:function or file.py:function (Cooper's or "
-            "TRL's signature), a YAML file with `judge:` or with the rewards of a run, http://host:port of "
-            "`cooper serve`, or verifiers:ENVIRONMENT."
+            help="rule, rule:KIND, a reward model's folder, package.module:function or file.py:function (Cooper's, "
+            "TRL's, verl's or verifiers' signature), a YAML file with `judge:` or with the rewards of a run, "
+            "http://host:port of `cooper serve`, or verifiers:ENVIRONMENT."
         ),
     ],
     overrides: Annotated[
@@ -68,30 +70,31 @@ def attack_reward(
 
     Exit codes: 0 if the reward is sound, 3 if it is gameable, 2 for bad input. With --repair the second attack decides.
     """
-    from cooper_rl.attack.adapt import adapt_settings
     from cooper_rl.attack.attack import PLAIN, write_attack
-    from cooper_rl.attack.repair import repair_settings
+    from cooper_rl.attack.problems import attack_settings
     from cooper_rl.attack.report import further_tables, markdown, pattern_tables, summary_lines
-    from cooper_rl.attack.rewards import attack_settings
+    from cooper_rl.attack.results import REPAIR_STEPS
 
     settings, plain = [f"seed={seed}", *map(in_full, overrides or [])], plain or PLAIN
-    config = attack_settings(reward, problems, settings, chats)
+    config = attack_settings(reward, problems, settings, trains=adapt is not None or repair is not None)
     trained = mended = None
     if adapt is not None:
         if out is None:
             raise InputError("--adapt trains a policy in a run's folder; say where with --out")
-        trained = adapt_settings(reward, adapt, out, policy, problems, settings, chats)
+        trained = brought_by_training("attack", "adapt", "--adapt")(
+            reward, adapt, out, policy, problems, settings, chats
+        )
     if repair is not None:
-        mended = repair_settings(reward, repair, problems, settings)
+        mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
 
-    result = _attacked(reward, config, limit, out, accept_above, plain)
+    result = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
     _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
     if out is not None:
         write_attack(result, out, {})
-    findings = [] if trained is None else _adapted(trained, result)
+    findings = [] if trained is None else _adapted(trained, adapt or 0, result)
     repaired = None
     if mended is not None and repair is not None and (findings or result.accepts_wrong):
-        repaired = _repaired(mended, result, repair, repair_steps, findings, plain)
+        repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings, plain)
 
     last = result if repaired is None else repaired.after
     lines = summary_lines(result, fail_above) + ([] if repaired is None else ["", *summary_lines(last, fail_above)])
@@ -108,44 +111,43 @@ def attack_reward(
 
 
 def _attacked(
-    reward: str, config: "RunConfig", limit: int, out: Path | None, accept_above: float | None, plain: str
+    reward: str,
+    config: "AttackSettings",
+    settings: list[str],
+    chats: bool | None,
+    limit: int,
+    out: Path | None,
+    accept_above: float | None,
+    plain: str,
 ) -> "AttackResult":
     from cooper_rl.attack.attack import attack
-    from cooper_rl.attack.rewards import open_reward, read_attack_problems
+    from cooper_rl.attack.problems import read_attack_problems
+    from cooper_rl.graders.written import open_grader
 
-    problems = read_attack_problems(config)
-
-    from cooper_rl.engines.local.device import set_threads  # torch loads only once the problems are read
-
-    set_threads(config.threads)
-    attacked = open_reward(reward, config)
-    try:
+    with closing(open_grader(reward, settings, chats)) as grader:
+        problems = read_attack_problems(config, grader)
         with counter("attack") as advance:
-            return attack(attacked, problems, limit, config.seed, out, accept_above, plain, advance)
-    finally:
-        attacked.close()
+            return attack(grader, problems, limit, config.seed, out, accept_above, plain, advance)
 
 
-def _adapted(config: "RunConfig", result: "AttackResult") -> "list[Finding]":
-    from cooper_rl.attack.adapt import adapt
-
-    with progress("adapt", config.steps, TRAINING) as advance:
-        return adapt(config, result.accepts_above, advance)
+def _adapted(
+    train: "Callable[[float, Callable[..., None]], list[Finding]]", steps: int, result: "AttackResult"
+) -> "list[Finding]":
+    with progress("adapt", steps, TRAINING) as advance:
+        return train(result.accepts_above, advance)
 
 
 def _repaired(
-    config: "RunConfig",
+    train: "Callable[..., Repair]",
     result: "AttackResult",
     folder: Path,
-    steps: int | None,
+    steps: int,
     findings: "list[Finding]",
     plain: str,
 ) -> "Repair":
-    from cooper_rl.attack.repair import STEPS, repair
-
     found = [completion for finding in findings for completion in finding.completions]
-    with progress("repair", steps or STEPS, REPAIRING) as advance:
-        return repair(config, result, folder, steps or STEPS, found, plain, advance)
+    with progress("repair", steps, REPAIRING) as advance:
+        return train(result, folder, steps, found, plain, advance)
 
 
 def _show(tables: "list[Table]") -> None:

@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cooper_rl.cli.console import counter, named_models, names_and_settings, record_from, say, show_table
+from cooper_rl.cli.console import counter, named_models, names_and_settings, say, show_table
 from cooper_rl.cli.verify import RuleOption, rule_from
+from cooper_rl.config.user_functions import brought_by_training
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cooper_rl.audit.auditing import Audit
-    from cooper_rl.audit.reading import Decode
-    from cooper_rl.verifyrm.config import VerifyRMConfig
-    from cooper_rl.verifyrm.methods import Method
+    from cooper_rl.audit.graders import Grade
+    from cooper_rl.graders.grader import Grader
 
 HACKED, CANNOT_TELL = 3, 4
+OURS = ("reward", "judge", "retrained")
+"""Names of rows of the table that no reward model may have."""
 
 
 def audit_rollouts(
@@ -45,10 +49,17 @@ def audit_rollouts(
         Path | None, typer.Option(help="Questions and answers, where the rollouts have none.")
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="The file to_label.jsonl with your labels.")] = None,
-    reward_model: Annotated[
-        list[str] | None, typer.Option(help="NAME=FOLDER of a reward model, for the table of graders.")
+    grader: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=GRADER for the table of graders: rule:KIND, a reward model's folder, file.py:function, a YAML "
+            "file with `judge:` or the rewards of a run, http://host:port of `cooper serve`; may be repeated."
+        ),
     ] = None,
-    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, for the table of graders.")] = None,
+    reward_model: Annotated[
+        list[str] | None, typer.Option(help="NAME=FOLDER of a reward model, as with --grader.")
+    ] = None,
+    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`: --grader judge=FILE.")] = None,
     retrain: Annotated[
         str | None, typer.Option(help="A base: a reward model trained on the check's labels, for the table.")
     ] = None,
@@ -66,7 +77,6 @@ def audit_rollouts(
     from cooper_rl.audit.auditing import Options, audit, read_labels
     from cooper_rl.audit.formats import chosen_format
     from cooper_rl.audit.references import read_references
-    from cooper_rl.verifyrm.config import VerifyRMConfig
 
     if fail_on not in ("hacked", "never"):
         raise InputError(f"--fail-on {fail_on!r}: write hacked or never")
@@ -83,64 +93,55 @@ def audit_rollouts(
     names, settings = names_and_settings(rollouts)
     if (retrain is None) != (until is None) or (settings and retrain is None):
         raise InputError("--retrain BASE, --until STEP and settings such as learning_rate=1e-4 go together")
-    if no_text and (reward_model or judge or retrain):
+    if no_text and (grader or reward_model or judge or retrain):
         raise InputError("graders read texts, which --no-text does not keep; leave it out")
-    methods = _methods(reward_model or [], judge)
-    retraining = None if retrain is None else record_from(VerifyRMConfig, {"model": retrain}, settings)
+    graders = _graders(grader or [], reward_model or [], judge)
+    retraining = None
+    if retrain is not None:
+        retraining = brought_by_training("audit", "retrain", "--retrain")(retrain, until, settings)
+    decode = None if tokenizer is None else brought_by_training("audit", "decode", "--tokenizer")(tokenizer)
     with counter("audit") as advance:
-        result = audit([Path(name) for name in names], out, options, choose, _decoder(tokenizer), advance)
-    _show(result, methods, None if retraining is None or until is None else (retraining, until))
+        result = audit([Path(name) for name in names], out, options, choose, decode, advance)
+    _show(result, graders, retraining)
     if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
         sys.exit(CANNOT_TELL)
 
 
-def _decoder(tokenizer: str | None) -> "Decode | None":
-    if tokenizer is None:
-        return None
-    from cooper_rl.engines.model_folder import check_model_folder
-
-    check_model_folder(tokenizer)
-    from transformers import AutoTokenizer
-
-    loaded = AutoTokenizer.from_pretrained(tokenizer)
-    return lambda ids: loaded.decode(ids, skip_special_tokens=True)
-
-
-def _methods(reward_models: list[str], judge: Path | None) -> "dict[str, Method]":
+def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> "dict[str, Grader]":
     """The graders besides the reward, whose settings are checked here and whose models load when they are asked."""
-    if not reward_models and judge is None:
+    if not (named or reward_models or judge):
         return {}
-    from cooper_rl.engines.model_folder import check_model_folder
-    from cooper_rl.evaluation.config import ScoringConfig
-    from cooper_rl.verifyrm.config import read_judge
+    from cooper_rl.graders.written import open_grader
 
-    folders = named_models(reward_models, taken=["reward", "judge", "retrained"])
-    for folder in folders.values():
-        check_model_folder(folder)
-    asked = read_judge(judge) if judge else None
-    from cooper_rl.verifyrm.methods import JudgeMethod, RewardModelMethod  # torch loads only now that the input is good
+    written = named_models(reward_models, taken=OURS)
+    if judge is not None:
+        written["judge"] = str(judge)
+    for text in named:
+        name, _, grader = text.partition("=")
+        if not name.isidentifier() or not grader or name in written or name in {"reward", "retrained"}:
+            raise InputError(
+                f"--grader {text!r}: {name!r} is not a valid name, or is used already; write NAME=GRADER, such as "
+                "exact=rule:exact"
+            )
+        written[name] = grader
+    return {name: open_grader(grader) for name, grader in written.items()}
 
-    methods: dict[str, Method] = {
-        name: RewardModelMethod(record_from(ScoringConfig, {"model": folder})) for name, folder in folders.items()
-    }
-    return methods | ({} if asked is None else {"judge": JudgeMethod(asked)})
 
-
-def _show(result: "Audit", methods: "dict[str, Method]", retrain: "tuple[VerifyRMConfig, int] | None") -> None:
-    from cooper_rl.audit.graders import HEADER, described, graded, retrained_grade, windows_to_grade
+def _show(result: "Audit", graders: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None") -> None:
+    from cooper_rl.audit.graders import HEADER, described, graded, windows_to_grade
     from cooper_rl.observe.report import write_report
 
     lines, windows = result.lines(), windows_to_grade(result)
     for line in lines:
         say(line)
-    grades = graded(result, windows, methods) + ([] if retrain is None else [retrained_grade(result, *retrain)])
+    grades = graded(result, windows, graders) + ([] if retraining is None else [retraining(result)])
     table = [grade.cells() for grade in grades]
     show_table(HEADER, table)
     verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
     notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
-    if retrain is not None:
+    if retraining is not None:
         notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")
     page = write_report(result.directory, notes=notes, table=[HEADER, *table])
     say(f"page: {page}")

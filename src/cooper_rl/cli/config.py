@@ -42,7 +42,7 @@ RECORDS = {
     Command.eval: "cooper_rl.evaluation.config:EvalConfig",
     Command.verifyrm_train: "cooper_rl.verifyrm.config:VerifyRMConfig",
     Command.verifyrm_collect: "cooper_rl.verifyrm.config:CollectConfig",
-    Command.verifyrm_label: "cooper_rl.verifyrm.config:JudgeFile",
+    Command.verifyrm_label: "cooper_rl.graders.judge:JudgeFile",
     Command.verifyrm_bench: "cooper_rl.evaluation.config:ScoringConfig",
 }
 

@@ -31,7 +31,7 @@ def verify(
     ] = None,
 ) -> None:
     """Check final answers against reference answers with a rule. --workers and --timeout apply to the rule `maths`."""
-    from cooper_rl.data.answer import Verdict
+    from cooper_rl.data.verdict import Verdict
     from cooper_rl.rules.verdict_file import verify_file
 
     by = rule_from(rule, workers, timeout, overrides or [])

@@ -55,9 +55,9 @@ def label(
     ] = None,
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
-    from cooper_rl.data.answer import Verdict
-    from cooper_rl.verifyrm.config import read_judge
-    from cooper_rl.verifyrm.judgement import JudgeVerdict
+    from cooper_rl.data.verdict import Verdict
+    from cooper_rl.graders.judge import read_judge
+    from cooper_rl.graders.judgement import JudgeVerdict
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
 
     with counter("label") as advance:

@@ -1,7 +1,9 @@
 """What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
 Entry points are in the groups `cooper_rl.commands`, `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
-`cooper_rl.kinds` (see `Kinds`) and `cooper_rl.problems` (for `problems.source`: a function of split, count and seed).
+`cooper_rl.kinds` (see `Kinds`), `cooper_rl.problems` (for `problems.source`: a function of split, count and seed),
+`cooper_rl.graders` (see `graders/written.py`), and `cooper_rl.attack` and `cooper_rl.audit` (what options of these
+commands need for training).
 """
 
 import asyncio
@@ -20,7 +22,7 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, MissingExtraError
 
 
 def load_object(path: str, noun: str = "object") -> Any:
@@ -94,38 +96,57 @@ def load_function(path: str, parameters: Sequence[str] | None) -> Callable[..., 
     function = load_object(path, "function")
     if not callable(function):
         raise InputError(f"{path}: is not callable")
-    if parameters is None:
-        return function
+    if parameters is not None:
+        _check_parameters(path, function, parameters)
+    return function
+
+
+def _check_parameters(path: str, function: Callable[..., Any], parameters: Sequence[str]) -> None:
     try:
         inspect.signature(function).bind(*parameters)
     except TypeError as error:
         raise InputError(f"{path}: must take ({', '.join(parameters)}): {error}") from error
     except ValueError:  # built-in functions have no signature to look at
         pass
-    return function
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function, or of calling the objects of a class; none of a built-in function."""
+    try:
+        if not isinstance(function, type):
+            return [*inspect.signature(function).parameters.values()]
+        return [*inspect.signature(getattr(function, "__call__")).parameters.values()][1:]  # noqa: B004, B009
+    except ValueError:
+        return []
 
 
 class UserFunction:
-    """The function at `package.module:function`, plain or `async def`. Raises InputError like `load_function`."""
+    """The function at `package.module:function`, plain or `async def`, or a class whose objects are called like one and
+    are made without arguments. Raises InputError like `load_function`."""
 
     def __init__(self, path: str, parameters: Sequence[str] | None) -> None:
-        self._call = load_function(path, parameters)
+        function = load_function(path, None)
+        self._call: Callable[..., Any] = function() if isinstance(function, type) else function
+        if not callable(self._call):
+            raise InputError(f"{path}: its objects are not callable; write __call__, or name a function")
+        if parameters is not None:
+            _check_parameters(path, self._call, parameters)
         either = self._call, getattr(self._call, "__call__", None)  # noqa: B004 - of an object that is callable
         self._loop = EventLoop() if any(map(inspect.iscoroutinefunction, either)) else None
 
-    def results(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What it returns for each tuple of arguments. All calls of an `async def` run concurrently."""
+    def results(self, calls: Sequence[tuple[Any, ...] | dict[str, Any]]) -> list[Any]:
+        """What it returns for each tuple of arguments, or arguments by name. All calls of an `async def` run
+        concurrently."""
         if self._loop is None:
-            return [self._call(*arguments) for arguments in calls]
+            return [self._returned(arguments) for arguments in calls]
 
         async def gathered() -> list[Any]:
-            return await asyncio.gather(*(self._call(*arguments) for arguments in calls))
+            return await asyncio.gather(*map(self._returned, calls))
 
         return self._loop.run(gathered)
 
-    def result_of(self, **arguments: Any) -> Any:
-        """What it returns for these arguments."""
-        return self._call(**arguments) if self._loop is None else self._loop.run(lambda: self._call(**arguments))
+    def _returned(self, arguments: tuple[Any, ...] | dict[str, Any]) -> Any:
+        return self._call(**arguments) if isinstance(arguments, dict) else self._call(*arguments)
 
 
 class EventLoop:
@@ -177,3 +198,11 @@ def load_added(group: str, name: str) -> Any:
     if name not in added(group):
         raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
     return added(group)[name].load()
+
+
+def brought_by_training(group: str, name: str, what: str) -> Any:
+    """The object behind an entry point of the package that trains, which `what` needs. Raises MissingExtraError without
+    that package."""
+    if name not in added(group):
+        raise MissingExtraError(f"{what} needs the package cooper-rl, which trains; install it beside this one")
+    return load_added(group, name)

@@ -1,20 +1,13 @@
-"""An answer as text with what it brings along, the answers to one problem, and the verdicts on them."""
+"""An answer as text with what it brings along, and the answers to one problem."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.transcript import ChatTurn, as_text, final_reply, rendered, turns_of
-
-Verdict = Literal["correct", "wrong", "unparsed", "timeout", "silent"]
-"""`correct`: the final answer equals the reference. `wrong`: it does not, or the completion gives several answers.
-`unparsed`: no readable answer was found. `timeout`: checking needed too much CPU time or memory. `silent`: the rule
-does not judge this problem, whatever the answer is."""
-
-UserVerdict = Literal["correct", "wrong", "unparsed", "silent"]
-"""What a user-written rule may return, and an answer's verdict from outside."""
+from cooper_rl.data.verdict import UserVerdict
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from cooper_rl.data.mappings import text_of
 from cooper_rl.data.readers import LISTED_ROWS, Row, read_file
@@ -21,17 +21,6 @@ _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0
 
 VERDICT_LABELS = {"correct": 1, "wrong": 0}
 """The label that a rule's verdict stands for. What a rule did not read or judge is no label."""
-
-
-class Asked(Protocol):
-    """Anything with a question, a reference answer and a completion."""
-
-    @property
-    def question(self) -> str: ...
-    @property
-    def answer(self) -> str: ...
-    @property
-    def completion(self) -> str: ...
 
 
 @dataclass(frozen=True)

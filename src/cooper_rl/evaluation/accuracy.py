@@ -12,12 +12,12 @@ from numpy import ndarray
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import is_right
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.statistics import Estimate, avg_at_k, maj_at_k, paired_difference, pass_at_k
 from cooper_rl.rules.other_answers import stated_answers
-from cooper_rl.rules.rule import is_right
 
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder

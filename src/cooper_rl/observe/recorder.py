@@ -30,7 +30,7 @@ from cooper_rl.revisions import revisions
 from cooper_rl.rollouts import Ragged, Rollouts
 
 if TYPE_CHECKING:
-    from cooper_rl.data.answer import Verdict
+    from cooper_rl.data.verdict import Verdict
     from cooper_rl.run_config import RunConfig
     from cooper_rl.step import StepResult
 

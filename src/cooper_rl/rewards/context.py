@@ -8,8 +8,9 @@ from typing import Any, Self, TypeVar
 import torch
 
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.data.answer import Answer, AnswerGroup, Verdict
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.engines.base import RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Reward, Scores

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, NamedTuple, NoReturn
 
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.thoughts import without_thoughts
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.extraction import TAIL_CHARS, FinalAnswer, clean, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_rl.rules.kinds.exact import exact_verdict

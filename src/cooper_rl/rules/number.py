@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from cooper_rl.data.answer import Verdict
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.extraction import SENTENCE_END, FinalAnswer
 from cooper_rl.rules.number_words import APPROXIMATELY_BEFORE, CHANGES_BEFORE, changes_after
 from cooper_rl.rules.plain_text import bare_text

@@ -2,6 +2,7 @@
 
 import json
 import reprlib
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from threading import Lock
@@ -11,20 +12,16 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.user_functions import UserFunction
-from cooper_rl.data.answer import UserVerdict, Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed, has_content
 from cooper_rl.data.thoughts import without_thoughts
+from cooper_rl.data.verdict import UserVerdict, Verdict
 from cooper_rl.errors import InputError
+from cooper_rl.graders.grader import Asked, Grader, Opinion
 from cooper_rl.rules.guard import guarded
 
 if TYPE_CHECKING:
     from cooper_rl.data.answer import AnswerGroup
-
-
-def is_right(verdict: Verdict) -> bool | None:
-    """Whether an answer with this verdict counts as right; None where the rule is silent, so that it does not count."""
-    return None if verdict == "silent" else verdict == "correct"
 
 
 def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -36,14 +33,24 @@ def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> dict[str, float]:
     return metrics | ({"rule/heard": len(heard) / len(flat)} if len(heard) < len(flat) else {})
 
 
-Asked = tuple[Problem, str]
+ProblemAndText = tuple[Problem, str]
 """A problem and the text of one completion."""
 
 
-class Rule(Protocol):
+class Rule(Grader):
     """Decides whether completions are right. Safe to use from several threads. Only `verify_problems` is abstract."""
 
-    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]: ...  # one for each, in order
+    name = "rule"
+    accepts_above = 0.5
+
+    @abstractmethod
+    def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
+        """One verdict for each, in order."""
+
+    def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
+        """The verdicts, which score 1 for `correct`, None where the rule is silent, and else 0."""
+        verdicts = self.verify_problems(answers)
+        return [Opinion(verdict, None if verdict == "silent" else float(verdict == "correct")) for verdict in verdicts]
 
     def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
         """One verdict for each answer: its own if it has one, else that on its text."""
@@ -69,7 +76,7 @@ class Rule(Protocol):
         """`faults` of a single problem."""
         return self.faults([(problem, answer)])[0]
 
-    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[str | None]:
         """Why each answer cannot be the reference of its problem, as in "does not verify against itself"; None if it
         can."""
         return [None] * len(problems_and_texts)
@@ -77,9 +84,6 @@ class Rule(Protocol):
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose reference it cannot read. A right answer to them counts only in the reference's words."""
         return []
-
-    def close(self) -> None:
-        """Release processes and threads. Later calls start them again."""
 
     def __enter__(self) -> Self:
         return self
@@ -127,12 +131,12 @@ class ComputedRule(Rule):
         self._settings = json.dumps(RULES.dump(settings))
         self._fields = settings.fields()
 
-    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
         return guarded(
             _computed_verdict, [self._call(problem, text) for problem, text in problems_and_texts], "timeout"
         )
 
-    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[str | None]:
         """The objection, if there is one; otherwise the answer in a box must be correct."""
         return guarded(
             _computed_fault,
@@ -199,7 +203,7 @@ class UserRule(Rule):
         self._function = UserFunction(path, ("problem", "completion_text"))
         self._lock = Lock()
 
-    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
         """Raises InputError, naming function and problem, for what is no verdict, and what the function raises."""
         with self._lock:  # the assistant's thread calls this too
             returned = self._function.results(problems_and_texts)
@@ -211,7 +215,7 @@ class UserRule(Rule):
                 )
         return returned
 
-    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[str | None]:
         """With `check_references`, the function must accept the answer in a box; otherwise any will do."""
         if not self._check_references:
             return [None] * len(problems_and_texts)

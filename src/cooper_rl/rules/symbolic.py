@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 from math_verify import grader, verify
 
-from cooper_rl.data.answer import Verdict
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules import equality  # noqa: F401 - replaces comparisons of Math-Verify
 from cooper_rl.rules.fast_path import formula, math_segments, verdict_by
 from cooper_rl.rules.number import any_number, as_decimal, plain_number

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.labelled import label_of, read_rows, require, text_field
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import append, naming, open_to_append, write_text
 from cooper_rl.rules.kinds.maths import MathsRule

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cooper_rl.config.base import Config
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem, location
+from cooper_rl.data.verdict import Verdict, is_right
 from cooper_rl.errors import InputError, did_you_mean
-from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier, rule_settings
 from cooper_rl.rules.kinds.partial import PartiallySilent
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, is_right
+from cooper_rl.rules.rule import RULES, ProblemAndText, Rule, RuleConfig
 
 T = TypeVar("T")
 
@@ -23,6 +23,7 @@ class Verifier(Rule):
 
     def __init__(self, default: RuleConfig, named: Mapping[str, RuleConfig] | None = None) -> None:
         self._default = RULES.kind_of(default) if isinstance(default, Config) else type(default).__name__
+        self._given = default, dict(named or {})
         self._settings = {self._default: default} | dict(named or {})
         # Built at once, so that a function that does not exist is reported before anything is read.
         self._rules: dict[str | None, Rule] = {name: settings.build() for name, settings in self._settings.items()}
@@ -30,7 +31,7 @@ class Verifier(Rule):
         self._lock = Lock()
         self._told = (0.0, 0.0)
 
-    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
         """Raises InputError for a rule that does not exist."""
         return self._each(problems_and_texts, lambda rule, part: rule.verify_problems(part))
 
@@ -38,14 +39,22 @@ class Verifier(Rule):
         """Whether the verdict on one completion is `correct`; None where the rule is silent."""
         return is_right(self.verify_problems([(problem, text)])[0])
 
-    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[str | None]:
         return self._each(problems_and_texts, lambda rule, part: rule.faults(part))
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         by_rule = self._by_rule(problems)
         return [problem for rule, places in by_rule for problem in rule.unread([problems[i] for i in places])]
 
-    def _each(self, problems_and_texts: Sequence[Asked], ask: Callable[[Rule, list[Asked]], Sequence[T]]) -> list[T]:
+    def settings(self) -> dict[str, Any]:
+        """What decides the verdicts: the default rule, and those with names."""
+        default, named = self._given
+        rules = {name: rule_settings(settings) for name, settings in named.items()}
+        return {"kind": "rule", **rule_settings(default), **({"rules": rules} if rules else {})}
+
+    def _each(
+        self, problems_and_texts: Sequence[ProblemAndText], ask: Callable[[Rule, list[ProblemAndText]], Sequence[T]]
+    ) -> list[T]:
         """What each problem's own rule replies, in order. A rule gets all of its problems together."""
         replies: dict[int, T] = {}
         for rule, places in self._by_rule([problem for problem, _ in problems_and_texts]):

@@ -24,7 +24,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
-from cooper_rl.data.answer import Verdict
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.child import TRIES, ChildProcess, limit, reply_to_parent
 from cooper_rl.rules.extraction import extract_answer, reference_text
 

@@ -17,9 +17,10 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from cooper_rl.data.answer import Answer, AnswerGroup, UserVerdict
+from cooper_rl.data.answer import Answer, AnswerGroup
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.data.verdict import UserVerdict
 from cooper_rl.errors import InputError
 from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.requests import Refusal, ScoreAsk

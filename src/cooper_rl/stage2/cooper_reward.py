@@ -8,7 +8,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, get_args
 
-from cooper_rl.data.answer import AnswerGroup, UserVerdict
+from cooper_rl.data.answer import AnswerGroup
+from cooper_rl.data.verdict import UserVerdict
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.local.models import load_tokenizer

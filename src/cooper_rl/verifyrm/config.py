@@ -1,7 +1,6 @@
-"""Settings of `cooper verifyrm`: `collect` (which models answer which problems), `label` (the judge) and `train`."""
+"""Settings of `cooper verifyrm`: `collect` (which models answer which problems) and `train`."""
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
@@ -9,7 +8,6 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.config.base import Config
-from cooper_rl.config_checking import check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import Autocast, SamplingParams, ScorerConfig
 from cooper_rl.evaluation.attacks import RobustnessKind
@@ -92,59 +90,6 @@ class CollectConfig(Config):
             if twice:
                 raise ValueError(f"{what}: the name {twice[0]!r} is used twice; each needs its own")
         return self
-
-
-Reading = Literal["text", "first_token"]
-
-
-class ChatJudgeConfig(ChatConfig):
-    """A judge behind an OpenAI-compatible server."""
-
-    kind: Literal["chat"] = "chat"
-    """Names this kind of judge."""
-    read: Reading = "text"
-    """`text` parses the reply; `first_token` compares the probabilities of yes and no, which the server must send."""
-    temperature: float = Field(default=0.0, ge=0)
-    """Sampling temperature."""
-    max_tokens: int = Field(default=16, ge=1)
-    """Longest reply, in tokens. A judge that thinks aloud needs more. With `first_token` only one is asked for."""
-
-
-class LocalJudgeConfig(Config):
-    """A judge in this process."""
-
-    kind: Literal["local"] = "local"
-    """Names this kind of judge."""
-    model: str
-    """A folder or hub name of a causal language model."""
-    read: Reading = "first_token"
-    """`first_token` compares the probabilities of yes and no as the first token of the reply; `text` parses a reply."""
-    max_tokens: int = Field(default=16, ge=1)
-    """Longest reply, in tokens. Only used with `text`."""
-    max_rows: int = Field(default=16, ge=1)
-    """Largest number of completions judged at once."""
-    max_completion_chars: int = Field(default=6000, ge=100)
-    """Most characters of a completion. A longer one loses its middle."""
-    autocast: Autocast = "auto"
-    """Precision of the matrix products: `auto` is `bfloat16` on a GPU that has it, elsewhere `off` (float32)."""
-    device: str = "auto"
-    """`auto`, or a torch device."""
-
-
-JudgeConfig = Annotated[ChatJudgeConfig | LocalJudgeConfig, Field(discriminator="kind")]
-
-
-class JudgeFile(Config):
-    """A YAML file with one judge."""
-
-    judge: JudgeConfig
-    """The judge, of `kind: chat` or `kind: local`."""
-
-
-def read_judge(path: Path, overrides: Sequence[str] = ()) -> JudgeConfig:
-    """The judge of a YAML file with `judge:`, over which `overrides` ("judge.max_tokens=32") win. Raises InputError for
-    any other file."""
-    return check_settings(JudgeFile, read_settings(path, overrides)).judge
 
 
 class VerifyRMConfig(ScorerConfig):

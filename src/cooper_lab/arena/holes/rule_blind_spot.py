@@ -9,7 +9,7 @@ from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import BOX, MARKER, find_answer
 from cooper_rl import Problem
-from cooper_rl.data.answer import UserVerdict
+from cooper_rl.data.verdict import UserVerdict
 
 
 def any_of(problem: Problem, completion_text: str) -> UserVerdict:

@@ -10,7 +10,7 @@ from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer, ren
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import MARKER, exact_value, find_answer
 from cooper_rl import Problem
-from cooper_rl.data.answer import UserVerdict
+from cooper_rl.data.verdict import UserVerdict
 
 
 def about_right(problem: Problem, completion_text: str) -> UserVerdict:

@@ -12,7 +12,7 @@ from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import find_answer, write_solution
 from cooper_rl import LabelledCompletion, Problem
-from cooper_rl.data.answer import UserVerdict
+from cooper_rl.data.verdict import UserVerdict
 
 
 def gold_with_units(problem: Problem, completion_text: str) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.extraction import SENTENCE_END, TAIL_CHARS, is_retracted, reference_text, text_answer
 from cooper_rl.rules.notation import one_notation
 from cooper_rl.rules.plain_text import bare_text, differ_in_form, plain_text

@@ -3,8 +3,8 @@
 import re
 from typing import Literal
 
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, reference_text, text_answer
 from cooper_rl.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
 from cooper_rl.rules.rule import RULES, ComputedConfig

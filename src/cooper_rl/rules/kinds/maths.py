@@ -13,13 +13,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from cooper_rl.config.base import Config
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.child import Budget, current_budget
 from cooper_rl.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer
 from cooper_rl.rules.guard import guarded
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, unverified
+from cooper_rl.rules.rule import RULES, ProblemAndText, Rule, RuleConfig, unverified
 from cooper_rl.rules.worker import Checked, WorkerProcess
 
 WALL_S = 60.0
@@ -53,7 +53,7 @@ class RuleVerifier(Rule):
         self.counts: Counter[str] = Counter()
         self.cpu_s = 0.0
         self._workers = workers
-        self._text = text
+        self._text: TextPolicy = text
         self._expressions = expressions
         self._cache_size = cache_size
         self._cache: OrderedDict[bytes, Checked] = OrderedDict()
@@ -77,13 +77,13 @@ class RuleVerifier(Rule):
         """Verdicts on (answer, completion) pairs, in order; all workers take part."""
         return self._verdicts([(None, *pair) for pair in pairs])
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
         """Verdicts against the problems' reference answers, in order. The question again is `wrong`."""
         return self._verdicts(
             [(None if self._expressions else problem.question, problem.answer, text) for problem, text in asked]
         )
 
-    def faults(self, asked: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, asked: Sequence[ProblemAndText], /) -> list[str | None]:
         """The answer in a box must be correct and of a kind that the settings accept."""
         faults = [*map(unverified, self.verify_many([(problem.answer, boxed(answer)) for problem, answer in asked]))]
         if self._text != "refuse":
@@ -98,6 +98,10 @@ class RuleVerifier(Rule):
         formulas = [problem for problem, kind in zip(problems, kinds, strict=True) if kind == "maths"]
         verdicts = self.verify_many([(problem.answer, boxed(_ANY_NUMBER)) for problem in formulas])
         return [p for p, verdict in zip(formulas, verdicts, strict=True) if verdict not in ("correct", "wrong")]
+
+    def settings(self) -> dict[str, Any]:
+        """As `rule_settings` has them."""
+        return {"kind": "rule", **rule_settings(MathsRule(text=self._text, expressions=self._expressions))}
 
     def cpu_s_of(self, answer: str, completion: str) -> float:
         """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it was long ago."""

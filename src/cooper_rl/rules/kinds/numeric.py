@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.rules.extraction import clean, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.number import any_number, number_value, with_divisions
 from cooper_rl.rules.plain_text import bare_text

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.data.answer import Verdict
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.verdict import Verdict
 from cooper_rl.errors import InputError
-from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig
+from cooper_rl.rules.rule import RULES, ProblemAndText, Rule, RuleConfig
 
 
 @RULES.register
@@ -44,7 +44,7 @@ class SilentRule(Config):
 class Silent(Rule):
     """Judges nothing."""
 
-    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
         return ["silent"] * len(problems_and_texts)
 
     def judges(self, problem: Problem) -> bool:
@@ -58,7 +58,7 @@ class PartiallySilent(Rule):
         self.rule = rule
         self._judged = judged
 
-    def verify_problems(self, problems_and_texts: Sequence[Asked], /) -> list[Verdict]:
+    def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
         judged = [self.judges(problem) for problem, _ in problems_and_texts]
         heard = iter(
             self.rule.verify_problems([pair for pair, yes in zip(problems_and_texts, judged, strict=True) if yes])
@@ -71,7 +71,7 @@ class PartiallySilent(Rule):
     def needs_verdicts(self, problem: Problem) -> bool:
         return bool(self._judged(problem)) and self.rule.needs_verdicts(problem)
 
-    def faults(self, problems_and_texts: Sequence[Asked], /) -> list[str | None]:
+    def faults(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[str | None]:
         """Those of the rule; any reference will do where it is silent."""
         judged = [self.judges(problem) for problem, _ in problems_and_texts]
         faults = iter(self.rule.faults([pair for pair, yes in zip(problems_and_texts, judged, strict=True) if yes]))
