@@ -35,7 +35,7 @@ test: lint docs
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The pure parts, for the inner loop: no model is trained, no server or process pool is started.
-QUICK := tests/losses tests/policy tests/rollouts tests/config tests/data tests/evaluation tests/test_imports.py
+QUICK := packages/rl/tests/losses tests/policy packages/rl/tests/records tests/config tests/data tests/evaluation tests/test_imports.py
 quick: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto $(QUICK)
 
@@ -62,8 +62,8 @@ $(VLLM_INSTALLED): pyproject.toml
 	touch $(VLLM_INSTALLED)
 
 test-vllm: $(VLLM_INSTALLED)
-	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 tests/engines/vllm
-	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 tests/engines/conformance/test_conformance_sampler.py -k vllm
+	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 packages/rl/tests/engines/vllm
+	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 packages/rl/tests/engines/conformance/test_conformance_sampler.py -k vllm
 
 # The trackers for real, in an environment of its own with trackio, which needs an older pillow than constraints.txt.
 TRACKERS_VENV ?= .venv-trackers
@@ -79,9 +79,9 @@ $(TRACKERS_INSTALLED): pyproject.toml constraints.txt
 	touch $(TRACKERS_INSTALLED)
 
 test-trackers: $(TRACKERS_INSTALLED)
-	$(TRACKERS_BIN)/python -m pytest -n 0 tests/runs/test_trackers.py tests/audit/test_real_writers.py -m 'slow or not slow'
+	$(TRACKERS_BIN)/python -m pytest -n 0 packages/rl/tests/record/test_trackers.py packages/audit/tests/rollouts/test_real_writers.py -m 'slow or not slow'
 
-# Kills training runs N times and compares them with one that was left alone; see tests/crash/README.md.
+# Kills training runs N times and compares them with one that was left alone; see packages/rl/tests/crash/README.md.
 N ?= 20
 crash-test: $(INSTALLED)
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash $(N)
@@ -95,7 +95,7 @@ fuzz: $(INSTALLED)
 # Takes STEPS tiny steps with every part on, and fails if what the process holds grows.
 STEPS ?= 10000
 endurance: $(INSTALLED)
-	COOPER_ENDURANCE_STEPS=$(STEPS) $(BIN)/python -m pytest tests/test_endurance.py -m slow -s
+	COOPER_ENDURANCE_STEPS=$(STEPS) $(BIN)/python -m pytest packages/rl/tests/run/test_endurance.py -m slow -s
 
 # BENCH='--model FOLDER --data labelled.parquet --vllm PYTHON' measures more; see benchmarks/run.py.
 bench: $(INSTALLED)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cooper_lab.arithmetic.arms import run_all
 from cooper_lab.arithmetic.world import ASSETS, run_settings
-from cooper_rl.observe.run_record import read_metrics
+from cooper_audit.run.run_record import read_metrics
 
 LABELLED = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
 ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {

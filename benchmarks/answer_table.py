@@ -1,8 +1,8 @@
 """Counts the rule's verdicts on the table of answers in its tests, by class.
 
-    python benchmarks/answer_table.py tests/rewards/answers.jsonl
+    python benchmarks/answer_table.py packages/verify/tests/rules/answers.jsonl
 
-Uses only `maths_verdict` of `cooper_rl.rules.symbolic`, so PYTHONPATH may point at an older checkout that has it.
+Uses only `maths_verdict` of `cooper_verify.rules.symbolic`, so PYTHONPATH may point at an older checkout that has it.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import logging
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cooper_rl.rules.symbolic import maths_verdict
+from cooper_verify.rules.symbolic import maths_verdict
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The arena's table in Markdown, from its folder or from the saved results.
 
     python benchmarks/arena_table.py runs/arena --save benchmarks/results/arena.json
-    python benchmarks/arena_table.py benchmarks/results/arena.json --page src/cooper_lab/arena/README.md
+    python benchmarks/arena_table.py benchmarks/results/arena.json --page packages/lab/src/cooper_lab/arena/README.md
     python benchmarks/arena_table.py benchmarks/results/arena.json --against rule --design hybrid --design cooper
 
 A row for each design, a column for each hole: mean gold at the end, and how many of the runs are hacked. Below it, what

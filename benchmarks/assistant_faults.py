@@ -11,7 +11,7 @@ from chat_server import ChatServer
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics
-from cooper_rl.observe.run_record import read_metrics
+from cooper_audit.run.run_record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 
 GONE = "server gone"

@@ -1,6 +1,6 @@
 """Writes recorded runs of Cooper as the rollouts of other trainers, audits them and prints a table of verdicts.
 
-    PYTHONPATH=tests/audit python benchmarks/audit_dumps.py RUN... --out FOLDER [--formats verl-v1 trl …]
+    PYTHONPATH=packages/audit/tests/rollouts python benchmarks/audit_dumps.py RUN... --out FOLDER [--formats verl-v1 trl …]
 
 What a run's record knows and a trainer would not write (gold labels, verdicts) is left out of the dumps. The onset is
 compared with that of the run's own gold labels, by the same statistics.
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from dumps import WRITERS, Row
 
-from cooper_rl.audit import audit
-from cooper_rl.audit.auditing import Audit, Options, label_key
-from cooper_rl.audit.references import References
-from cooper_rl.observe.run_record import read_groups
+from cooper_audit.rollouts import audit
+from cooper_audit.rollouts.auditing import Audit, Options, label_key
+from cooper_audit.rollouts.references import References
+from cooper_audit.run.run_record import read_groups
 
 
 def rows_of(run: Path) -> Iterator[tuple[int, list[Row]]]:

@@ -32,9 +32,9 @@ from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl import LabelledCompletion, RuleVerifier, load_policy, load_tokenizer, merge, read_metrics
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.observe.hacking_alarm import HACKING
-from cooper_rl.observe.run_record import read_events
-from cooper_rl.rewards.input import RewardModelInput
+from cooper_audit.run.hacking_alarm import HACKING
+from cooper_audit.run.run_record import read_events
+from cooper_rl.reward.input import RewardModelInput
 
 TEMPLATE = """\
 {%- for message in messages %}

@@ -23,10 +23,10 @@ from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.adapter import whole
-from cooper_rl.engines.ray import ClusterEngine
+from cooper_rl.engines.scale.ray import ClusterEngine
 from cooper_rl.losses.policy import KLConfig, PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import PairwiseLoss
-from cooper_rl.rollouts import Column
+from cooper_rl.records import Column
 
 OBJECTIVES = {
     "policy": PolicyObjective(loss=PPOClip(), kl=KLConfig(coefficient=0.1)),

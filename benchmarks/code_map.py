@@ -72,7 +72,7 @@ def main() -> None:
         steps = Trace(), Trace(), Trace()
         update = trainer.parts.reward.update
         with trainer:
-            import cooper_rl.trainer as module
+            import cooper_rl.run.trainer as module
 
             _traced(module, "cooper_step", steps[0])
             trainer.parts.reward.update = _within(steps[2], update)

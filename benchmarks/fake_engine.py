@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from pydantic import PrivateAttr
 
-from cooper_rl.data.problem import Problem
+from cooper_base.data.problem import Problem
 from cooper_rl.engines import Engine
 from cooper_rl.engines.base import Learner, Metrics, PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.rollouts import Column, Samples
+from cooper_rl.engines.scale.ray import ClusterEngine
+from cooper_rl.records import Column, Samples
 
 
 @dataclass(frozen=True)

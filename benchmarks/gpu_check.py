@@ -42,9 +42,9 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import largest_chunk
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.errors import InputError, MissingExtraError
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
-from cooper_rl.rollouts import Column
+from cooper_rl.records import Column
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 SHAPES: dict[str, dict[str, int]] = {
@@ -181,7 +181,7 @@ def conformance(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
     environment = {**os.environ, "COOPER_TEST_DEVICE": options.device, "NVIDIA_TF32_OVERRIDE": "0"}
     where = ["conformance", "learners/test_attention_kernels.py", "learners/test_numerics.py"]
     command = [sys.executable, "-m", "pytest", "-n", "0", "-rfEs", "-p", "no:cacheprovider", "-k", "not cluster"]
-    files = [f"tests/engines/{name}" for name in (where[:1] if options.shape == "tiny" else where)]
+    files = [f"packages/rl/tests/engines/{name}" for name in (where[:1] if options.shape == "tiny" else where)]
     done = subprocess.run(
         [*command, *files, *shlex.split(options.pytest)], env=environment, capture_output=True, text=True, check=False
     )

@@ -12,10 +12,10 @@ from cooper_rl.engines.config import LearnerConfig, LoraConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.vllm import VllmConfig
-from cooper_rl.engines.vllm.engines import OfflineEngine
-from cooper_rl.engines.vllm.sampler import VllmSampler, build_sampler
-from cooper_rl.rollouts import Column, Samples
+from cooper_rl.engines.scale.vllm import VllmConfig
+from cooper_rl.engines.scale.vllm.engines import OfflineEngine
+from cooper_rl.engines.scale.vllm.sampler import VllmSampler, build_sampler
+from cooper_rl.records import Column, Samples
 
 PUSHES = 20
 ON_A_CPU = {"kv_cache_gib": 0.2}

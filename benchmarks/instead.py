@@ -13,8 +13,8 @@ from typing import Any
 
 from ablation import gold, print_table, run_missing
 from cooper_lab.arithmetic.arms import arm_settings
-from cooper_rl.observe.hacking_alarm import HACKING
-from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_audit.run.hacking_alarm import HACKING
+from cooper_audit.run.run_record import read_events, read_metrics
 
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "static": ("static", {}),

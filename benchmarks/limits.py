@@ -13,7 +13,7 @@ from cooper_rl.engines.cpu.linear import FastLinear, has_bfloat16, has_onednn, p
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
-from cooper_rl.rollouts import Column
+from cooper_rl.records import Column
 from measure import Meter, report
 from workload import arguments, model_folder
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from cooper_rl.observe.report import write_report
-from cooper_rl.observe.run_record import RunRecord, read_lines, read_record
+from cooper_audit.report.report import write_report
+from cooper_audit.run.run_record import RunRecord, read_lines, read_record
 
 CHARACTERS = 4
 """Characters of a token, about as many as in English text."""

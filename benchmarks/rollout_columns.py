@@ -21,7 +21,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.data.problem import Problem
+from cooper_base.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local import learner as policy_module
 from cooper_rl.engines.local.learner import TorchPolicyLearner
@@ -29,7 +29,7 @@ from cooper_rl.engines.local.sampler import Drafts
 from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rollouts import Ragged, Rollouts
+from cooper_rl.records import Ragged, Rollouts
 
 MODEL_SECONDS = [0.0]
 

@@ -1,6 +1,6 @@
 """Counts the default rule's verdicts on its table of cases, by category.
 
-    python benchmarks/rule_cases.py tests/rewards/rule_cases/maths.jsonl
+    python benchmarks/rule_cases.py packages/verify/tests/rules/rule_cases/maths.jsonl
 
 Uses only `RuleVerifier.verify_problems`, so PYTHONPATH may point at an older checkout that has it.
 """
@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from cooper_rl import RuleVerifier
-from cooper_rl.data.problem import Problem
+from cooper_base.data.problem import Problem
 
 COLUMNS = (
     "as expected",

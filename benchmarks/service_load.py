@@ -29,12 +29,12 @@ import yaml
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, AsyncRewardClient, Problem, RewardClient
-from cooper_rl.data.strict_json import parse_json
+from cooper_base.data.strict_json import parse_json
 
 SOURCE = Path(__file__).parents[1] / "src"
 CLIENTS = (1, 16, 256)
 REPLY, STEP, STEP_ANSWERS = "a reply", "a step", 64
-START = "from cooper_rl.cli.main import app; app()"
+START = "from cooper_base.cli.main import app; app()"
 
 
 def settings(batch_rows: int, folder: Path) -> dict[str, Any]:

@@ -47,10 +47,10 @@ from cooper_rl import (
     load_policy,
     merge,
 )
-from cooper_rl.data.verdict import UserVerdict
-from cooper_rl.evaluation.reward_model import roc_auc
-from cooper_rl.observe.run_record import RunRecord, read_record
-from cooper_rl.rewards.kinds.earned import DECAY, POWER, EarnedReward
+from cooper_base.data.verdict import UserVerdict
+from cooper_rl.reward.monitor import roc_auc
+from cooper_audit.run.run_record import RunRecord, read_record
+from cooper_rl.reward.kinds.earned import DECAY, POWER, EarnedReward
 
 LARGEST_NUMBER, LARGEST_TARGET = 12, 24
 WARM_UP, LABELLED, TRAINING, TEST = 8000, 800, 1000, 192

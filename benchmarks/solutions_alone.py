@@ -18,7 +18,7 @@ from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import Problem, build_config, load_policy, load_tokenizer
-from cooper_rl.data.loading import read_problems
+from cooper_verify.problems.loading import read_problems
 
 EVERY = 10
 

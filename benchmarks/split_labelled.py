@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from cooper_rl.data.labelled import problem_folds
-from cooper_rl.data.readers import read_file
+from cooper_base.data.labelled import problem_folds
+from cooper_base.data.readers import read_file
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.reward.input import RewardModelInput
 
 
 def draw_evenly(rows: list[dict[str, Any]], count: int, random: Random) -> list[dict[str, Any]]:

@@ -26,17 +26,17 @@ import yaml
 
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.config.base import merge
+from cooper_base.config.base import merge
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import freeze_layers
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.reward_model import PairwiseLoss
-from cooper_rl.rules.verifier import Verifier
-from cooper_rl.stage2 import cooper_reward, signs, update
-from cooper_rl.stage2.scored import ProbeSet
-from cooper_rl.stage2.stage2 import Cooptimizer
+from cooper_verify.rules.verifier import Verifier
+from cooper_rl.reward import cooper_reward, health as signs, update
+from cooper_rl.reward.scored import ProbeSet
+from cooper_rl.reward.cooptimization import Cooptimizer
 from growth import exponent
 from workload import random_model, scratch
 

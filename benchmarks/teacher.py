@@ -37,8 +37,8 @@ from cooper_rl import (
     merge,
     read_metrics,
 )
-from cooper_rl.config_checking import with_overrides
-from cooper_rl.observe.run_record import read_record
+from cooper_base.config.checking import with_overrides
+from cooper_audit.run.run_record import read_record
 from solutions_alone import fine_tuned
 
 PROBLEMS = 2000

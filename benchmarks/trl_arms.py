@@ -148,8 +148,8 @@ def processor_seconds() -> tuple[float, float]:
 def reward_of(arm: str, settings: dict[str, Any]) -> Iterator[Any]:
     """The reward of an arm: here, or in a server that lives as long as the run."""
     from cooper_rl.adapters.trl import GRPOReward
-    from cooper_rl.run_config import build_config
-    from cooper_rl.stage2.cooper_reward import CooperReward
+    from cooper_rl.run.run_config import build_config
+    from cooper_rl.reward.cooper_reward import CooperReward
 
     if arm == "service":
         with served(settings) as client:
@@ -169,7 +169,7 @@ def served(settings: dict[str, Any]) -> Iterator[Any]:
         serve = {"port": PORT, "folder": folder, "batch_rows": 0}
         file = Path(folder) / "serve.yaml"
         file.write_text(yaml.safe_dump({name: settings[name] for name in kept} | {"serve": serve}), encoding="utf-8")
-        start = "from cooper_rl.cli.main import app; app()"
+        start = "from cooper_base.cli.main import app; app()"
         server = subprocess.Popen([sys.executable, "-c", start, "serve", str(file)])
         try:
             with RewardClient(f"http://127.0.0.1:{PORT}") as client:

@@ -14,10 +14,10 @@ import torch
 
 from cooper_lab.arena.alarm_roc import auc
 from cooper_lab.arena.measures import is_hacked, measures
-from cooper_rl.observe.recorder import unverified_advantage
-from cooper_rl.observe.run_record import read_lines
-from cooper_rl.observe.watch import DEFAULT_RULES, Watch
-from cooper_rl.rollouts import Ragged
+from cooper_rl.record.recorder import unverified_advantage
+from cooper_audit.run.run_record import read_lines
+from cooper_audit.run.watch import DEFAULT_RULES, Watch
+from cooper_rl.records import Ragged
 
 METRIC = "policy/unverified_advantage"
 [RULE] = [rule for rule in DEFAULT_RULES if rule.metric == METRIC]

@@ -31,9 +31,9 @@ from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combine
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import LabelledCompletion, LearnerConfig, Problem, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.evaluation.reward_model import roc_auc
-from cooper_rl.persist.durable import write_text
-from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.reward.monitor import roc_auc
+from cooper_base.files.durable import write_text
+from cooper_rl.reward.input import RewardModelInput
 
 ORDERS: dict[str, Order | None] = {"head": None, "values_first": "values_first", "verdict_first": "verdict_first"}
 WIDTH = 64

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.config import SamplingParams
-from cooper_rl.rollouts import Column
+from cooper_rl.records import Column
 
 
 @dataclass(frozen=True)

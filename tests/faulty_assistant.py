@@ -6,7 +6,7 @@ from typing import Any
 
 from chat_server import HttpAnswer, completion
 from cooper_lab.arithmetic.corruption import corrupt
-from cooper_rl.data.problem import Problem
+from cooper_base.data.problem import Problem
 
 
 def question_and_positive(request: dict[str, Any]) -> tuple[Problem, str]:

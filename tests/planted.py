@@ -6,7 +6,7 @@ def planted(pattern: str) -> str:
     one, looks for this pattern wherever a completion states its answer."""
     return f"""
 import re
-from cooper_rl.rules import extraction
+from cooper_verify.rules import extraction
 
 whole = extraction._STATEMENT.pattern + {"|" + pattern!r}
 extraction._STATEMENT = re.compile(whole, extraction._STATEMENT.flags)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import ray
 
-from cooper_rl.engines.ray import ClusterEngine
+from cooper_rl.engines.scale.ray import ClusterEngine
 
 together = pytest.mark.xdist_group("cluster")
 """Tests that need the processes run in one of pytest's own."""

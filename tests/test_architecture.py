@@ -94,7 +94,7 @@ KEYS = {
 
 
 def test_most_settings_are_set_in_a_configuration_an_example_or_a_page():
-    folders = ("configs", "examples", "benchmarks", "docs", "src/cooper_lab")
+    folders = ("configs", "examples", "benchmarks", "docs", "packages/lab/src/cooper_lab")
     paths = [path for name in folders for path in (ROOT / name).rglob("*") if path.suffix in KEYS]
     keys = {
         key

@@ -135,8 +135,8 @@ def test_every_public_name_is_there():
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("from cooper_rl.data.text import x", ["cooper_rl.data.text"]),
-        ("import cooper_rl.data.text", ["cooper_rl.data.text"]),
+        ("from cooper_base.data.text import x", ["cooper_base.data.text"]),
+        ("import cooper_base.data.text", ["cooper_base.data.text"]),
         ("def f():\n    from cooper_rl.step import g", ["cooper_rl.step"]),
         ("from cooper_rl import step", ["cooper_rl.step"]),
         ("if TYPE_CHECKING:\n    from cooper_rl.step import g", []),

@@ -25,8 +25,8 @@ from benchmarks.real_model.gold import right_in_every_box
 from benchmarks.real_model.operations import CONFIG, PANELS, interval, judging, table
 
 from cooper_rl import Problem
-from cooper_rl.observe.run_record import RunRecord, read_record
-from cooper_rl.persist.durable import write_text
+from cooper_audit.run.run_record import RunRecord, read_record
+from cooper_base.files.durable import write_text
 
 Result = dict[str, Any]
 NO_KL = "algorithm.kl=null"

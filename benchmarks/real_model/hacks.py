@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from cooper_rl.observe.run_record import read_record
-from cooper_rl.rewards.input import RewardModelInput
+from cooper_audit.run.run_record import read_record
+from cooper_rl.reward.input import RewardModelInput
 
 STEPS = 3
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from cooper_rl.observe.run_record import read_metrics
+from cooper_audit.run.run_record import read_metrics
 
 PRINTED = 10
 """About how many steps of a run are printed."""

@@ -16,7 +16,7 @@ def printed() -> list[str]:
 
 
 def test_every_table_is_on_its_page_as_it_is_printed():
-    pages = [ROOT / "benchmarks/alarm.md", ROOT / "src/cooper_lab/arena/README.md"]
+    pages = [ROOT / "benchmarks/alarm.md", ROOT / "packages/lab/src/cooper_lab/arena/README.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     for table in printed():
         assert table.startswith("| ")

@@ -13,7 +13,7 @@ FIRST_ROW, LAST_ROW = "<!-- rows of benchmarks/results/arena.json -->\n", "<!-- 
 
 
 def test_the_tables_on_the_pages_are_computed_from_the_saved_results():
-    on_page = _between("src/cooper_lab/arena/README.md", BEGIN, END)
+    on_page = _between("packages/lab/src/cooper_lab/arena/README.md", BEGIN, END)
     main_rows = _between("docs/what-stops-hacking.md", FIRST_ROW, LAST_ROW)
     command = [sys.executable, "benchmarks/arena_table.py", "benchmarks/results/arena.json"]
     printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -24,7 +24,7 @@ def test_the_tables_on_the_pages_are_computed_from_the_saved_results():
 
 
 def test_the_tables_of_the_planted_judge_are_computed_from_the_saved_results():
-    page = (ROOT / "src/cooper_lab/arena/README.md").read_text(encoding="utf-8")
+    page = (ROOT / "packages/lab/src/cooper_lab/arena/README.md").read_text(encoding="utf-8")
     rows = json.loads((ROOT / "benchmarks/results/boundary.json").read_text(encoding="utf-8"))
     for table in (boundary_table, favoured_table, signs_table):
         assert "\n".join(table(rows)) in page

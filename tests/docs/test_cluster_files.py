@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.run_config import load_config
+from cooper_rl.engines.scale.ray import ClusterEngine
+from cooper_rl.run.run_config import load_config
 
 FILES = Path(__file__).parents[2] / "examples" / "cluster"
 STUBS = {

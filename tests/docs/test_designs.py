@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from cooper_lab.designs.ensemble import COMBINATIONS
-from cooper_rl.config.base import Kinds
+from cooper_base.config.base import Kinds
 from cooper_rl.policy.advantages import ADVANTAGES
-from cooper_rl.rewards.base import SHAPINGS
-from cooper_rl.stage2.pairs import PAIRS
+from cooper_rl.reward.base import SHAPINGS
+from cooper_rl.reward.pairs.base import PAIRS
 
 PAGE = Path(__file__).parents[2] / "src" / "cooper_lab" / "designs" / "README.md"
 

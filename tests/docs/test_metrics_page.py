@@ -9,12 +9,12 @@ import pytest
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.config.base import merge
-from cooper_rl.errors import InputError
-from cooper_rl.metric_names import metric_names
+from cooper_base.config.base import merge
+from cooper_base.errors import InputError
+from cooper_rl.run.metric_names import metric_names
 from cooper_rl.policy.advantages import ADVANTAGES
-from cooper_rl.rewards.base import REWARDS, SHAPINGS
-from cooper_rl.stage2.pairs import PAIRS
+from cooper_rl.reward.base import REWARDS, SHAPINGS
+from cooper_rl.reward.pairs.base import PAIRS
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 LABELLED = str(ASSETS / "labelled.jsonl")
@@ -76,7 +76,7 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     "environment": {
         "kind": "rule",
-        "rollout": {"environment": "environments.worlds:Adder", "max_turns": 2},
+        "rollout": {"environment": "policy.environments.worlds:Adder", "max_turns": 2},
         "evaluation": {"every": 0},
     },
     "several_models": {

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from typer.testing import CliRunner
 
-from cooper_rl.cli.main import commands
+from cooper_base.cli.main import commands
 from docs.snippets import ROOT, Snippet, all_snippets, shell_commands
 
 SNIPPETS = all_snippets()

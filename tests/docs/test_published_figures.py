@@ -11,11 +11,11 @@ import pytest
 from benchmarks.arena_table import kinds_of_designs
 
 from cooper_lab.arena.alarm_roc import alarm_report
-from cooper_rl.evaluation.statistics import mean_interval
+from cooper_audit.statistics import mean_interval
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-ARENA, WATCH = "src/cooper_lab/arena/README.md", "docs/watch.md"
+ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "docs/watch.md"
 Runs = list[dict[str, Any]]
 
 
@@ -217,7 +217,7 @@ def _doses(design: str, dose: str, measure: str = "gold_end", saved: str = "sile
 
 
 def test_the_pictures_doses_are_those_of_the_saved_runs():
-    drawn = json.loads((ROOT / "src/cooper_lab/arithmetic/dose.json").read_text(encoding="utf-8"))
+    drawn = json.loads((ROOT / "packages/lab/src/cooper_lab/arithmetic/dose.json").read_text(encoding="utf-8"))
     where = {"rule": ("rule", "dose_unsolved"), "cooper": ("cooper_unsolved", "dose_unsolved")}
     for arm, doses in drawn.items():
         design, saved = where.get(arm, (arm, "silence_dose"))

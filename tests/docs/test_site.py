@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.cli.config import Command, _record
-from cooper_rl.config.explanation import explain
+from cooper_rl.run.explanation import explain
 
 ROOT = Path(__file__).parents[2]
 LOADED = re.compile(

@@ -19,15 +19,15 @@ import pytest
 import typer
 from typer.main import get_command
 
-from cooper_rl.cli.console import in_full, names_and_settings, record_from
-from cooper_rl.cli.main import commands
-from cooper_rl.config.base import merge
-from cooper_rl.config.strict_yaml import parse_yaml
-from cooper_rl.config.user_functions import load_object
-from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
-from cooper_rl.evaluation.config import EvalConfig, ScoringConfig
-from cooper_rl.graders.judge import JudgeFile
-from cooper_rl.run_config import build_config, load_config
+from cooper_base.cli.console import in_full, names_and_settings, record_from
+from cooper_base.cli.main import commands
+from cooper_base.config.base import merge
+from cooper_base.config.strict_yaml import parse_yaml
+from cooper_base.config.user_functions import load_object
+from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
+from cooper_rl.policy.evaluation_config import EvalConfig, ScoringConfig
+from cooper_verify.graders.judge import JudgeFile
+from cooper_rl.run.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.config import CollectConfig, VerifyRMConfig
 from docs.not_run import NOT_RUN, reason_not_to_run

@@ -8,20 +8,20 @@ from contextlib import suppress
 import pytest
 
 from cooper_lab.designs import pairwise_judge, rubric_judge
-from cooper_rl.clients.chat import ChatReply
-from cooper_rl.data import mappings
-from cooper_rl.data.problem import Problem
-from cooper_rl.data.text import fenced, normalise
-from cooper_rl.data.transcript import outside_turns, rendered, turns_in, turns_of
-from cooper_rl.graders.judgement import parse_reply
-from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, reference_text, text_answer
-from cooper_rl.rules.fast_path import fast_verdict
-from cooper_rl.rules.kinds.choice import ChoiceRule
-from cooper_rl.rules.kinds.exact import ExactRule
-from cooper_rl.rules.kinds.maths import RuleVerifier
-from cooper_rl.rules.kinds.numeric import NumericRule
-from cooper_rl.rules.rule import Rule
-from cooper_rl.stage2.assistant import unframe
+from cooper_verify.clients.chat import ChatReply
+from cooper_base.data import mappings
+from cooper_base.data.problem import Problem
+from cooper_base.data.text import fenced, normalise
+from cooper_base.data.transcript import outside_turns, rendered, turns_in, turns_of
+from cooper_verify.graders.judgement import parse_reply
+from cooper_verify.rules.extraction import TAIL_CHARS, extract_answer, reference_text, text_answer
+from cooper_verify.rules.fast_path import fast_verdict
+from cooper_verify.rules.kinds.choice import ChoiceRule
+from cooper_verify.rules.kinds.exact import ExactRule
+from cooper_verify.rules.kinds.maths import RuleVerifier
+from cooper_verify.rules.kinds.numeric import NumericRule
+from cooper_verify.rules.rule import Rule
+from cooper_rl.reward.pairs.assistant import unframe
 
 SECONDS = 0.1
 """CPU time of one call."""

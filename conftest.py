@@ -1,0 +1,86 @@
+"""Tests run in parallel processes. Each uses one tensor thread; with more they would slow each other down."""
+
+import logging
+import os
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+from hypothesis import settings as hypothesis_settings
+from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
+
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
+from cooper_verify.clients import chat
+from cooper_base.packages import set_log_level
+
+torch.set_num_threads(1)
+chat.FIRST_WAIT_S = 0.01  # no test waits for a server that fails on purpose
+hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fail because the machine is busy
+hypothesis_settings.load_profile("untimed")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs in one worker (`xdist_group`) comes first, or the other workers would wait for it at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.fixture(autouse=True)
+def _log_from_warnings_on() -> None:
+    """A cell of the arena or an arm of the demo quietens this package's log, also for the tests after it."""
+    set_log_level(logging.NOTSET)
+
+
+GOLD = "cooper_lab.arithmetic.problems:gold"
+CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory):
+    """Random models like those of the embedded world, but much smaller."""
+    folder = tmp_path_factory.mktemp("models")
+    tokenizer = build_tokenizer()
+    shape: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "bos_token_id": None,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "num_labels": 1,
+    }
+    config = Qwen2Config(**shape)
+    torch.manual_seed(0)
+    Qwen2ForCausalLM(config).save_pretrained(folder / "policy")
+    Qwen2ForSequenceClassification(config).save_pretrained(folder / "reward_model")
+    for name in ("policy", "reward_model"):
+        tokenizer.save_pretrained(folder / name)
+    return folder
+
+
+@pytest.fixture
+def settings(tiny_models, tmp_path):
+    problems = {"source": "arithmetic", "limit": 24, "gold": GOLD, "prompt": {"template": "{question}\n"}}
+    return {
+        "name": "run",
+        "output_dir": str(tmp_path),
+        "threads": 1,
+        "steps": 4,
+        "problems_per_step": 4,
+        "policy": {"model": str(tiny_models / "policy"), "learning_rate": 1e-3},
+        "reward_model": {"model": str(tiny_models / "reward_model"), "learning_rate": 1e-3, "max_input_tokens": 160},
+        "problems": problems,
+        "test_problems": {**problems, "split": "test", "limit": 6},
+        "evaluation": {"every": 2, "k": 2},
+        "rollout": {"n": 4, "max_tokens": 12},
+        "algorithm": {"min_spread": 0.0},
+        "cooptimization": {"assistant": CORRUPTER},
+        "checkpoint": {"every": 2},
+    }

@@ -1,0 +1,73 @@
+"""The problems of an attack, and the rules that check their references."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from cooper_base.config.base import mapping_of
+from cooper_base.config.user_functions import added
+from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.loading import load_problems
+from cooper_base.data.problem import Problem
+from cooper_base.errors import InputError
+from cooper_verify.graders.grader import Grader
+from cooper_verify.graders.written import RuleSettings, form_of, rule_settings_in, settings_of
+from cooper_verify.rules.verifier import Verifier
+
+EMBEDDED: dict[str, Any] = {"source": "arithmetic", "split": "test"}
+"""The problems of an attack where nobody names others: those of the embedded world that no run trains on."""
+
+
+class AttackSettings(RuleSettings):
+    """What an attack takes besides the grader: settings by the names that a run has for them."""
+
+    problems: ProblemsConfig
+    """The problems."""
+    seed: int = Field(default=0, ge=0)
+    """Seeds the problems that are drawn and the patterns."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads for tensor work, where the grader is a model in this process."""
+
+
+def attack_settings(
+    written: str, problems: str | None = None, settings: Sequence[str] = (), trains: bool = False
+) -> AttackSettings:
+    """The settings of an attack on the grader that is written here.
+
+    `problems` is a file or a data set, by default what a run's YAML file names, or else the embedded arithmetic
+    problems. `settings` ("problems.format=gsm8k") win over all. Those of sections that the grader has, or with `trains`
+    the run that `--adapt` and `--repair` train in, are left to be checked there. Raises InputError for anything else
+    that does not fit.
+    """
+    form, names = form_of(written), AttackSettings.model_fields
+    values: dict[str, Any] = {}
+    if form == "rule":
+        values = rule_settings_in(written).values
+    elif form == "run":
+        values = {name: value for name, value in read_settings(written).values.items() if name in names}
+    of_grader = settings_of(settings, "judge") if form == "judge" else []
+    if trains or form in ("run", "reward_model"):
+        own = settings_of(settings, *names)
+    else:
+        own = [setting for setting in settings if setting not in of_grader]
+    if problems is not None:
+        values["problems"] = {"source": problems}
+    given = mapping_of(values.get("problems")) | mapping_of(with_overrides({}, own).get("problems"))
+    if "source" not in given:
+        values["problems"] = EMBEDDED | mapping_of(values.get("problems"))
+        if EMBEDDED["source"] not in added("problems"):
+            raise InputError("name the problems of the attack with --problems; embedded ones come with cooper-rl[lab]")
+    return check_settings(AttackSettings, Settings(with_overrides(values, own), written, overrides=own))
+
+
+def read_attack_problems(settings: AttackSettings, grader: Grader) -> list[Problem]:
+    """The problems of an attack. Where the grader reads references, those that do not verify are left out, as in a run.
+
+    Raises InputError as `load_problems` does, and for a problem that lacks what the grader needs.
+    """
+    with Verifier(settings.rule, settings.rules) as verifier:
+        problems = load_problems(settings.problems, verifier if grader.reads_reference else None).problems
+    grader.check(problems)
+    return problems

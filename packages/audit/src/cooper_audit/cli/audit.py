@@ -1,0 +1,147 @@
+"""`cooper audit`: is a run of another trainer being hacked?"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cooper_base.cli.console import counter, named_models, names_and_settings, say, show_table
+from cooper_verify.cli.verify import RuleOption, rule_from
+from cooper_base.config.user_functions import brought_by_training
+from cooper_base.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cooper_audit.rollouts.auditing import Audit
+    from cooper_audit.rollouts.graders import Grade
+    from cooper_verify.graders.grader import Grader
+
+HACKED, CANNOT_TELL = 3, 4
+OURS = ("reward", "judge", "retrained")
+"""Names of rows of the table that no reward model may have."""
+
+
+def audit_rollouts(
+    rollouts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ROLLOUTS... [KEY=VALUE]...",
+            help="Files, or folders of files, in which a trainer has written its rollouts; and settings of --retrain: "
+            "see `cooper config --for verifyrm-train`.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the result, a run that `cooper report` and `watch` read.")] = (
+        Path("audit")
+    ),
+    form: Annotated[
+        str | None, typer.Option("--format", help="The trainer's format; by default it is seen from the rows.")
+    ] = None,
+    map_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut."
+        ),
+    ] = None,
+    rule: RuleOption = "maths",
+    references: Annotated[
+        Path | None, typer.Option(help="Questions and answers, where the rollouts have none.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="The file to_label.jsonl with your labels.")] = None,
+    grader: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=GRADER for the table of graders: rule:KIND, a reward model's folder, file.py:function, a YAML "
+            "file with `judge:` or the rewards of a run, http://host:port of `cooper serve`; may be repeated."
+        ),
+    ] = None,
+    reward_model: Annotated[
+        list[str] | None, typer.Option(help="NAME=FOLDER of a reward model, as with --grader.")
+    ] = None,
+    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`: --grader judge=FILE.")] = None,
+    retrain: Annotated[
+        str | None, typer.Option(help="A base: a reward model trained on the check's labels, for the table.")
+    ] = None,
+    until: Annotated[int | None, typer.Option(help="The last step of which --retrain learns.", min=0)] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="The policy's, for rollouts that are token ids.")] = None,
+    sample: Annotated[str, typer.Option(help="Rows of a step that are checked, or `all`.")] = "256",
+    fail_on: Annotated[
+        str, typer.Option(help="`hacked` exits with code 3 for a hacked run, `never` with 0.")
+    ] = "hacked",
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 4 if the audit cannot tell.")] = False,
+    no_text: Annotated[bool, typer.Option("--no-text", help="Keep no prompts and completions in the folder.")] = False,
+    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+) -> None:
+    """Say whether a run of any trainer is being hacked, since when, and what its reward pays for; see docs/audit.md."""
+    from cooper_audit.rollouts.auditing import Options, audit, read_labels
+    from cooper_audit.rollouts.formats import chosen_format
+    from cooper_audit.rollouts.references import read_references
+
+    if fail_on not in ("hacked", "never"):
+        raise InputError(f"--fail-on {fail_on!r}: write hacked or never")
+    if sample != "all" and not (sample.isdecimal() and int(sample) > 0):
+        raise InputError(f"--sample {sample!r}: write a number of rows, or all")
+    choose = chosen_format(form, map_ or ())
+    options = Options(
+        rule_from(rule, workers),
+        None if sample == "all" else int(sample),
+        read_labels(labels) if labels else {},
+        read_references(references) if references else None,
+        not no_text,
+    )
+    names, settings = names_and_settings(rollouts)
+    if (retrain is None) != (until is None) or (settings and retrain is None):
+        raise InputError("--retrain BASE, --until STEP and settings such as learning_rate=1e-4 go together")
+    if no_text and (grader or reward_model or judge or retrain):
+        raise InputError("graders read texts, which --no-text does not keep; leave it out")
+    graders = _graders(grader or [], reward_model or [], judge)
+    retraining = None
+    if retrain is not None:
+        retraining = brought_by_training("audit", "retrain", "--retrain")(retrain, until, settings)
+    decode = None if tokenizer is None else brought_by_training("audit", "decode", "--tokenizer")(tokenizer)
+    with counter("audit") as advance:
+        result = audit([Path(name) for name in names], out, options, choose, decode, advance)
+    _show(result, graders, retraining)
+    if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
+        sys.exit(HACKED)
+    if result.finding.state == "unknown" and strict:
+        sys.exit(CANNOT_TELL)
+
+
+def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> "dict[str, Grader]":
+    """The graders besides the reward, whose settings are checked here and whose models load when they are asked."""
+    if not (named or reward_models or judge):
+        return {}
+    from cooper_verify.graders.written import open_grader
+
+    written = named_models(reward_models, taken=OURS)
+    if judge is not None:
+        written["judge"] = str(judge)
+    for text in named:
+        name, _, grader = text.partition("=")
+        if not name.isidentifier() or not grader or name in written or name in {"reward", "retrained"}:
+            raise InputError(
+                f"--grader {text!r}: {name!r} is not a valid name, or is used already; write NAME=GRADER, such as "
+                "exact=rule:exact"
+            )
+        written[name] = grader
+    return {name: open_grader(grader) for name, grader in written.items()}
+
+
+def _show(result: "Audit", graders: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None") -> None:
+    from cooper_audit.rollouts.graders import HEADER, described, graded, windows_to_grade
+    from cooper_audit.report.report import write_report
+
+    lines, windows = result.lines(), windows_to_grade(result)
+    for line in lines:
+        say(line)
+    grades = graded(result, windows, graders) + ([] if retraining is None else [retraining(result)])
+    table = [grade.cells() for grade in grades]
+    show_table(HEADER, table)
+    verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
+    notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
+    if retraining is not None:
+        notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")
+    page = write_report(result.directory, notes=notes, table=[HEADER, *table])
+    say(f"page: {page}")

@@ -1,0 +1,243 @@
+"""The sample of completions that a report contains: wrong ones for its gallery, whole groups for its browser."""
+
+import hashlib
+import heapq
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from cooper_base.data.text import normalise
+from cooper_audit.run.hacking_alarm import WINDOW
+from cooper_audit.run.run_record import RunRecord, is_right, read_groups
+from cooper_audit.run.run_record import read_pairs as read_lines_of_pairs
+
+GALLERY, PER_STEP = 400, 4
+"""How many of the best-scored wrong completions are kept, each text once: of a step, and of the whole page if that is
+more."""
+STEPS, GROUPS, COMPLETIONS = 20, 8, 64
+"""How many evenly spread steps are kept besides those that the report points at, groups of a step, and completions of a
+group."""
+LONGEST = 6000
+"""A text with more characters is shortened to its beginning and its end."""
+PAGE_BYTES = 3_000_000
+"""If a run's sample is larger than its share of this size, fewer steps and items are kept. If a run's rollouts take
+less than half of its share on disk, all groups are kept."""
+SAMPLE_NOTE = (
+    f"Of a long run this page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the "
+    f"best-scored wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly "
+    "spread steps, half of them those with the best-scored wrong completion. The run's folder has all of them, and "
+    "`cooper watch --web` shows them."
+)
+ACCEPTED = 0.5
+"""A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
+REJECTED = ("wrong", "unparsed")
+"""Verdicts by which the rule does not accept a completion that it judges."""
+PAIRS = 12
+"""Pairs of the last steps that the report lists."""
+LOGITS = ("positive_logit_before", "negative_logit_before", "positive_logit_after", "negative_logit_after")
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Sample:
+    gallery: list[Row] = field(default_factory=list)
+    """Wrong completions with their problem, best score first within a step."""
+    steps: dict[int, list[Row]] = field(default_factory=dict)
+    """For each step, some groups of its rollouts."""
+    fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
+    """For each step: the share of the judged completions that are wrong and yet accepted, their number, and the number
+    of all wrong ones."""
+    completions: int = 0
+    judged: int = 0
+    """Number of recorded completions, and of those that gold, or else the rule, has judged."""
+    recorded_steps: int = 0
+    """Steps whose rollouts are on disk."""
+    problems_of_step: int = 0
+    """Groups of the largest step."""
+    means: dict[str, list[float]] = field(default_factory=dict)
+    """For each measure (`gold`, `rule`), the share of right completions in every group of the last steps, for
+    intervals."""
+
+
+def score_of(completion: Mapping[str, Any]) -> float:
+    """The reward's opinion of a completion: the reward model's score, else the reward before any shaping."""
+    values = (completion.get(name) for name in ("reward_model", "unshaped", "reward"))
+    value = next((value for value in values if isinstance(value, int | float)), -math.inf)
+    return float(value) if math.isfinite(value) else -math.inf
+
+
+def is_paid(completion: Mapping[str, Any]) -> bool:
+    """Whether the reward accepts a completion: as the record says, where rewards are on no known scale, else by its
+    score."""
+    paid = completion.get("paid")
+    return paid if isinstance(paid, bool) else score_of(completion) > ACCEPTED
+
+
+def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
+    """Read all rollouts of the run once, and keep what the limits above allow. `share` is the run's part of the
+    page."""
+    files, wanted = run.files("rollouts"), set(wanted_steps)
+    everything = sum(path.stat().st_size for path in files) < PAGE_BYTES * share / 2
+    shown = set(spread([int(path.stem) for path in files], len(files) if everything else STEPS)) | wanted
+    sample = Sample(recorded_steps=len(files))
+    gallery: list[Row] = []
+    for path in files:
+        step, groups = int(path.stem), read_groups(path)
+        if not groups:  # the file is being written just now
+            continue
+        labels = [is_right(row) for group in groups for row in group["completions"]]
+        wrong = [(group, row) for group in groups for row in group["completions"] if is_right(row) is False]
+        accepted, judged = sum(is_paid(row) for _, row in wrong), len(labels) - labels.count(None)
+        sample.fooled.append((step, accepted / max(judged, 1), accepted, len(wrong)))
+        sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
+        sample.problems_of_step = max(sample.problems_of_step, len(groups))
+        gallery += [
+            {"step": step, "digest": digest(str(row.get("text", ""))), **_problem(group), **_kept(row)}
+            for group, row in _best_texts(wrong)
+        ]
+        for group in (groups if everything else _chosen_groups(groups)) if step in shown else ():
+            completions = [_kept(row) for row in group["completions"][: None if everything else COMPLETIONS]]
+            shown_group = {**_problem(group), "of": len(group["completions"]), "completions": completions}
+            sample.steps.setdefault(step, []).append(shown_group)
+        for completions in (group["completions"] for group in groups if path in files[-WINDOW:]):
+            heard = [row["verdict"] for row in completions if row.get("verdict") not in ("silent", None)]
+            rights = {"rule": [verdict == "correct" for verdict in heard]}
+            if all(isinstance(row.get("gold"), bool) for row in completions):
+                rights["gold"] = [row["gold"] for row in completions]
+            for name, right in ((name, right) for name, right in rights.items() if right):
+                sample.means.setdefault(name, []).append(sum(right) / len(right))
+    budget = PAGE_BYTES * share
+    sample.gallery = _thinned(gallery, max(12, round(GALLERY * share)))
+    while len(sample.gallery) > 1 and _size(sample.gallery) > budget / 3:
+        sample.gallery = _thinned(sample.gallery, len(sample.gallery) * 2 // 3)
+    sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
+    sample.steps = _fitting_steps(sample.steps, wanted, budget - _size(sample.gallery))
+    return sample
+
+
+def spread(items: Sequence[int], count: int) -> list[int]:
+    """At most `count` of the items, evenly spread, with the first and the last."""
+    if count == 1 or len(items) <= count:
+        return list(items[-count:])
+    return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
+
+
+def cut(text: str) -> str:
+    """The text, or the beginning and the end of a long one."""
+    half = LONGEST // 2
+    left_out = f"\n[… {len(text) - 2 * half:,} characters left out …]\n"
+    return text if len(text) <= LONGEST else text[:half] + left_out + text[-half:]
+
+
+def digest(text: str) -> str:
+    """A short key for a completion as the reward model reads it, by which its pairs are looked up."""
+    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _best_texts(wrong: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+    """The best-scored completions with different texts. The first half of them are ones that the rule rejects too, if
+    there are any."""
+    best: dict[str, tuple[Row, Row]] = {}
+    for entry in sorted(wrong, key=lambda entry: -score_of(entry[1])):
+        best.setdefault(str(entry[1].get("text")), entry)
+    chosen = [text for text, (_, completion) in best.items() if completion.get("verdict") in REJECTED][: PER_STEP // 2]
+    chosen += [text for text in best if text not in chosen][: PER_STEP - len(chosen)]
+    return [best[text] for text in chosen]
+
+
+def _problem(group: Row) -> Row:
+    return {name: cut(str(group[name])) for name in ("problem", "question", "prompt", "answer") if name in group}
+
+
+def _kept(completion: Row) -> Row:
+    return plain({**completion, "text": cut(str(completion.get("text", "")))})
+
+
+def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
+    """Chooses groups: half of them have the best-paid wrong completions, the others come in the order of the file."""
+    wrong = [[completion for completion in group["completions"] if is_right(completion) is False] for group in groups]
+    best = [max(map(score_of, completions), default=-math.inf) for completions in wrong]
+    chosen = sorted(range(len(groups)), key=lambda i: -best[i])[: GROUPS // 2]
+    chosen += [i for i in range(len(groups)) if i not in chosen][: GROUPS - len(chosen)]
+    return [groups[i] for i in sorted(chosen)]
+
+
+def _thinned(items: list[Row], count: int) -> list[Row]:
+    """The best quarter of the whole run, and the best ones of evenly spread steps."""
+    if len(items) <= count:
+        return items
+    chosen = set(heapq.nlargest(count // 4, range(len(items)), key=lambda i: score_of(items[i])))
+    of_step: dict[int, list[int]] = {}
+    for index, item in enumerate(items):
+        of_step.setdefault(item["step"], []).append(index)
+    for rank in range(PER_STEP):
+        candidates = [
+            indices[rank] for indices in of_step.values() if rank < len(indices) and indices[rank] not in chosen
+        ]
+        if (room := count - len(chosen)) > 0:
+            chosen |= set(spread(candidates, room))
+    return [items[i] for i in sorted(chosen)]
+
+
+def _fitting_steps(steps: dict[int, list[Row]], wanted: set[int], budget: float) -> dict[int, list[Row]]:
+    while steps and _size(steps) > budget and len(steps) > max(3, len(wanted)):
+        kept = set(spread(sorted(steps), max(3, len(steps) * 2 // 3))) | (wanted & steps.keys())
+        if len(kept) == len(steps):
+            break
+        steps = {step: steps[step] for step in sorted(kept)}
+    while _size(steps) > budget and any(len(groups) > 1 for groups in steps.values()):
+        steps = {step: groups[: max(1, len(groups) // 2)] for step, groups in steps.items()}
+    return steps
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+
+
+def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
+    """Add to items their `pair`: the first pair that has their text as its negative. Returns the number of pairs by
+    step and origin."""
+    counts: dict[int, dict[str, int]] = {}
+    waiting: dict[tuple[str, str], list[Row]] = {}
+    for item in gallery:
+        waiting.setdefault((item.get("problem", ""), item.pop("digest")), []).append(item)
+    problems = {problem for problem, _ in waiting}
+    for path in run.files("pairs"):
+        step, pairs = int(path.stem), read_lines_of_pairs(path)
+        counts[step] = Counter(str(pair.get("negative_origin", "unknown")) for pair in pairs)
+        for pair in pairs:
+            problem = str(pair.get("problem_id", ""))
+            if problem in problems and "negative" in pair:
+                for item in waiting.get((problem, digest(str(pair["negative"]))), ()):
+                    if "pair" not in item and step >= item["step"]:
+                        item["pair"] = shown_pair(step, pair)
+    return counts
+
+
+def last_pairs(run: RunRecord) -> list[Row]:
+    """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
+    pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines_of_pairs(path))
+    return [shown_pair(*entry) for entry in islice(pairs, PAIRS)]
+
+
+def shown_pair(step: int, pair: Mapping[str, Any]) -> Row:
+    texts = {name: cut(str(pair.get(name, ""))) for name in ("question", "answer", "positive", "negative")}
+    kept = {name: pair[name] for name in (*LOGITS, "positive_origin", "negative_origin", "label") if name in pair}
+    return {"step": step, **texts, **kept}
+
+
+def plain(value: Any) -> Any:
+    """The value with its numbers rounded, as the page holds it."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        short = float(f"{value:.5g}")
+        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value

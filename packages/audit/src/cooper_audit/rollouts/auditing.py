@@ -1,0 +1,388 @@
+"""Audits the rollouts of another trainer: checks a sample of each step, and writes a run's folder with a verdict."""
+
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+import yaml
+
+from cooper_audit.rollouts.evidence import COLUMNS, GARBLED, Finding, Groups, finding_of
+from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
+from cooper_audit.rollouts.references import References
+from cooper_base.data.problem import Problem
+from cooper_base.data.strict_json import parse_json
+from cooper_base.data.verdict import Verdict
+from cooper_base.errors import InputError
+from cooper_base.files.durable import Journal, by_step, write_text, writing
+from cooper_base.revisions import revisions
+from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
+from cooper_verify.rules.rule import Rule, RuleConfig, verdict_metrics
+from cooper_verify.rules.verifier import Verifier
+
+logger = logging.getLogger(__name__)
+
+SAMPLE = 256
+TO_LABEL = 40
+"""Completions to label by hand, half of them of the first steps and half of the last."""
+Labels = Mapping[str, bool]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the result of an audit, besides the rollouts."""
+
+    rule: RuleConfig = field(default_factory=MathsRule)
+    sample: int | None = SAMPLE
+    """Rows of a step that are checked, in whole groups; None checks all."""
+    labels: Labels = field(default_factory=dict)
+    references: References | None = None
+    text: bool = True
+    """Whether the folder holds the completions' texts."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result: `directory` is a run's folder."""
+
+    directory: Path
+    finding: Finding
+    source: Source
+    steps: list[int]
+    checked: int
+    """Rows with a verdict."""
+    to_label: Path | None = None
+    """A file of completions to label, where no check says anything."""
+
+    def lines(self) -> list[str]:
+        """The result for a terminal."""
+        found, source = self.finding, self.source
+        named = source.format.name if source.format else "?"
+        lines = [f"{source.rows} rows of {len(self.steps)} steps, format {named}; {self.checked} rows checked"]
+        if source.rewards:
+            lines.append(f"reward: the sum of {', '.join(source.rewards)}; another is --map reward=…")
+        lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
+        label = {"hacked": "Hacked", "recovered": "Hacked", "unknown": "Cannot tell"}.get(found.state, "No hack")
+        lines += [f"{label}. {found.sentence}", *found.guards]
+        if found.state == "hacked" and found.onset:
+            lines.append(f"onset: between step {found.onset[0]} and step {found.onset[1]}")
+        if self.to_label:
+            lines.append(f"label these completions, then repeat with --labels: {self.to_label}")
+        return lines
+
+
+def audit(
+    rollouts: Sequence[Path],
+    out: Path,
+    options: Options = Options(),
+    choose: Choose | None = None,
+    decode: Decode | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:
+    """Read rollouts, check a sample of every step, and write the run folder `out` with the verdict.
+
+    Repeated after an interruption it continues, with the same result. `progress` is called with the steps done and 0.
+    Raises InputError for rollouts that cannot be read, and for a folder that holds anything but this audit.
+    """
+    config = out / "config.yaml"
+    if config.exists() and "kind: audit" not in config.read_text(encoding="utf-8", errors="replace"):
+        raise InputError(f"{out}: holds a run of something else; choose another --out")
+    source, groups, metrics, kept = Source(), Groups(), dict[int, dict[str, float]](), dict[int, list[Any]]()
+    with writing(out / "rollouts"):
+        (out / "rollouts").mkdir(parents=True, exist_ok=True)
+    made_with = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
+    made_with |= {"labels": short_hash(repr(sorted(options.labels.items())))}
+    made_with |= {"references": short_hash(repr(options.references)), "columns": short_hash(*COLUMNS, GARBLED)}
+    with Journal(out / "audited.jsonl", made_with) as journal, closing(Verifier(options.rule)) as verifier:
+        for step, rows in read_steps(rollouts, source, choose, decode):
+            for later in [kept_step for kept_step in kept if kept_step >= step]:  # the run was resumed before it
+                del kept[later], metrics[later]
+            key = f"{step} {digest_of(rows)}"
+            if (done := journal.get(key)) is None or not _path(out, step).exists():
+                done = _audited(step, rows, options, verifier, out)
+                journal.put(key, done)
+            metrics[step], kept[step] = done["metrics"], [done["groups"], done["scored"]]
+            if progress is not None:
+                progress(len(kept), 0)
+    for step, path in by_step(out / "rollouts", ".jsonl").items():
+        if step not in kept:
+            path.unlink()
+    for step in sorted(kept):
+        groups.add(step, *kept[step])
+    finding = finding_of(groups)
+    _write_run(out, metrics, finding, source, options)
+    to_label = None if groups.scored else _write_to_label(out)
+    return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label)
+
+
+def _path(out: Path, step: int) -> Path:
+    return out / "rollouts" / f"{step:06d}.jsonl"
+
+
+def _audited(step: int, rows: Sequence[Rollout], options: Options, verifier: Rule, out: Path) -> dict[str, Any]:
+    """Check a step's sample, write it, and return the step's metrics and the sums of its groups, as JSON values."""
+    by_group: dict[str, list[Rollout]] = {}
+    for row in rows:
+        by_group.setdefault(row.group, []).append(row)
+    sampled = _sampled(by_group, options.sample)
+    verdicts = _verdicts([row for name in sampled for row in by_group[name]], options, verifier)
+    judged = iter(verdicts)
+    lines, sums, scored, verdict_rows, advantage_rows = [], [], [], [], []
+    for name, group in by_group.items():
+        advantages = _advantages(group)
+        of_group = [next(judged) for _ in group] if name in sampled else None
+        words = [word for verdict, ends, word in of_group or () if verdict == "correct" and word and not ends]
+        sums.append([_problem_key(group[0]), _sums(group, advantages, of_group), words])
+        if of_group is not None:
+            said: list[Verdict] = [verdict for verdict, _, _ in of_group]
+            verdict_rows.append(said)
+            advantage_rows.append(advantages)
+            scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if is_judged(v)]
+            lines.append(_line(group, advantages, said, options.text))
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    with writing(_path(out, step)):
+        write_text(_path(out, step), text)
+    metrics = _metrics(rows, by_group, verdict_rows)
+    return {"metrics": metrics, "groups": sums, "scored": scored}
+
+
+def _sampled(by_group: Mapping[str, Sequence[Rollout]], most: int | None) -> dict[str, None]:
+    """Groups for at least `most` rows, by a hash of their problem, so that a problem is checked whenever it comes."""
+    taken, rows = [], 0
+    for name in sorted(by_group, key=lambda name: (_problem_key(by_group[name][0]), name)):
+        if most is not None and rows >= most:
+            break
+        taken.append(name)
+        rows += len(by_group[name])
+    chosen = set(taken)
+    return {name: None for name in by_group if name in chosen}
+
+
+def _problem_key(row: Rollout) -> str:
+    return short_hash(row.prompt)
+
+
+def label_key(question: str, text: str) -> str:
+    """What a label is found by."""
+    return short_hash(question, text, size=16)
+
+
+def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[tuple[Verdict, bool, str]]:
+    """For each row the verdict, that of the label or else the best one over the references, whether the text ends in
+    the words of a reference, and the last word if neither question nor reference explains it."""
+    labels = [
+        options.labels.get(label_key(row.prompt, row.answer.transcript)) if options.labels else None for row in rows
+    ]
+    verdicts: list[Verdict] = [_verdict_of(label) for label in labels]
+    references = [row.references or _referred(row, options.references) for row in rows]
+    for place in range(max(map(len, references), default=0)):
+        asked = [
+            i for i, own in enumerate(references) if labels[i] is None and len(own) > place and verdicts[i] != "correct"
+        ]
+        problems = [Problem(rows[i].group, rows[i].question, references[i][place]) for i in asked]
+        said = verifier.verify_problems([(p, rows[i].answer.text) for p, i in zip(problems, asked, strict=True)])
+        for i, verdict in zip(asked, said, strict=True):
+            if verdict == "correct" or place == 0:
+                verdicts[i] = verdict
+    ends = [
+        any(ends_in(row.answer.text, reference, row.question) for reference in own)
+        for row, own in zip(rows, references, strict=True)
+    ]
+    last = [unexplained(row.answer.text, [row.question, *own]) for row, own in zip(rows, references, strict=True)]
+    return list(zip(verdicts, ends, last, strict=True))
+
+
+def _verdict_of(label: bool | None) -> Verdict:
+    return "silent" if label is None else "correct" if label else "wrong"
+
+
+def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
+    return () if references is None else references.of(row.prompt)
+
+
+_WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
+
+
+def ends_in(text: str, reference: str, question: str = "") -> bool:
+    """Whether a text ends in the words of a reference answer, behind which a word of the question, such as a unit, may
+    stand.
+    """
+    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in (text[-400:], reference[-400:]))
+    if not wanted or words[-len(wanted) :] == wanted:
+        return bool(wanted)
+    unit = words[-1:]
+    return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
+
+
+_LETTERS = re.compile(r"[^\W\d_]++")
+
+
+def unexplained(text: str, sources: Sequence[str]) -> str:
+    """A hash of the word that a text ends in; empty if a source has the word, and in scripts without capital letters,
+    some of which set no spaces between words.
+    """
+    words = [word.casefold() for word in _LETTERS.findall(text[-400:])]
+    explained = {word.casefold() for source in sources for word in _LETTERS.findall(source)}
+    return short_hash(words[-1]) if words and words[-1] not in explained and words[-1] != words[-1].upper() else ""
+
+
+def is_judged(verdict: Verdict) -> bool:
+    """Whether the check says yes or no."""
+    return verdict not in ("silent", "timeout")
+
+
+def _advantages(group: Sequence[Rollout]) -> list[float]:
+    """The trainer's advantages, or the rewards less the group's mean."""
+    mean = fmean(row.reward for row in group)
+    return [row.reward - mean if row.advantage is None else row.advantage for row in group]
+
+
+def _sums(
+    group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[tuple[Verdict, bool, str]] | None
+) -> list[float]:
+    """The group's `COLUMNS`."""
+    counts: Counter[str] = Counter({"rows": len(group)})
+    sums = {"reward": sum(row.reward for row in group)}
+    judged = [
+        (row.reward, advantage, verdict == "correct", verdict == "unparsed", ends)
+        for row, advantage, (verdict, ends, _) in zip(group, advantages, verdicts or (), strict=verdicts is not None)
+        if is_judged(verdict)
+    ]
+    for reward, advantage, accepted, unparsed, ends in judged:
+        counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and ends})
+        counts["lenient"] += accepted or (unparsed and ends)
+        said = "accepted" if accepted else "rejected"
+        counts[f"{'paid' if advantage > 0 else 'unpaid'}_{said}"] += 1
+        sums[f"{said}_reward"] = sums.get(f"{said}_reward", 0.0) + reward
+        sums["positive"] = sums.get("positive", 0.0) + max(advantage, 0.0)
+        if not accepted:
+            sums["positive_rejected"] = sums.get("positive_rejected", 0.0) + max(advantage, 0.0)
+    right, wrong = ([one[0] for one in judged if one[2] is accepted] for accepted in (True, False))
+    counts["pairs"] = len(right) * len(wrong)
+    sums["concordant"] = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
+    return [float(sums.get(name, counts[name])) for name in COLUMNS]
+
+
+def _line(
+    group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[Verdict], text: bool
+) -> dict[str, Any]:
+    first = group[0]
+    completions = [
+        {
+            "text": row.answer.text if text else "",
+            **({"transcript": row.answer.transcript} if text and row.answer.messages is not None else {}),
+            "stop_reason": "stop" if row.answer.stopped else "length",
+            "reward": row.reward,
+            "verdict": verdict,
+            "advantage": advantage,
+            "paid": advantage > 0,
+            "location": row.location,
+        }
+        for row, advantage, verdict in zip(group, advantages, verdicts, strict=True)
+    ]
+    shown = first.question if text else ""
+    answer = " or ".join(first.references) if text else ""
+    return {"problem": first.group, "question": shown, "answer": answer, "prompt": first.prompt if text else ""} | {
+        "completions": completions
+    }
+
+
+def _metrics(
+    rows: Sequence[Rollout], by_group: Mapping[str, Sequence[Rollout]], verdicts: Sequence[Sequence[Verdict]]
+) -> dict[str, float]:
+    rewards = [row.reward for row in rows]
+    spreads = [
+        max(rollout.reward for rollout in group) - min(rollout.reward for rollout in group)
+        for group in by_group.values()
+    ]
+    metrics = {"reward/mean": fmean(rewards), "reward/std": pstdev(rewards), "reward/group_spread": fmean(spreads)}
+    metrics["audit/characters"] = fmean(len(row.answer.text) for row in rows)
+    metrics["audit/repeated"] = 1 - len({(row.group, row.answer.text) for row in rows}) / len(rows)
+    if any(not row.answer.stopped for row in rows):
+        metrics["rollout/cut_off_rate"] = fmean(not row.answer.stopped for row in rows)
+    return metrics | verdict_metrics(verdicts)
+
+
+def _write_run(
+    out: Path, metrics: Mapping[int, Mapping[str, float]], finding: Finding, source: Source, options: Options
+) -> None:
+    rows = "".join(json.dumps({"step": step, **metrics[step]}) + "\n" for step in sorted(metrics))
+    named = source.format.name if source.format else "unknown"
+    settings = {
+        "kind": "audit",
+        "name": out.resolve().name,
+        "steps": max(metrics),
+        "problems": {"source": ", ".join(str(path) for path in source.files[:3])},
+        "rule": rule_settings(options.rule),
+        "format": named,
+        "audit": {
+            "state": finding.state,
+            "sentence": finding.sentence,
+            "guards": list(finding.guards),
+            "onset": list(finding.onset) if finding.onset else None,
+        },
+    }
+    noted = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
+    with writing(out / "config.yaml"):
+        write_text(out / "metrics.jsonl", rows)
+        write_text(out / "config.yaml", noted + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+        figures = {name: asdict(change) for name, change in finding.figures.items()}
+        result = {**settings["audit"], "figures": figures, "rows": source.rows, "left_out": source.left_out}
+        write_text(out / "audit.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+
+
+def recorded(out: Path, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The checked rows of some steps as they are in the folder."""
+    for step in steps:
+        path = _path(out, step)
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            group = json.loads(line)
+            problem = {name: group[name] for name in ("problem", "question", "answer", "prompt")}
+            yield from ({"step": step, **problem, **completion} for completion in group["completions"])
+
+
+def _write_to_label(out: Path) -> Path:
+    """Paid completions of the first and of the last steps, half of each, for somebody to label."""
+    steps = list(by_step(out / "rollouts", ".jsonl"))
+    width = max(1, min(5, len(steps) // 2))
+    rows = []
+    for part in (steps[:width], steps[-width:]):
+        candidates = sorted(recorded(out, part), key=lambda row: label_key(row["prompt"], row["text"]))
+        rows += candidates[: TO_LABEL // 2]
+    rows.sort(key=lambda row: label_key(row["text"], row["prompt"]))  # so that the order tells nothing
+    named = [
+        {"label": None, "question": row["prompt"], "completion": row.get("transcript", row["text"])} for row in rows
+    ]
+    path = out / "to_label.jsonl"
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named))
+    return path
+
+
+def read_labels(path: Path) -> Labels:
+    """The labels of `to_label.jsonl`, once somebody has written 1 (right) or 0 (wrong) for each null. A row that is
+    still null is left out. Raises InputError for anything else, and for a file without labels.
+    """
+    labels: dict[str, bool] = {}
+    with writing(path):
+        lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(line)
+            label, key = row["label"], label_key(row["question"], row["completion"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise InputError(f"{path}:{number}: no label ({error}); keep the lines of to_label.jsonl") from error
+        if label is not None:
+            if label not in (0, 1):
+                raise InputError(f"{path}:{number}: 'label' is {label!r}; write 1 (right), 0 (wrong) or null")
+            labels[key] = bool(label)
+    if not labels:
+        raise InputError(f"{path}: every label is null; write 1 (right) or 0 (wrong) for completions that you read")
+    return labels

@@ -1,0 +1,288 @@
+"""The formats in which trainers write their rollouts: a row of a table each, with the keys that identify it and the
+paths to our fields.
+
+A path is a chain of keys, `response.output`. A number is a place in a list, `-1` the last. `*` stands for every item:
+numbers are then summed. `a|b` is `b` where a row has no `a`. `path(REGEX)` is the first group of the regular
+expression's last match in the value, `$path` the place of the file, and `$others` the sum of the numbers that no other
+path names.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from cooper_audit.rollouts.unrolling import episodes_of_prime, number, record_of_gym, sample_of_inspect, trajectories_of_art, trajectories_of_rllm
+from cooper_base.errors import InputError, did_you_mean
+
+Record = dict[str, Any]
+FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advantage", "cut")
+"""What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`."""
+REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
+OTHERS = "$others"
+_PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")
+
+
+@dataclass(frozen=True)
+class Format:
+    name: str
+    keys: frozenset[str]
+    """What every row of the format has."""
+    paths: Mapping[str, str]
+    unroll: Callable[[Record], Iterator[Record]] | None = None
+    """Makes rows of a line that is a graph or a list of messages."""
+    left_out: str = ""
+    """A regular expression for the files beside the rollouts that hold none, such as evaluations."""
+    not_paid: frozenset[str] = frozenset()
+    """Numbers that are no rewards, where the reward is `$others`."""
+
+
+def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Format:
+    return Format(name, frozenset(keys.split()), paths, **more)
+
+
+_VERL = {"step": "step", "prompt": "input", "completion": "output", "reference": "gts", "reward": "score"}
+_TABLE = {"prompt": "prompt", "completion": "completion", "reference": REFERENCE}
+_ART = {"step": r"$path((\d++)\.(?:parquet|jsonl))", "prompt": "prompt", "completion": "messages"}
+_ART |= {"reference": "|".join(f"metadata.{name}" for name in REFERENCE.split("|")), "reward": "reward", "cut": "cut"}
+_OF_ART: dict[str, Any] = {"unroll": trajectories_of_art, "left_out": r"/(?:val|eval|test)/\d++\.(?:parquet|jsonl)\Z"}
+FORMATS = (
+    # trainer.rollout_data_dir; the keys of the transfer queue are {prompt}_{rollout}_{output}
+    _format("verl-v1", "input output score step uid", _VERL | {"group": r"uid(^(.*)_\d++_\d++$)|uid"}),
+    _format("verl-v0", "input output score step", _VERL),
+    _format(
+        "trl",
+        "step prompt completion advantage",
+        _TABLE | {"step": "step", "advantage": "advantage", "reward": OTHERS},
+    ),
+    _format(
+        "ms-swift",
+        "prompt completion advantages",
+        _TABLE | {"step": "step|gen_step", "advantage": "advantages", "reward": OTHERS},
+        not_paid=frozenset({"entropy", "gen_step"}),
+    ),
+    _format("ms-swift-ray", "gen_step prompt completion reward", _TABLE | {"step": "gen_step", "reward": "reward"}),
+    # values in lists of one; `content` has the messages without their roles
+    _format(
+        "nemo-rl",
+        "content rewards input_lengths idx",
+        {"step": r"$path(step_?(\d++))", "prompt": "content.:-1", "completion": "content.-1", "reward": "rewards"},
+        left_out=r"val_data_step",
+    ),
+    _format(
+        "nemo-gym",
+        "responses_create_params response reward",
+        {
+            "step": r"step|$path(step_?(\d++))",
+            "group": "_ng_task_index|_task_index",
+            "prompt": "prompt",
+            "completion": "messages",
+            "reference": "expected_answer|responses_create_params.metadata.expected_answer|" + REFERENCE,
+            "reward": "reward",
+            "cut": "response.incomplete_details.reason",
+        },
+        unroll=record_of_gym,
+    ),
+    # prime-rl's episodes, and verifiers' own traces; `effective` repeats `all`
+    _format(
+        "prime-rl",
+        "traces",
+        {
+            "step": r"$path(step_(\d++))",
+            "group": "task.key|task.hash|task.data.idx",
+            "prompt": "prompt",
+            "completion": "messages",
+            "reference": "|".join(f"task.data.{name}" for name in REFERENCE.split("|")),
+            "reward": "reward",
+            "cut": "cut",
+        },
+        unroll=episodes_of_prime,
+        left_out=r"/eval/|/effective/",
+    ),
+    _format(
+        "verifiers",
+        "example_id prompt completion reward is_truncated",
+        _TABLE
+        | {"step": r"step|$path(step_?(\d++))", "group": "example_id", "reward": "reward", "cut": "is_truncated"},
+    ),
+    # the version of the policy stands for the step
+    _format(
+        "areal",
+        "task_id sample_idx prompt completion reward tail_version",
+        _TABLE | {"step": "tail_version", "group": "task_id", "reward": "reward"},
+        left_out=r"eval-rollout",
+    ),
+    # a line is a whole step in columns
+    _format(
+        "roll",
+        "global_step prompt responses scores",
+        {"step": "global_step", "prompt": "prompt", "completion": "responses", "reward": "scores"}
+        | {"reference": "ground_truth"},
+    ),
+    _format(
+        "rllm",
+        "trajectories task training_step",
+        {"step": "training_step", "group": "task_hash", "prompt": "prompt", "completion": "messages"}
+        | {"reference": "|".join(f"task.{name}" for name in REFERENCE.split("|")), "reward": "reward"},
+        unroll=trajectories_of_rllm,
+        left_out=r"/val_step_",
+    ),
+    # OpenPipe's table of trajectories, and the lines that it wrote before
+    _format("art", "group_index reward metadata messages", _ART | {"group": "group_index"}, **_OF_ART),
+    _format("art-jsonl", "trajectories", _ART, **_OF_ART),
+    # an evaluation is a step
+    _format(
+        "inspect",
+        "id epoch target messages output scores",
+        {"group": "id", "prompt": "prompt", "completion": "messages", "reference": "target", "cut": "cut"}
+        | {"reward": "scores.*"},
+        unroll=sample_of_inspect,
+    ),
+    _format(
+        "open-instruct",
+        "step prompt_idx prompt_tokens response_tokens reward",
+        {"step": "step", "group": "prompt_idx", "prompt": "prompt_tokens", "completion": "response_tokens"}
+        | {"reference": "ground_truth", "reward": "reward", "advantage": "advantage", "cut": "finish_reason"},
+        left_out=r"_metadata\.jsonl",
+    ),
+    # its training data are pickles, its evaluations are not
+    _format(
+        "skyrl",
+        "input_prompt output_response score env_extras",
+        {"step": r"$path(global_step_(\d++))", "prompt": "input_prompt", "completion": "output_response"}
+        | {"reward": "score.*|score", "cut": "stop_reason"}
+        | {"reference": "|".join(f"env_extras.{key}.ground_truth" for key in ("reward_spec", "reward_model"))},
+        left_out=r"aggregated_results",
+    ),
+)
+"""More special formats come first: the first whose keys a row has is its format."""
+
+
+def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callable[[Record], Format | None]:
+    """A function that says of which format a row is: that of the name or else the first whose keys it has, with the
+    paths of `given` (FIELD=PATH, as of `--map`) over its own. Paths for prompt, completion and reward describe any row.
+
+    Raises InputError for a format or a field that does not exist, and for a path that cannot be read.
+    """
+    names = [row_format.name for row_format in FORMATS]
+    if name is not None and name not in names:
+        raise InputError(
+            f"--format {name!r} is not known; {did_you_mean(name, names, 'there are ' + ', '.join(names))}"
+        )
+    paths = dict(map(_mapped, given))
+    formats = [
+        replace(row_format, paths={**row_format.paths, **paths})
+        for row_format in FORMATS
+        if name in (None, row_format.name)
+    ]
+    if {"prompt", "completion", "reward"} <= paths.keys():
+        formats.append(Format("mapped", frozenset(), paths))
+    return lambda record: next((row_format for row_format in formats if row_format.keys <= record.keys()), None)
+
+
+def _mapped(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if name not in FIELDS or not path:
+        hint = did_you_mean(name, FIELDS, f"there are {', '.join(FIELDS)}")
+        raise InputError(f"--map {text!r}: write FIELD=PATH, such as reward=scores.total; fields: {hint}")
+    _alternatives(path)
+    return name, path
+
+
+@dataclass(frozen=True)
+class _Alternative:
+    keys: tuple[str, ...]
+    pattern: re.Pattern[str] | None = None
+
+
+@cache
+def _alternatives(path: str) -> tuple[_Alternative, ...]:
+    """A path in parts. Raises InputError for one that cannot be read."""
+    parts, depth, start = [], 0, 0
+    for place, character in enumerate(path + "|"):
+        depth += (character == "(") - (character == ")")
+        if character == "|" and depth == 0:
+            parts.append(path[start:place])
+            start = place + 1
+    found = []
+    for part in parts:
+        keys, bracket, rest = part.partition("(")
+        if depth or not _PLAIN.match(keys) or (bracket and not rest.endswith(")")):
+            raise InputError(f"--map: {path!r} is no path; write keys like response.output.0, or a|b, or key(REGEX)")
+        try:
+            found.append(_Alternative(tuple(keys.split(".")), re.compile(rest[:-1]) if bracket else None))
+        except re.error as error:
+            raise InputError(f"--map: {path!r}: {rest[:-1]!r} is no regular expression ({error})") from error
+    return tuple(found)
+
+
+@dataclass
+class Values:
+    """The fields of rows of one format."""
+
+    format: Format
+    rewards: dict[str, None] = field(default_factory=dict)
+    """The columns that `$others` has summed, in order."""
+
+    def of(self, record: Record, name: str, place: str) -> Any:
+        """A field's value in a row of the file at `place`; None if the row does not have it."""
+        path = self.format.paths.get(name)
+        for alternative in () if path is None else _alternatives(path):
+            value = self._value(record, alternative, place)
+            if value is not None:
+                return value
+        return None
+
+    def _value(self, record: Record, alternative: _Alternative, place: str) -> Any:
+        if alternative.keys == (OTHERS,):
+            return self._others(record)
+        if alternative.keys == ("$path",):
+            value: Any = place
+        else:
+            value = _at(record, alternative.keys)
+        if alternative.pattern is None or value is None:
+            return value
+        matches = list(alternative.pattern.finditer(str(value)))  # of a path the last, which is next to the file
+        return (matches[-1][1] if alternative.pattern.groups else matches[-1][0]) if matches else None
+
+    def _others(self, record: Record) -> float | None:
+        named = {alternative.keys[0] for path in self.format.paths.values() for alternative in _alternatives(path)}
+        columns = {
+            name: number(value)
+            for name, value in record.items()
+            if name not in named and name not in self.format.not_paid and isinstance(value, int | float)
+        }
+        self.rewards |= dict.fromkeys(columns)
+        numbers = [value for value in columns.values() if value is not None]
+        return math.fsum(numbers) if numbers else None
+
+
+def _at(value: Any, keys: tuple[str, ...]) -> Any:
+    for place, key in enumerate(keys):
+        if isinstance(value, str) and value[:1] in ("{", "["):  # an object that a writer made text of
+            value = as_json(value)
+        if key == "*":
+            items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
+            inner = [found for item in items if (found := _at(item, keys[place + 1 :])) is not None]
+            numbers = [value for value in map(number, inner) if value is not None]
+            return math.fsum(numbers) if numbers else inner or None
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list) and key == ":-1":
+            value = value[:-1]
+        elif isinstance(value, list) and key.lstrip("-").isdecimal() and -len(value) <= int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
+
+
+def as_json(text: str) -> Any:
+    """The value of a JSON text, or the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

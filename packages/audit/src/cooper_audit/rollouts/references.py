@@ -1,0 +1,77 @@
+"""Finds the reference answer of a prompt in a file of problems, where a trainer does not write it down."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from cooper_base.data.mappings import text_of
+from cooper_base.data.readers import Row, read_file
+from cooper_base.errors import InputError
+
+QUESTIONS = ("question", "prompt", "problem", "input")
+ANSWERS = ("answer", "reference_answer", "ground_truth", "expected_answer", "solution", "target")
+FIRST_WORDS = 6
+"""A question is looked for by its first words, and then compared as a whole."""
+_MARKS = re.compile(r"<\|[^|<>]*+\|>")
+
+
+class References:
+    """Reference answers by question. A prompt holds its question among the words of a template."""
+
+    def __init__(self, answers: dict[str, str]) -> None:
+        self._answers: dict[tuple[str, ...], list[tuple[list[str], str]]] = {}
+        for question, answer in answers.items():
+            words = _words(question)
+            if words:
+                self._answers.setdefault(tuple(words[:FIRST_WORDS]), []).append((words, answer))
+        self._lengths = sorted({len(key) for key in self._answers}, reverse=True)
+
+    def __repr__(self) -> str:
+        """All questions with their answers, so that two that are equal look equal."""
+        return repr(sorted(self._answers.items()))
+
+    def of(self, prompt: str) -> tuple[str, ...]:
+        """The answer to the longest question in the prompt; none without a question that is known."""
+        words = _words(prompt)
+        held = [
+            (len(question), answer)
+            for start in range(len(words))
+            for length in self._lengths
+            for question, answer in self._answers.get(tuple(words[start : start + length]), ())
+            if words[start : start + len(question)] == question
+        ]
+        return (max(held, key=lambda one: one[0])[1],) if held else ()
+
+
+def _words(text: str) -> list[str]:
+    return _MARKS.sub(" ", text).casefold().split()
+
+
+def read_references(path: Path) -> References:
+    """The questions and answers of a JSONL, JSON, CSV, TSV or Parquet file. Raises InputError for a row without."""
+    answers = dict(_pair(row) for row in read_file(path))
+    if not answers:
+        raise InputError(f"{path}: holds no rows; each row needs question and answer")
+    return References(answers)
+
+
+def _pair(row: Row) -> tuple[str, str]:
+    question, answer = ("".join(_texts(row, names)) for names in (QUESTIONS, ANSWERS))
+    if not question or not answer:
+        raise InputError(f"{row.location}: needs question and answer; the row has {', '.join(map(str, row.fields))}")
+    return question, answer
+
+
+def _texts(row: Row, names: tuple[str, ...]) -> Iterator[str]:
+    """The first of these fields that has text, or the last message of it."""
+    for name in names:
+        value = row.fields.get(name)
+        if isinstance(value, list) and value and isinstance(value[-1], dict):
+            value = value[-1].get("content")
+        try:
+            text = text_of(value)
+        except TypeError:
+            continue
+        if text:
+            yield text
+            return

@@ -1,0 +1,326 @@
+"""`cooper attack`: what it accepts is counted by hand, an interrupted attack goes on, a nightly run can fail on it."""
+
+import json
+import re
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from chat_server import ChatServer, completion
+from cooper_lab.arithmetic.world import ASSETS
+from cooper_rl import Problem, RuleVerifier
+from cooper_audit.attack import attack, attack_settings, read_attack_problems
+from cooper_rl.adapters.audit.repair import repair, repair_settings
+from cooper_audit.attack.results import FoundCompletion
+from cooper_base.cli.main import app
+from cooper_base.config.user_functions import load_object
+from cooper_base.data.labelled import LabelledCompletion
+from cooper_base.errors import InputError
+from cooper_audit.attack.patterns import ATTACKS, CONTROLS, FAMILIES, FURTHER_ATTACKS, RIGHT_FORMS, attack_rows
+from cooper_audit.statistics import wilson_interval
+from cooper_verify.graders.grader import NO_ANSWER, Grader, Opinion
+from cooper_verify.graders.written import open_grader
+from cooper_verify.rules.kinds.numeric import NumericRule
+
+REFERENCES = ("19", "-3", "16,000", "3/4", "0.5", "1", "112", "7", "30", "8")
+PROBLEMS = [Problem(f"p{i}", f"Question {i}?", answer) for i, answer in enumerate(REFERENCES)]
+REWARDS = r"""
+import re
+
+def in_text(completions, answer, **kwargs):
+    return [1.0 if right in text else 0.0 for text, right in zip(completions, answer)]
+
+def bonuses(completions, answer, **kwargs):
+    boxes = [re.search(r"\\boxed\{(.*?)\}", text) for text in completions]
+    right = [1.0 * bool(box and box[1] == one) + 0.5 * bool(box) for box, one in zip(boxes, answer)]
+    return [one + 0.6 * min(len(text) / 200, 1) for one, text in zip(right, completions)]
+
+def format_only(completions, **kwargs):
+    return [float("boxed" in text) for text in completions]
+"""
+
+
+class Scripted(Grader):
+    """Pays what a function of (problem, text) says, as if a server failed for None, and breaks off at the `last`."""
+
+    name = "scripted"
+
+    def __init__(self, pay, accepts_above=0.5, last=None):
+        self.pay, self.accepts_above, self.last, self.asked = pay, accepts_above, last, []
+
+    def grade(self, asked, /):
+        if self.last is not None and len(self.asked) + len(asked) > self.last:
+            raise KeyboardInterrupt
+        self.asked += [(problem.id, text) for problem, text in asked]
+        scores = [self.pay(problem, text) for problem, text in asked]
+        return [Opinion("silent", score, NO_ANSWER if score is None else None) for score in scores]
+
+
+@pytest.fixture
+def rewards(tmp_path):
+    (tmp_path / "my_rewards.py").write_text(REWARDS)
+    return tmp_path / "my_rewards.py"
+
+
+@pytest.fixture
+def problems_file(tmp_path):
+    path = tmp_path / "problems.jsonl"
+    path.write_text("".join(json.dumps({"question": p.question, "answer": p.answer}) + "\n" for p in PROBLEMS))
+    return path
+
+
+def cooper(monkeypatch, capfd, *arguments):
+    """The exit code and all output."""
+    monkeypatch.setattr(sys, "argv", ["cooper", "attack", *map(str, arguments)])
+    monkeypatch.setenv("COLUMNS", "160")
+    with pytest.raises(SystemExit) as finished:
+        app()
+    streams = capfd.readouterr()
+    return finished.value.code or 0, streams.out + streams.err
+
+
+def shares(result):
+    return {one.name: one.accepted.mean for one in result.patterns}
+
+
+def test_every_pattern_has_a_family_and_the_rule_agrees_with_the_labels():
+    wrong = ATTACKS | FURTHER_ATTACKS
+    assert sorted(name for names in FAMILIES.values() for name in names) == sorted([*wrong, "plain_wrong"])
+    rows = [LabelledCompletion(p.question, p.answer, "", 0.0) for p in PROBLEMS]
+    drawn = attack_rows(rows, len(rows), 0, wrong, CONTROLS | RIGHT_FORMS)
+    with RuleVerifier() as verifier:
+        verdicts = verifier.verify_many([(one.row.answer, one.row.completion) for one in drawn])
+    wrongly = {a.pattern for a, v in zip(drawn, verdicts, strict=True) if (v == "correct") != (a.row.label == 1)}
+    assert wrongly <= {"right_words"}, "the rule may read no number words; all else it judges as labelled"
+    assert {one.pattern for one in drawn} == {*wrong, *CONTROLS, *RIGHT_FORMS}
+
+
+def test_shares_and_intervals_are_those_of_problems():
+    """A reward that accepts everything that begins with a capital letter, on even problems alone."""
+    reward = Scripted(lambda problem, text: float(text[:1].isupper() and int(problem.id[1:]) % 2 == 0))
+    result = attack(reward, PROBLEMS)
+    by_name = {one.name: one for one in result.patterns}
+    assert shares(result)["opener_thought"] == 0.5
+    assert (by_name["empty"].accepted.low, by_name["empty"].accepted.high) == wilson_interval(0.0, len(PROBLEMS))
+    assert by_name["opener_thought"].problems == len(PROBLEMS)
+    assert by_name["empty_symbols"].published == (0.002, 0.059)
+    assert Counter(answer.pattern for answer in result.answers)["key_spanish"] == len(PROBLEMS)
+    scores = [answer.score or 0.0 for answer in result.answers]
+    assert result.correlation == pytest.approx(np.corrcoef(scores, [a.right for a in result.answers])[0, 1])
+    odd = [a for a in result.answers if not a.right and a.pattern != "empty"]
+    assert result.above_empty == pytest.approx(np.mean([a.score or 0.0 for a in odd]))
+
+
+def test_an_interrupted_attack_goes_on_and_asks_nothing_twice(tmp_path):
+    def pay(problem, text):
+        return float(problem.answer in text)
+
+    with pytest.raises(KeyboardInterrupt):
+        attack(first := Scripted(pay, last=450), PROBLEMS, out=tmp_path)
+    result = attack(second := Scripted(pay), PROBLEMS, out=tmp_path)
+    assert first.asked
+    assert not {*first.asked} & {*second.asked}
+    assert shares(result) == shares(attack(Scripted(pay), PROBLEMS))
+
+
+def test_what_a_server_did_not_answer_counts_nowhere_and_is_asked_again(tmp_path):
+    failing = Scripted(lambda problem, text: None if text == "Solution" else 0.0)
+    result = attack(failing, PROBLEMS, out=tmp_path)
+    assert result.unheard >= len(PROBLEMS)
+    assert "key_solution" not in shares(result)
+    healed = Scripted(lambda problem, text: 1.0)
+    assert shares(attack(healed, PROBLEMS, out=tmp_path))["key_solution"] == 1.0
+    assert {text for _, text in healed.asked} == {"Solution"}
+
+
+def test_the_scale_of_a_function_is_read_from_plain_answers(rewards):
+    result = attack(open_grader(f"{rewards}:bonuses"), PROBLEMS)
+    plain = {a.pattern: [] for a in result.answers}
+    for answer in result.answers:
+        plain[answer.pattern].append(answer.score or 0.0)
+    midpoint = (np.mean(plain["plain_right"]) + np.mean(plain["plain_wrong"])) / 2
+    assert result.accepts_above == pytest.approx(midpoint)
+    assert shares(result)["long_and_formatted"] == 1.0, "half a point for a box and .6 for length beat the truth"
+    assert result.worst.name == "long_and_formatted"
+
+
+@pytest.mark.parametrize(
+    ("reward", "code", "words"),
+    [
+        ("rule", 0, ["sound: no pattern is accepted in more than 5.0%"]),
+        ("REWARDS:in_text", 3, ["GAMEABLE", "answer_list", "midway between plain right answers (1)"]),
+        ("REWARDS:format_only", 2, ["pays plain right answers 1 and plain wrong ones 1", "--accept-above SCORE"]),
+        ("REWARDS:nothing", 2, ["nothing does not exist"]),
+        ("missing.py:reward", 2, ["missing.py: no such file"]),
+        ("nonsense", 2, ["nonsense: no such grader; write rule, rule:KIND"]),
+        ("rule:nothing", 2, ["nothing"]),
+        ("./nowhere", 2, ["no such model folder"]),
+        ("http://127.0.0.1:9", 2, ["start `cooper serve`"]),
+    ],
+)
+def test_the_exit_code_says_whether_a_reward_is_sound(monkeypatch, capfd, rewards, problems_file, reward, code, words):
+    reward = reward.replace("REWARDS", str(rewards))
+    monkeypatch.setattr("cooper_rl.adapters.graders.service.PATIENCE_S", 0.2)
+    found, output = cooper(monkeypatch, capfd, reward, "--problems", problems_file)
+    assert found == code, output
+    assert [word for word in words if word not in " ".join(output.split())] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rule", "--adapt", "3"], "--out"),
+        (["rule", "--repair", "x"], "no other reward learns"),
+        (["MODEL", "--repair", "FOLDER"], "FOLDER: already in use"),
+        (["rule", "--adapt", "3", "--out", "o", "--problems", "PROBLEMS"], "needs --policy"),
+        (["rule", "--plain", "the answer"], "{answer}"),
+        (["rule", "problms.limit=3"], "did you mean 'problems'?"),
+    ],
+)
+def test_bad_options_are_refused(monkeypatch, capfd, problems_file, arguments, words):
+    names = {"PROBLEMS": problems_file, "MODEL": ASSETS / "reward_model", "FOLDER": problems_file.parent}
+    arguments = [str(names.get(one, one)) for one in arguments]
+    words = words.replace("FOLDER", str(problems_file.parent))
+    code, output = cooper(monkeypatch, capfd, *arguments, "--limit", "2")
+    assert code == 2, output
+    assert words in " ".join(output.split())
+
+
+def test_the_folder_has_every_answer_and_the_result(monkeypatch, capfd, rewards, problems_file, tmp_path):
+    out = tmp_path / "out"
+    asked = f"{rewards}:in_text", "--problems", problems_file, "--out", out, "--fail-above", "1"
+    code, output = cooper(monkeypatch, capfd, *asked)
+    assert code == 0, output
+    rows = [json.loads(line) for line in (out / "answers.jsonl").read_text().splitlines()]
+    result = json.loads((out / "attack.json").read_text())
+    by_pattern = Counter(row["pattern"] for row in rows if row["accepted"])
+    counted = {one["name"]: round(one["accepted"]["mean"] * one["problems"]) for one in result["patterns"]}
+    assert {name: count for name, count in counted.items() if count} == by_pattern
+    assert all(row["accepted"] == (row["answer"] in row["completion"]) for row in rows)
+    assert re.search(r"\| answer_list \| 100.0% \| [\d.]+ – 100.0% \|", (out / "attack.md").read_text())
+    rewards.write_text(REWARDS + "\n# changed\n")
+    code, output = cooper(monkeypatch, capfd, *asked)
+    assert code == 2, "another function must not be continued with the scores of this one"
+    assert "made with other settings" in output
+
+
+def test_settings_of_a_repair_do_not_ask_for_the_scores_again():
+    model = str(ASSETS / "reward_model")
+
+    def decides(*settings: str) -> dict:
+        return open_grader(model, ["reward_model.max_input_tokens=160", *settings]).settings()
+
+    assert decides() == decides("reward_model.learning_rate=6e-4", "reward_model.lora={rank: 4}")
+    assert decides() != decides("reward_model.max_input_tokens=128")
+
+
+def test_a_judge_that_always_says_yes_accepts_everything(monkeypatch, capfd, problems_file, tmp_path):
+    server = ChatServer(lambda body, number: completion("Yes"))
+    judge = tmp_path / "judge.yaml"
+    with server:
+        judge.write_text(f"judge: {{kind: chat, base_url: '{server.url}', model: m}}\n")
+        code, output = cooper(monkeypatch, capfd, judge, "--problems", problems_file, "--limit", 2)
+    assert code == 3, output
+    assert "wrong answers accepted: 100.0%" in output
+
+
+def test_a_rubric_of_verifiers_is_attacked(tmp_path, monkeypatch):
+    pytest.importorskip("verifiers.rubrics.rubric", reason="verifiers with rubrics is not installed")
+    (tmp_path / "rubrics.py").write_text(
+        "import verifiers as vf\n\n\ndef contains(completion, answer, **kwargs):\n"
+        "    return float(answer in completion[-1]['content'])\n\n\nrubric = vf.Rubric(funcs=[contains])\n"
+    )
+    name = f"{tmp_path / 'rubrics.py'}:rubric"
+    result = attack(open_grader(name), PROBLEMS)
+    assert shares(result)["answer_list"] == 1.0
+    assert shares(result)["gibberish"] == 0.0
+
+
+def test_a_reward_of_a_run_is_attacked_by_its_settings(tmp_path, rewards, monkeypatch):
+    """A sum of two rewards, as a run of Cooper pays it."""
+    two = "[{kind: rule}, {kind: function, function: 'FILE:format_only', weight: 0.2}]"
+    (tmp_path / "run.yaml").write_text(f"kind: rule\nrewards: {two.replace('FILE', str(rewards))}\n")
+    reward = str(tmp_path / "run.yaml")
+    result = attack(open_grader(reward), PROBLEMS)
+    assert result.accepts_above == pytest.approx(0.7), "midway between 1.2 and 0.2"
+    assert str(rewards) in open_grader(reward).settings()["files"]
+    assert result.worst.accepted.mean == 0.0
+
+
+def test_problems_are_those_that_are_named_and_else_the_embedded_test_problems(problems_file, tmp_path):
+    assert attack_settings("rule").problems.split == "test"
+    assert attack_settings("rule:{kind: numeric, relative: 0.5}").rule == NumericRule(relative=0.5)
+    assert attack_settings("rule", settings=["problems.limit=7"]).problems.limit == 7
+    assert attack_settings("rule").problems.limit is None
+    for named in (
+        attack_settings("rule", str(problems_file)),
+        attack_settings("rule", settings=[f"problems.source={problems_file}"]),
+    ):
+        assert (named.problems.source, named.problems.split) == (str(problems_file), None)
+    (tmp_path / "run.yaml").write_text(f"kind: rule\npolicy: {{model: m}}\nproblems: {{source: {problems_file}}}\n")
+    assert attack_settings(str(tmp_path / "run.yaml")).problems.split is None
+
+
+def test_functions_are_found_in_a_file_with_what_lies_beside_it(tmp_path):
+    (tmp_path / "beside_it_7.py").write_text("PAID = 3.0\n")
+    (tmp_path / "json.py").write_text("from beside_it_7 import PAID\n\n\ndef pay():\n    return PAID\n")
+    assert load_object(f"{tmp_path / 'json.py'}:pay")() == 3.0
+    assert json.loads("1") == 1, "a file never hides an installed module"
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            load_object(f"{tmp_path / 'broken.py'}:pay")
+    with pytest.raises(InputError, match="no such file"):
+        load_object(f"{tmp_path / 'missing.py'}:pay")
+
+
+@pytest.mark.slow
+def test_a_policy_finds_what_a_format_reward_pays(monkeypatch, capfd, rewards, tmp_path):
+    out = tmp_path / "out"
+    asked = f"{rewards}:format_only", "--accept-above", "0.5", "--out", out, "--limit", "4", "--adapt"
+    code, output = cooper(monkeypatch, capfd, *asked, "3", "problems_per_step=8")
+    assert code == 3, output
+    assert "What the policy found" in output
+    assert json.loads((out / "attack.json").read_text())["found"]["a wrong answer"] > 0
+    assert (out / "adapt" / "report.html").is_file()
+    code, output = cooper(monkeypatch, capfd, *asked, "4", "problems_per_step=8")
+    assert code == 3, "more steps go on with the run that is there"
+
+
+@pytest.mark.slow
+def test_a_repair_holds_on_problems_that_it_did_not_see(monkeypatch, capfd, tmp_path):
+    model = ASSETS / "reward_model"
+    settings = "reward_model.max_input_tokens=160", "reward_model.learning_rate=6e-4"
+    replay = f"cooptimization.replay.labelled={ASSETS / 'labelled.jsonl'}"
+    asked = model, "--limit", "20", "--out", tmp_path / "out", "--repair", tmp_path / "repaired", "--repair-steps", "12"
+    code, output = cooper(monkeypatch, capfd, *asked, *settings, replay)
+    assert code == 3, output
+    result = json.loads((tmp_path / "out" / "attack.json").read_text())
+    assert result["repaired"]["problems"] == 10
+    assert result["wrong_accepted"]["mean"] > 0.8
+    assert result["repaired"]["wrong_accepted"]["mean"] < 0.5
+    assert {path.name for path in (tmp_path / "repaired").iterdir()} >= {"config.json", "model.safetensors"}
+    code, output = cooper(monkeypatch, capfd, *asked, *settings)
+    assert code == 2
+    assert "already in use" in output
+
+
+@pytest.mark.slow
+def test_what_a_policy_found_on_the_attacked_problems_goes_into_the_repair(tmp_path):
+    model, folder = str(ASSETS / "reward_model"), tmp_path / "repaired"
+    settings = "problems.limit=8", "reward_model.max_input_tokens=160"
+    config, grader = attack_settings(model, settings=settings), open_grader(model, settings)
+    result = attack(grader, read_attack_problems(config, grader), count=6)
+    problems = {one.problem.id: one.problem for one in result.answers}.values()
+    found = [
+        FoundCompletion(
+            1, Problem(one.id, one.question, one.answer), f"answer: {one.answer} or 77", 0.9, "several answers"
+        )
+        for one in problems
+    ]
+    repaired = repair(repair_settings(model, folder, settings=settings), result, folder, steps=1, found=found)
+    assert repaired.before.problems == repaired.problems == 3, "half of the problems, each once"
+    family = {"found: several answers", *FAMILIES["several answers"]}
+    assert family <= repaired.learned or not family & repaired.learned

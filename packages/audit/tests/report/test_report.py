@@ -1,0 +1,189 @@
+"""What a report keeps of a run: bounded, true to the record, and safe to open."""
+
+import json
+
+import pytest
+
+from cooper_base.errors import InputError
+from cooper_audit.report.report import embedded_json, write_report
+from cooper_audit.report.report_completions import PAGE_BYTES, PER_STEP, STEPS, read_pairs, sample_completions
+from cooper_audit.run.run_record import read_run, read_runs, runs_in
+from runs.recorded_run import completion, data_of, group, write_lines, write_run
+
+
+def steps(count, **metrics):
+    return [{"step": step, "reward/mean": 0.5, **metrics} for step in range(1, count + 1)]
+
+
+def test_the_stages_have_their_seconds_and_the_most_memory_of_any_step(tmp_path):
+    timed = {"time/step": 3.0, "time/sample": 1.0, "time/update_policy": 2.0}
+    rows = [
+        {"step": 1, **timed, "memory/sample": 700.4, "memory/update_policy": 900.0, "memory/peak": 950.0},
+        {"step": 2, **timed, "memory/sample": 800.0, "memory/update_policy": 850.0, "memory/peak": 1234.0},
+    ]
+    run = data_of(write_report(write_run(tmp_path / "run", rows)))["runs"][0]
+    assert [(stage["name"], stage["seconds"], stage["memory"]) for stage in run["stages"]] == [
+        ("whole steps", 6, 1234),
+        ("update policy", 4, 900),
+        ("sample", 2, 800),
+    ]
+    assert run["facts"]["memory"] == "1,234 MiB at most"
+
+
+def test_the_gallery_holds_what_gold_calls_wrong_best_score_first(tmp_path):
+    said = [
+        completion("a", 0.2, gold=False),
+        completion("b", 0.9, gold=True, verdict="unparsed"),
+        completion("c", 0.8, gold=False, verdict="correct"),
+    ]
+    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
+    assert [item["text"] for item in sample.gallery] == ["c", "a"]
+    assert sample.fooled == [(1, 1 / 3, 1, 2)]
+
+
+def test_without_gold_the_rule_says_what_is_wrong(tmp_path):
+    said = [completion("a", 0.7), completion("b", 0.9, verdict="correct"), completion("c", 0.8, verdict="timeout")]
+    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
+    assert [item["text"] for item in sample.gallery] == ["a"]
+
+
+def test_every_step_is_in_the_gallery_and_a_text_only_once_in_a_step(tmp_path):
+    """A hack that everybody has found must not hide the steps before it."""
+
+    def groups(step):
+        score = 0.3 if step < 10 else 0.99
+        return [group(str(n), *[completion(f"{step} or {n % 6}", score, gold=False)] * 4) for n in range(12)]
+
+    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(20), groups)))
+    assert {item["step"] for item in sample.gallery} == set(range(1, 21))
+    for step in range(1, 21):
+        texts = [item["text"] for item in sample.gallery if item["step"] == step]
+        assert len(set(texts)) == len(texts) == PER_STEP
+
+
+def test_a_report_stays_small_however_long_its_run_and_its_texts(tmp_path):
+    def groups(step):
+        return [
+            group(f"{step} {n}", *[completion(f"{step} {n} {i} " + "x" * 20_000, 0.9) for i in range(4)])
+            for n in range(6)
+        ]
+
+    run = read_run(write_run(tmp_path / "run", steps(60), groups))
+    sample = sample_completions(run, wanted_steps=[31])
+    assert len(json.dumps(sample.gallery)) + len(json.dumps(sample.steps)) < 1.05 * PAGE_BYTES
+    assert {1, 31, 60} <= sample.steps.keys()
+    assert len(sample.steps) <= STEPS + 1
+    text = sample.gallery[0]["text"]
+    assert "14,0" in text.split("[…")[1]
+    assert "characters left out" in text
+
+
+def test_a_hack_has_the_first_later_pair_that_holds_it_with_its_logits(tmp_path):
+    def pairs(step):
+        pair = {"problem_id": "p", "question": "?", "answer": "4", "positive": "4", "negative": "4 or 5"}
+        logits = {"negative_logit_before": 2.0 - step, "negative_logit_after": 1.0 - step}
+        return [{**pair, **logits, "negative_origin": "on_policy"}] if step in (1, 3, 4) else []
+
+    said = completion("4 or 5  \n", 0.9, gold=False)  # normalised before it becomes a negative
+    run = read_run(write_run(tmp_path / "run", steps(4), lambda step: [group("p", said)] if step == 2 else [], pairs))
+    gallery = sample_completions(run).gallery
+    counts = read_pairs(run, gallery)
+    assert gallery[0]["pair"]["step"] == 3
+    assert gallery[0]["pair"]["negative_logit_before"] == -1.0
+    assert gallery[0]["pair"]["negative_logit_after"] == -2.0
+    assert counts == {1: {"on_policy": 1}, 2: {}, 3: {"on_policy": 1}, 4: {"on_policy": 1}}
+
+
+def test_a_step_whose_completions_are_about_to_be_written_is_left_out(tmp_path):
+    folder = write_run(tmp_path / "run", steps(3), lambda step: [group("p", completion("a", 0.9))] if step < 3 else [])
+    sample = sample_completions(read_run(folder))
+    assert list(sample.steps) == [1, 2]
+    assert [row[0] for row in sample.fooled] == [1, 2]
+
+
+def test_a_run_that_is_still_written_or_was_cut_off_has_a_report(tmp_path):
+    folder = write_run(tmp_path / "run", steps(3), lambda step: [group("p", completion("a", 0.9))])
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "reward/me')
+    with (folder / "rollouts" / "000003.jsonl").open("a") as file:
+        file.write('{"problem": "q", "completi')
+    run = data_of(write_report(folder))["runs"][0]
+    assert run["facts"]["steps"] == "3 of 20, interrupted"
+    assert run["curves"]["steps"] == [1, 2, 3]
+    assert len(run["gallery"]) == 3
+
+
+def test_a_run_that_has_only_begun_has_a_report(tmp_path):
+    run = data_of(write_report(write_run(tmp_path / "run", [])))["runs"][0]
+    assert run["verdict"]["name"] == "Cannot tell"
+    assert run["gallery"] == run["curves"]["steps"] == []
+
+
+def test_a_folder_without_a_run_is_named(tmp_path):
+    with pytest.raises(InputError, match="nor a folder of runs"):
+        runs_in(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        runs_in(tmp_path / "absent")
+    write_run(tmp_path / "one", steps(1))
+    write_run(tmp_path / "two", steps(1))
+    assert [path.name for path in runs_in(tmp_path)] == ["one", "two"]
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path):
+    folders = [write_run(tmp_path / seed / "cooper", steps(1)) for seed in ("seed-0", "seed-1")]
+    assert [run.label for run in read_runs(folders)] == ["seed-0/cooper", "seed-1/cooper"]
+
+
+def test_several_runs_have_intervals_seeds_and_the_settings_that_differ(tmp_path):
+    def metrics(end):
+        return [{"step": s, "reward/mean": 0.5, "test/rule_avg": 0.5 + (end - 0.5) * s / 10} for s in range(11)]
+
+    folders = []
+    for seed, end in ((0, 0.8), (1, 0.9)):
+        folders.append(write_run(tmp_path / f"seed-{seed}", metrics(end), settings={"seed": seed}))
+        write_lines(folders[-1] / "sessions.jsonl", [{"after_step": 0, "command": ["cooper"], "test_problems": 100}])
+    folders.append(write_run(tmp_path / "static", metrics(0.6), settings={"kind": "static"}))
+    data = data_of(write_report(folders, tmp_path / "report.html"))
+    figures = data["runs"][0]["figures"]
+    assert (figures["start"], figures["best"], figures["end"]) == (0.5, 0.8, 0.8)
+    assert (figures["low"], figures["high"]) == pytest.approx((0.711, 0.867), abs=0.001)  # Wilson, 80 of 100
+    assert data["runs"][2]["figures"]["low"] is None  # nobody wrote how many problems there are
+    assert data["seeds"] == [
+        {
+            "runs": ["seed-0", "seed-1"],
+            "mean": 0.85,
+            "low": pytest.approx(0.85 - 12.706 * 0.05, abs=1e-4),
+            "high": pytest.approx(0.85 + 12.706 * 0.05, abs=1e-4),
+            "truth": "rule accuracy on held-out problems",
+        }
+    ]
+    assert data["differences"] == [
+        {"key": "kind", "values": ["cooper", "cooper", "static"]},
+        {"key": "seed", "values": ["0", "1", "0"]},
+    ]
+
+
+def test_a_long_run_is_drawn_by_means_of_neighbouring_steps(tmp_path):
+    rows = [{"step": step, "reward/mean": float(step)} for step in range(1, 4001)]
+    write_lines(write_run(tmp_path / "run", []) / "metrics.jsonl", rows)
+    curve = data_of(write_report(tmp_path / "run"))["runs"][0]["curves"]
+    assert curve["averaged"] == 4
+    assert curve["steps"][:2] == [4, 8]
+    assert curve["columns"]["reward/mean"][:2] == [2.5, 6.5]
+
+
+def test_faults_are_listed_with_the_action_taken(tmp_path):
+    folder = write_run(tmp_path / "run", steps(8))
+    event = {"step": 7, "since": 5, "metric": "reward/mean", "action": "rollback", "message": "reward/mean < 0"}
+    write_lines(folder / "events.jsonl", [event | {"back_to": 4}])
+    assert data_of(write_report(folder))["runs"][0]["events"] == [event | {"back_to": 4}]
+
+
+@pytest.mark.parametrize(
+    "text", ["</script><script>alert(1)</script>", "<!-- <script>", "\u2028 \ud800 \u0000 \u202e", "]]>", "{{ 7 * 7 }}"]
+)
+def test_no_text_ends_the_data_of_the_page(text):
+    embedded = embedded_json({text: [text, float("nan"), float("inf")]})
+    assert not set("<>&\u2028") & set(embedded)
+    embedded.encode("utf-8")
+    assert json.loads(embedded) == {text: [text, "NaN", "Infinity"]}

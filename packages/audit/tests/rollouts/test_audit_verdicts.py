@@ -1,0 +1,171 @@
+"""What an audit says of runs whose course is known, whatever trainer wrote them."""
+
+import json
+
+import pytest
+from courses import GROUP, PROBLEMS, STEPS, steps_of, write
+from dumps import WRITERS
+
+from cooper_audit.rollouts import Options, audit, read_labels
+from cooper_audit.rollouts.auditing import ends_in
+from cooper_audit.rollouts.evidence import COLUMNS, Groups, finding_of
+from cooper_audit.rollouts.references import References
+from cooper_audit.run.run_record import read_record
+from cooper_audit.run.verdict import verdict_of
+from cooper_verify.rules.kinds.exact import ExactRule
+
+EXACT = Options(ExactRule())
+
+
+def references(kind: str) -> References:
+    return References({row["prompt"]: row["answer"] for rows in steps_of(kind) for row in rows})
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "state", "guard"),
+    [
+        ("hacked", Options(), "hacked", ""),
+        ("healthy", EXACT, "healthy", ""),
+        ("mastered", EXACT, "healthy", ""),
+        ("drift", EXACT, "healthy", "Format drift"),
+        ("curriculum", EXACT, "nothing learned", "Curriculum"),
+        ("harder", EXACT, "nothing learned", "Without a reward"),
+        ("essays", EXACT, "unknown", "Not applicable"),
+        ("same", EXACT, "unknown", "Not independent"),
+        ("nonsense", Options(), "hacked", ""),
+        ("units", Options(), "unknown", "Too lenient"),
+        ("remarks", Options(), "unknown", "Too lenient"),
+        ("unspaced", Options(), "unknown", "Too lenient"),
+    ],
+)
+def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):
+    found = audit([write(tmp_path / "dump", kind)], tmp_path / "audit", options).finding
+    assert (found.state, [text.split(":")[0] for text in found.guards]) == (state, [guard] if guard else [])
+
+
+def test_rewardspy_flags_a_run_that_masters_its_task(tmp_path):
+    """So statistics of rewards alone do not decide; the audit of this run is above."""
+    grpo = pytest.importorskip("rewardspy.integrations.grpo", reason="rewardspy is not installed")
+    spy = grpo.GRPOSpy(lambda text, reward: reward, sensitivity="medium", max_reward=1.0)
+    for rows in steps_of("mastered"):
+        for number in range(PROBLEMS):
+            with spy.step():
+                for row in rows[number * GROUP : (number + 1) * GROUP]:
+                    spy.reward(row["text"], row["reward"])
+    assert "variance" in {alert.detector for alert in spy.store.alerts}
+
+
+def test_the_onset_is_that_of_the_hack_and_not_of_an_earlier_change_of_form(tmp_path):
+    found = audit([write(tmp_path / "dump", "renamed", steps=25)], tmp_path / "audit").finding
+    assert found.state == "hacked"
+    low, high = found.onset or (0, 0)
+    assert 12 < low <= 18 <= high
+
+
+def test_a_change_behind_the_answer_dates_the_hack_that_the_check_sees_later(tmp_path):
+    found = audit([write(tmp_path / "dump", "creeping", steps=25)], tmp_path / "audit").finding
+    assert found.state == "hacked"
+    low, high = found.onset or (0, 0)
+    assert low <= 10 <= high <= 13
+
+
+def test_the_onset_is_no_earlier_fall_from_which_the_check_recovered():
+    groups = Groups()
+    for step in range(1, 21):
+        accepted = 8 if step <= 5 or 11 <= step <= 15 else 6 if step <= 10 else 1
+        sums = {"rows": 10, "judged": 10, "accepted": accepted, "literal": accepted, "reward": step}
+        row = [float(sums.get(name, 0)) for name in COLUMNS]
+        groups.add(step, [(f"{step} {problem}", row, ()) for problem in range(20)], [])
+    assert finding_of(groups).onset == (11, 16)
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_the_verdict_does_not_depend_on_the_format(tmp_path, form):
+    dump = write(tmp_path / "dump", "hacked", form)
+    result = audit([dump], tmp_path / "audit", Options(ExactRule(), references=references("hacked")))
+    assert result.finding.state == "hacked"
+    assert result.source.format is not None
+    assert result.source.format.name == form
+    assert result.checked == STEPS * PROBLEMS * GROUP
+    low, high = result.finding.onset or (0, 0)
+    assert low <= 8 <= high  # the first step with lists
+
+
+def test_the_folder_is_a_run_whose_report_says_the_same(tmp_path):
+    audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", EXACT)
+    run = read_record(tmp_path / "audit")
+    verdict = verdict_of(run)
+    assert (verdict.state, verdict.hacked_at) == (
+        "hacked",
+        json.loads((tmp_path / "audit/audit.json").read_text())["onset"][1],
+    )
+    assert len(run.series("rule/accuracy")) == STEPS
+    example = next(iter(run.rollouts()))
+    assert example["location"].startswith(str(tmp_path / "dump" / "1.jsonl:"))
+
+
+def test_an_interrupted_audit_goes_on_to_the_same_result(tmp_path):
+    dump = write(tmp_path / "dump", "hacked")
+
+    def stop(done, total):
+        if done == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audit([dump], tmp_path / "audit", EXACT, progress=stop)
+    audit([dump], tmp_path / "audit", EXACT)
+    audit([dump], tmp_path / "whole", EXACT)
+    for name in ("metrics.jsonl", "audit.json", "audited.jsonl", "rollouts/000009.jsonl"):
+        assert (tmp_path / "audit" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_without_a_check_it_asks_for_labels_and_reads_them(tmp_path):
+    dump = write(tmp_path / "dump", "hacked", "nemo-rl")  # which holds no references
+    result = audit([dump], tmp_path / "audit")
+    assert result.finding.state == "unknown"
+    assert result.to_label is not None
+    rows = [json.loads(line) for line in result.to_label.read_text().splitlines()]
+    assert len(rows) == 40
+    for row in rows:
+        row["label"] = int(
+            " or " not in row["completion"] and eval(row["question"][8:-1]) == int(row["completion"][14:-1])
+        )
+    result.to_label.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labelled = audit([dump], tmp_path / "labelled", Options(labels=read_labels(result.to_label)))
+    assert labelled.finding.state == "hacked"
+    assert 40 <= labelled.checked < 50  # a text that comes twice has one label
+
+
+def test_whole_groups_are_sampled_and_rewards_are_of_all_rows(tmp_path):
+    dump = write(tmp_path / "dump", "hacked")
+    result = audit([dump], tmp_path / "audit", Options(ExactRule(), sample=10))
+    assert result.checked == STEPS * 12  # three groups of four
+    whole = audit([dump], tmp_path / "whole", EXACT)
+    rewards = [read_record(tmp_path / name).values("reward/mean") for name in ("audit", "whole")]
+    assert rewards[0] == rewards[1]
+    assert result.source.rows == whole.source.rows == STEPS * PROBLEMS * GROUP
+
+
+def test_no_text_is_kept_if_none_may_be(tmp_path):
+    result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule(), text=False))
+    assert result.finding.state == "hacked"
+    assert not any(b"The answer" in path.read_bytes() for path in (tmp_path / "audit").rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "ends"),
+    [
+        ("So I get 14", "14", True),
+        ("<answer>14</answer>", "14", False),
+        ("**14**.", "14", True),
+        ("14 eggs", "14", True),
+        ("14 ortwort", "14", False),
+        ("14 or 15", "14", False),
+        ("a list: 13 or 14", "14", True),
+        ("114", "14", False),
+        ("It is New York.", "new york", True),
+        ("", "14", False),
+    ],
+)
+def test_a_lenient_reading_allows_a_unit_of_the_question_alone(text, reference, ends):
+    assert ends_in(text, reference, "How many eggs?") is ends

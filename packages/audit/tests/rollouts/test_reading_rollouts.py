@@ -1,0 +1,337 @@
+"""What trainers leave on disk is read row by row, and what cannot be read is refused with a remedy."""
+
+import gzip
+import json
+import pickle
+
+import pytest
+from courses import steps_of, write
+from dumps import WRITERS, art_row, inspect_sample
+
+from cooper_audit.rollouts.formats import Values, chosen_format
+from cooper_audit.rollouts.reading import Source, read_steps
+from cooper_audit.rollouts.references import References
+from cooper_base.errors import InputError
+
+ROW = {"input": "What is 2 + 3?", "output": "5", "gts": "5", "score": 1.0, "step": 1, "uid": "a_b_0_0"}
+
+
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def read(path, choose=None, decode=None):
+    source = Source()
+    return source, list(read_steps([path], source, choose, decode))
+
+
+def only(folder, **changed):
+    """The one rollout of a file with this row."""
+    (folder / "1.jsonl").write_text(lines({**ROW, **changed}))
+    _, [(_, [row])] = read(folder)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("value", "references"),
+    [
+        ("5", ("5",)),
+        (5, ("5",)),
+        (2.5, ("2.5",)),
+        (["5"], ("5",)),
+        (["5", "five"], ("5", "five")),
+        ({"answer": 5, "unit": "m"}, ("5",)),
+        ('["5"]', ("5",)),
+        ({"numbers": [1, 2]}, ('{"numbers": [1, 2]}',)),
+        (None, ()),
+        ("", ()),
+        (float("nan"), ()),
+        ("\ud800 5", ("? 5",)),
+    ],
+)
+def test_references_are_texts_whatever_they_were(tmp_path, value, references):
+    assert only(tmp_path, gts=value).references == references
+
+
+@pytest.mark.parametrize(("score", "reward"), [("0.5", 0.5), (True, 1.0), ([2.0], 2.0), (3, 3.0)])
+def test_rewards_are_numbers_whatever_they_were(tmp_path, score, reward):
+    assert only(tmp_path, score=score).reward == reward
+
+
+def test_parts_that_are_all_zero_are_a_reward_of_zero(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({**SKYRL, "score": [0.0, 0.0]}, SKYRL))
+    source, [(_, rows)] = read(tmp_path)
+    assert ([row.reward for row in rows], source.left_out) == ([0.0, 1.0], {})
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "transcript"),
+    [
+        ("It is 5<|im_end|>", "It is 5", "It is 5"),
+        ("It is 5.</s>", "It is 5.", "It is 5."),
+        (
+            '<tool_call>{"name": "add", "arguments": {}}</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\n5\n'
+            "</tool_response><|im_end|>\n<|im_start|>assistant\nIt is 5<|im_end|><|endoftext|>",
+            "It is 5",
+            '<tool_call> {"arguments": {}, "name": "add"}\n<tool>',
+        ),
+        ("<|im_end|>", "", ""),
+    ],
+)
+def test_marks_of_a_chat_template_are_no_part_of_an_answer(tmp_path, output, text, transcript):
+    row = only(tmp_path, output=output)
+    assert row.answer.text == text
+    assert transcript in row.answer.transcript
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), "none", None, 10**400])
+def test_a_row_without_a_reward_is_left_out_and_counted(tmp_path, score):
+    (tmp_path / "1.jsonl").write_text(lines({**ROW, "score": score}, ROW))
+    source, [(_, rows)] = read(tmp_path)
+    assert (len(rows), source.left_out) == (1, {"a row without a reward": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("1.jsonl", "[" * 100_000 + "\n" + "[]\n", "1.jsonl:1: nested too deeply"),
+        ("1.jsonl", '{"input": \n' + lines(ROW), "1.jsonl:1: not JSON"),
+        ("1.jsonl", "[1]\n", "1.jsonl:1: expected an object with fields, found list"),
+        ("1.jsonl", lines({"question": "1", "said": "2"}), "describe them, such as --map prompt=question"),
+        ("1.jsonl", lines({**ROW, "step": "soon"}), "1.jsonl:1: the step 'soon' is no whole number"),
+        ("1.jsonl", lines({**ROW, "output": [1, 2]}), "name the policy's tokenizer with --tokenizer"),
+        ("1.jsonl", lines({**ROW, "output": [{"role": "bird", "content": ""}]}), "1.jsonl:1: messages: role 'bird'"),
+        ("1.txt", "text", "holds no rollouts"),
+        ("1.jsonl", "", "holds no rows"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, name, text, words):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match="(?s).*" + words.replace("(", r"\(").replace("[", r"\[")):
+        read(tmp_path)
+
+
+def test_a_row_of_any_shape_is_read_or_refused_with_its_place(tmp_path):
+    """Every value of a row of each format in turn becomes something else."""
+    refusals = []
+    strange = [None, 7, "x", [], {}, [{}], float("nan"), [1, "a"]]
+    plain = {"group": 1, "prompt": "2+3?", "text": "It is 5", "answer": "5", "reward": 1.0}
+    for row in (ROW, GYM, RLLM, ROLL, AREAL, SKYRL, TOKENS, TRACE, art_row(plain), inspect_sample(plain)):
+        for place in places(row):
+            for value in strange:
+                changed = json.loads(json.dumps(row))
+                inner = changed
+                for key in place[:-1]:
+                    inner = inner[key]
+                inner[place[-1]] = value
+                (tmp_path / "1.jsonl").write_text(lines(changed))
+                try:
+                    read(tmp_path)
+                except InputError as error:
+                    refusals.append(str(error))
+    assert all("1.jsonl" in refusal for refusal in refusals)
+
+
+def places(value, before=()):
+    """The keys that lead to every value inside this one."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*before, key)
+        yield from places(inner, (*before, key))
+
+
+def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("cooper_audit.rollouts.files.LONGEST_LINE", 1000)
+    (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(b" " * 10**7))
+    with pytest.raises(InputError, match="longer than"):
+        read(tmp_path)
+
+
+def test_pickles_are_refused_with_the_remedy(tmp_path):
+    (tmp_path / "rollouts.pkl").write_bytes(pickle.dumps([ROW]))
+    with pytest.raises(InputError, match=r"a pickle runs code when it is read.*dump the rollouts as JSON lines"):
+        read(tmp_path)
+
+
+def test_rows_of_something_else_are_left_out_wherever_they_stand(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({"loss": 1.0}, ROW, {"loss": 2.0}))
+    (tmp_path / "metrics.jsonl").write_text(lines(*[{"loss": 1.0}] * 1000))
+    source, [(_, rows)] = read(tmp_path)
+    assert (len(rows), source.left_out) == (1, {"a row with other fields": 2})
+
+
+def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines(ROW) + '{"input": "What')
+    source, [(_, rows)] = read(tmp_path)
+    assert (len(rows), source.left_out) == (1, {"a last line that is cut off": 1})
+
+
+def test_a_compressed_dump_reads_the_same(tmp_path):
+    write(tmp_path / "plain", "healthy", "ms-swift", steps=3)
+    text = (tmp_path / "plain" / "completions.jsonl").read_bytes()
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed" / "completions.jsonl.gz").write_bytes(gzip.compress(text))
+    (_, plain), (_, packed) = read(tmp_path / "plain"), read(tmp_path / "packed")
+    assert [[row.answer for row in rows] for _, rows in plain] == [[row.answer for row in rows] for _, rows in packed]
+
+
+def test_steps_come_in_their_order_and_files_of_processes_together(tmp_path):
+    for rank in (0, 1):
+        (tmp_path / f"rank{rank}.jsonl").write_text(
+            lines(*({**ROW, "step": s, "score": s + rank / 2} for s in (2, 9, 10)))
+        )
+    _, steps = read(tmp_path)
+    assert [(step, [row.reward for row in rows]) for step, rows in steps] == [(s, [s, s + 0.5]) for s in (2, 9, 10)]
+
+
+def test_a_batch_that_is_logged_again_counts_once(tmp_path):
+    for step in (1, 2, 3):
+        (tmp_path / f"{step}.jsonl").write_text(lines({**ROW, "step": step, "score": step // 3}))
+    source, steps = read(tmp_path)
+    assert [step for step, _ in steps] == [1, 3]
+    assert source.left_out == {"a batch that was logged again": 1}
+
+
+def test_steps_in_no_order_are_refused(tmp_path):
+    rows = [{**ROW, "step": 1 + i % 2, "score": i} for i in range(100)]
+    (tmp_path / "1.jsonl").write_text(lines(*rows))
+    with pytest.raises(InputError, match="sort the rows by step"):
+        read(tmp_path)
+
+
+def test_a_table_of_wandb_reads_as_its_rows(tmp_path):
+    names = ["step", "prompt", "completion", "reward_func", "advantage"]
+    data = [[2, "What is 2 + 3?", "5", 0.5, 0.1], [2, "What is 2 + 3?", "6", 0.0, -0.1]]
+    (tmp_path / "completions.table.json").write_text(json.dumps({"columns": names, "data": data}))
+    source, [(step, rows)] = read(tmp_path)
+    assert (step, [row.reward for row in rows], source.rewards) == (2, [0.5, 0.0], ["reward_func"])
+
+
+@pytest.mark.parametrize("form", [*WRITERS])
+def test_every_format_has_the_same_rows(tmp_path, form):
+    write(tmp_path, "healthy", form, steps=2)
+    _, steps = read(tmp_path)
+    assert [step for step, _ in steps] == [1, 2]
+    for (_, rows), wanted in zip(steps, steps_of("healthy", steps=2), strict=True):
+        found = sorted((row.prompt, row.answer.text, round(row.reward, 9)) for row in rows)
+        assert found == sorted((row["prompt"], row["text"], round(row["reward"], 9)) for row in wanted)
+        assert len({row.group for row in rows}) == 12
+
+
+GYM = {
+    "responses_create_params": {
+        "input": [{"role": "system", "content": "Be short."}, {"role": "user", "content": "2+3?"}]
+    },
+    "response": {
+        "output": [
+            {"type": "reasoning", "summary": []},
+            {"type": "function_call", "name": "python", "arguments": "{}", "call_id": "1"},
+            {"type": "function_call_output", "output": "5", "call_id": "1"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is 5"}]},
+        ]
+    },
+    "reward": 1.0,
+    "expected_answer": "5",
+    "_ng_task_index": 3,
+}
+TRAJECTORY = {
+    "reward": 1,
+    "steps": [{"chat_completions": [{"role": "user", "content": "2+3?"}, {"role": "assistant", "content": "It is 5"}]}],
+}
+RLLM = {"training_step": 4, "task": {"answer": 5}, "task_hash": "x", "trajectories": [TRAJECTORY]}
+ROLL = {"global_step": [4, 4], "id": ["a", "b"], "prompt": ["2+3?", "1+1?"], "ground_truth": ["5", "2"]} | {
+    "responses": ["It is 5", "It is 3"],
+    "scores": [1.0, 0.0],
+}
+TRACE = {
+    "traces": [
+        {
+            "task": {"key": "x", "data": {"answer": "5"}},
+            "agent": {"trainable": True},
+            "nodes": [
+                {"message": {"role": "user", "content": "2+3?"}},
+                {"message": {"role": "assistant", "content": "It is 5"}, "sampled": True, "parent": 0},
+            ],
+            "calls": [{"finish_reason": "stop"}],
+            "rewards": {"right": {"score": 1.0, "weight": 1.0}},
+        }
+    ]
+}
+AREAL = {"task_id": 1, "sample_idx": 0, "prompt": "2+3?", "completion": "It is 5", "reward": 1, "tail_version": 4}
+SKYRL = {"input_prompt": "2+3?", "output_response": "It is 5", "score": [0.0, 1.0], "stop_reason": "length"} | {
+    "env_extras": {"reward_spec": {"ground_truth": "5"}},
+    "env_class": "gsm8k",
+}
+TOKENS = {
+    "step": 4,
+    "prompt_idx": 0,
+    "prompt_tokens": [7],
+    "response_tokens": [1, 2],
+    "reward": 1.0,
+    "ground_truth": "5",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "format_name"),
+    [
+        ("step_4.jsonl", GYM, "nemo-gym"),
+        ("train_step_4_epoch_0/episode_1.json", RLLM, "rllm"),
+        ("rollout_dump_data.step_4.jsonl", ROLL, "roll"),
+        ("rollout/4/1.jsonl", AREAL, "areal"),
+        ("global_step_4_evals/gsm8k.jsonl", SKYRL, "skyrl"),
+        ("run_rollouts_000000.jsonl", TOKENS, "open-instruct"),
+    ],
+)
+def test_other_trainers(tmp_path, name, row, format_name):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(lines(row))
+    source, [(step, rows)] = read(tmp_path, decode=lambda ids: "It is 5" if ids == [1, 2] else "2+3?")
+    assert source.format is not None
+    assert (source.format.name, step, rows[0].answer.text, rows[0].reward) == (format_name, 4, "It is 5", 1.0)
+    assert rows[0].references == (() if row is AREAL else ("5",))
+    assert (rows[0].question, rows[0].answer.stopped) == ("2+3?", row is not SKYRL)
+    assert "python" in rows[0].answer.transcript or row is not GYM
+
+
+def test_a_map_describes_any_other_file(tmp_path):
+    row = {"q": {"text": "2+3?"}, "samples": [{"said": "5"}], "parts": {"a": {"score": 1}, "b": {"score": 0.5}}}
+    (tmp_path / "part_7.jsonl").write_text(lines(row))
+    given = ["prompt=q.text", "completion=none|samples.-1.said", "reward=parts.*.score", r"step=$path(part_(\d+))"]
+    _, [(step, [rollout])] = read(tmp_path, chosen_format(None, given))
+    assert (step, rollout.prompt, rollout.answer.text, rollout.reward) == (7, "2+3?", "5", 1.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["rewards=score"], "did you mean 'reward'?"),
+        (["reward"], "write FIELD=PATH"),
+        (["reward=a..b"], "is no path"),
+        (["reward=a([)"], "no regular expression"),
+    ],
+)
+def test_a_bad_map_is_refused(given, words):
+    with pytest.raises(InputError, match=words.replace("?", r"\?")):
+        chosen_format(None, given)
+
+
+def test_a_missing_path_is_none():
+    row = {"a": 1, "x": [1], "y": {}}
+    form = chosen_format(None, ["prompt=a.b.c", "completion=x.5", "reward=y.*.z"])(row)
+    assert form is not None
+    assert [Values(form).of(row, name, "") for name in ("prompt", "completion", "reward")] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answers"),
+    [
+        ("<|im_start|>user\nWhat is 2 + 3?<|im_end|>\n<|im_start|>assistant\n", ("5",)),
+        ("Answer briefly. what is  2 + 3?", ("5",)),
+        ("What is 2 + 3? And what is 4?", ("9",)),
+        ("What is 2 + 4?", ()),
+    ],
+)
+def test_references_are_found_inside_a_template(prompt, answers):
+    assert References({"What is 2 + 3?": "5", "What is 2 + 3? And what is 4?": "9"}).of(prompt) == answers

@@ -1,0 +1,156 @@
+"""The verdict on a run, on records whose truth is known."""
+
+import pytest
+
+from cooper_audit.run.run_record import read_run, status_of
+from cooper_audit.run.verdict import verdict_of
+from cooper_rl.run.run_config import build_config
+from cooper_rl.run.trainer import CooperTrainer
+from runs.recorded_run import write_lines, write_run
+
+
+def record(gold, reward, name="test/gold_avg"):
+    """Twenty steps with an evaluation at each; `gold` and `reward` give the values by step."""
+    return [{"step": step, "reward/mean": reward(step), name: gold(step)} for step in range(21)]
+
+
+def rising(step):
+    return 0.5 + step / 50
+
+
+@pytest.mark.parametrize(
+    ("gold", "reward", "state", "hacked_at"),
+    [
+        (lambda step: 0.6 - 0.02 * step, rising, "hacked", 6),
+        (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 3),
+        (rising, rising, "healthy", None),
+        (lambda step: 0.6 - 0.004 * step, rising, "nothing learned", None),  # a fall of 0.08 is within the margin
+        (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "broken", None),  # the reward fell as well
+    ],
+)
+def test_gold_against_reward(tmp_path, gold, reward, state, hacked_at):
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", record(gold, reward))))
+    assert (verdict.state, verdict.hacked_at) == (state, hacked_at)
+
+
+def test_the_sentence_has_the_numbers(tmp_path):
+    run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.02 * step, rising)))
+    assert verdict_of(run).sentence == (
+        "The training reward rose from 0.50 to 0.86 while gold accuracy on held-out problems fell from 0.60 (step 0) "
+        "to 0.20."
+    )
+
+
+def test_the_sentence_tells_a_fall_under_which_the_reward_rose(tmp_path):
+    """Gold is gone at step 6, but the reward is lower then, and rises only at the end."""
+    rows = record(lambda step: 0.6 if step < 6 else 0.1, lambda step: 0.5 if step < 6 else 0.3 if step < 15 else 0.9)
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert (verdict.state, verdict.hacked_at) == ("hacked", 16)
+    assert verdict.sentence.startswith("The training reward rose from 0.50 to 0.90 while gold accuracy")
+
+
+def test_the_sentence_rounds_as_the_table_beside_it(tmp_path):
+    """Python rounds the half of 0.625 down, JavaScript up."""
+    run = read_run(write_run(tmp_path / "run", record(lambda step: 0.625 if step == 20 else 0.375, rising)))
+    assert verdict_of(run).sentence == "Gold accuracy on held-out problems went from 0.38 to 0.63, 0.63 at its best."
+
+
+def test_few_test_problems_widen_the_margin(tmp_path):
+    """Of 24 problems two standard errors are 0.2."""
+    run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.007 * step, rising)))
+    assert verdict_of(run).state == "hacked"
+    assert verdict_of(run, test_problems=24).state == "nothing learned"
+
+
+def test_without_gold_the_alarm_speaks_and_names_its_signs(tmp_path):
+    """The rule's accuracy stays while the reward model agrees with it less and less."""
+    rows = [
+        {"step": s, "reward/mean": rising(s), "rule/accuracy": 0.5, "reward_model/rule_agreement": 0.95 - 0.02 * s}
+        for s in range(1, 21)
+    ]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert (verdict.state, verdict.hacked_at) == ("hacked", verdict.alarm_at)
+    assert verdict.alarm_at is not None
+    assert any("reward_model/rule_agreement fell from" in signal.text for signal in verdict.signals)
+
+
+def test_a_run_that_measures_nothing_cannot_be_told(tmp_path):
+    rows = [{"step": step, "reward/mean": rising(step)} for step in range(1, 21)]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert verdict.state == "unknown"
+    assert "test/gold_avg" in verdict.sentence
+
+
+def test_a_run_that_was_paid_nothing_cannot_be_told(tmp_path):
+    """As with a rule that is silent on every problem, whose answers are left out."""
+    rows = [{"step": step, "test/gold_avg": 0.5 - step / 50} for step in range(21)]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert (verdict.state, verdict.truth) == ("unknown", None)
+    assert verdict.sentence == "Fewer than 3 steps were paid a reward, so nothing can be said of hacking."
+
+
+def test_two_steps_are_too_few(tmp_path):
+    rows = [{"step": step, "reward/mean": 0.5, "rule/accuracy": 0.5} for step in (1, 2)]
+    assert verdict_of(read_run(write_run(tmp_path / "run", rows))).sentence == "Only 2 steps are on record."
+
+
+def fired(metric, step):
+    event = {"step": step, "metric": metric, "action": "warn", "since": step, "values": [0.0]}
+    return event | {"message": f"{metric} below 0.05 since step {step}: 0"}
+
+
+COLLAPSED = ("rule/accuracy", "policy/usable_groups", "reward_model/std", "rollout/cut_off_rate", "reward_model/loss")
+
+
+def test_a_collapsed_run_is_broken_and_its_fired_rules_stand_beside_the_verdict(tmp_path):
+    """Accuracy .00 throughout, the reward from .29 to .004, five warnings: not hacked, and not healthy."""
+    rows = record(lambda step: 0.0, lambda step: 0.29 if step < 5 else 0.004)
+    run = write_run(tmp_path / "run", rows)
+    write_lines(run / "events.jsonl", [fired(metric, 5) for metric in COLLAPSED])
+    verdict = verdict_of(read_run(run))
+    assert (verdict.state, verdict.name, verdict.hacked_at) == ("broken", "Broken", None)
+    assert "the training reward went from 0.29 at its best to 0.00" in verdict.sentence.lower()
+    assert "Watch rules fired on rule/accuracy, policy/usable_groups" in verdict.sentence
+    assert sum(signal.text.startswith("Watch rule at step 5") for signal in verdict.signals) == 5
+
+
+def test_a_run_that_stays_where_it_began_has_learned_nothing(tmp_path):
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", record(lambda step: 0.3 + 0.01 * (step % 2), rising))))
+    assert (verdict.state, verdict.name) == ("nothing learned", "Nothing learned")
+    assert "which is no rise" in verdict.sentence
+
+
+def test_a_run_that_ends_in_skipped_updates_has_faults(tmp_path):
+    rows = [row | {"policy/grad_norm": float("nan") if row["step"] > 15 else 1.0} for row in record(rising, rising)]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert verdict.state == "faults"
+    assert verdict.signals[0].text.startswith("policy/grad_norm is a fault since step 16")
+
+
+def test_a_run_that_died_says_of_what(tmp_path, settings):
+    def fit(resume, reward):
+        function = {"kind": "function", "function": f"run.test_verdict:{reward}"}
+        own = settings | {"kind": "function", "rewards": [function], "checkpoint": {"every": 1}}
+        with CooperTrainer.from_config(build_config(own), resume) as trainer:
+            trainer.fit()
+
+    CALLS.clear()
+    with pytest.raises(ZeroDivisionError):
+        fit(False, "dies_at_the_third_step")
+    run = read_run(tmp_path / "run")
+    verdict = verdict_of(run)
+    assert verdict.state == "faults"
+    assert "The run died after step 2: ZeroDivisionError: the third step" in verdict.sentence
+    assert status_of(run).detail.startswith("died: ZeroDivisionError: the third step; --resume goes on after step 2")
+    fit(True, "dies_at_the_third_step")  # CALLS is past it
+    assert "died" not in verdict_of(read_run(tmp_path / "run")).sentence
+
+
+CALLS = []
+
+
+def dies_at_the_third_step(problem, completion):
+    CALLS.append(problem)
+    if len(CALLS) == 2 * 16 + 1:
+        raise ZeroDivisionError("the third step")
+    return float(len(completion.text))

@@ -1,0 +1,108 @@
+"""The `cooper` command."""
+
+import errno
+import logging
+import sys
+import threading
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cooper_base import __version__
+from cooper_base.cli.console import log_handler, say
+from cooper_base.config.user_functions import added
+from cooper_base.errors import EngineLost, InputError, MissingExtraError, show_users_frames
+from cooper_base.packages import set_log_level
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Numbers of the errors of a disk that is full or that cannot be written."""
+
+
+COMMANDS_OF = {
+    "cooper-verify": ("verify",),
+    "cooper-audit": ("audit", "attack", "report", "runs", "watch"),
+    "cooper-rl": ("train", "serve", "eval", "config", "export", "push", "verifyrm"),
+    "cooper-lab": ("demo", "arena", "paper", "plan", "overopt"),
+}
+"""The commands of each of our packages, for the message about one that is not installed."""
+
+
+class _Commands(TyperGroup):
+    """Sub-commands of whichever packages are installed."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+        name = args[0]
+        missing = [package for package, names in COMMANDS_OF.items() if name in names and name not in self.commands]
+        if missing:
+            raise MissingExtraError(f"`cooper {name}` is in the package {missing[0]}: pip install {missing[0]}")
+        return super().resolve_command(ctx, args)
+
+
+commands = typer.Typer(
+    cls=_Commands, help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False
+)
+for name, entry in added("commands").items():
+    command = entry.load()
+    if isinstance(command, typer.Typer):
+        commands.add_typer(command, name=name)
+    else:
+        commands.command(name)(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cooper {__version__}")
+        raise typer.Exit
+
+
+@commands.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of `cooper` itself. Its help text is the docstring of this module."""
+
+
+def app() -> None:
+    """Run a command. For bad input, a missing extra or a full disk, print the message and exit with code 2.
+
+    An exception of the user's own code is shown with the frames of that code.
+    """
+    threading.excepthook = _end_of_thread
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
+    set_log_level(logging.INFO)
+    logging.getLogger("huggingface_hub").propagate = False  # it has its own handler and would log everything twice
+    try:
+        commands()
+    except (InputError, MissingExtraError) as error:
+        say(str(error), "error: ", "bold red")
+        sys.exit(2)
+    except EngineLost as error:
+        say(
+            f"{error}; the logs of its processes are in the run's folder logs/; continue with --resume",
+            "error: ",
+            "bold red",
+        )
+        sys.exit(1)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in DISK:
+            _say_full(error)
+            sys.exit(2)
+        show_users_frames(error)
+        sys.excepthook = sys.__excepthook__  # in place of typer's
+        raise
+
+
+def _say_full(error: OSError) -> None:
+    place, remedy = error.filename or "the disk", "make room there and repeat the command; a run needs --resume"
+    say(f"{place}: cannot be written ({error.strerror}); {remedy}", "error: ", "bold red")
+
+
+def _end_of_thread(thread: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread. If the disk is full, Python would print that thread's traceback."""
+    if isinstance(thread.exc_value, OSError) and thread.exc_value.errno in DISK:
+        _say_full(thread.exc_value)
+    else:
+        threading.__excepthook__(thread)

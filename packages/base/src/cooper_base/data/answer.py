@@ -1,0 +1,59 @@
+"""An answer as text with what it brings along, and the answers to one problem."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from cooper_base.data.problem import Problem
+from cooper_base.data.transcript import ChatTurn, as_text, final_reply, rendered, turns_of
+from cooper_base.data.verdict import UserVerdict
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One completion as text. `stopped` is False if it was cut at the length limit."""
+
+    text: str
+    """What a rule reads: the completion or, of a run of several turns, the final reply."""
+    stopped: bool = True
+    id: str | None = None
+    """An optional name chosen by the caller, unique in its group."""
+    tokens: int | None = None
+    """Its length in tokens of the model that wrote it, if known."""
+    messages: list[ChatTurn] | None = None
+    """The turns of the run after the prompt, as `of` makes them; None if the text is everything."""
+    verdict: UserVerdict | None = None
+    """A verdict from outside (unit tests, a game's end, a grader). It takes the place of the rule's."""
+    reward: float | None = None
+    """What the environment's `get_reward()` returned, if anything; the reward `environment` pays it."""
+
+    @classmethod
+    def of(cls, completion: str | Iterable[Any], stopped: bool = True, **fields: Any) -> Self:
+        """From a text or from messages after the prompt, in the form of OpenAI's chats or of any trainer we know.
+
+        A reply without tool calls is a text. Raises InputError for messages that cannot be read.
+        """
+        if isinstance(completion, str):
+            return cls(completion, stopped, **fields)
+        turns = turns_of(completion)
+        text = final_reply(turns)
+        return cls(text, stopped, messages=None if rendered(turns) == text else turns, **fields)
+
+    @cached_property
+    def transcript(self) -> str:
+        """What a reward model reads: the text or, if there are messages, the whole run."""
+        return as_text(self.text) if self.messages is None else rendered(self.messages)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON values, without what is None."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class AnswerGroup:
+    """The answers to one problem in one step. Groups may differ in size. `id` is unique in the step."""
+
+    id: str
+    problem: Problem
+    answers: Sequence[Answer]

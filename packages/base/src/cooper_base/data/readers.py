@@ -1,0 +1,276 @@
+"""Reads the rows of a file or a hub data set, each with its location."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any, TextIO
+
+from cooper_base.data.hub import why_silent
+from cooper_base.data.strict_json import decode_json, parse_json
+from cooper_base.data.text import one_line
+from cooper_base.errors import InputError, MissingExtraError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record. `location` is `file:line`, or `file:row n` if the file has no lines."""
+
+    location: str
+    fields: dict[str, Any]
+    name: str | None = None
+    """The record's key in files of the shape `{"Problem_1": {...}}`."""
+
+
+LISTED_ROWS = 20
+"""Most bad rows in one message."""
+
+Bad = Callable[[InputError], None]
+
+
+def refuse(error: InputError) -> None:
+    """A reader's `bad` that ends the reading."""
+    raise error
+
+
+def read_file(path: Path, bad: Bad = refuse) -> Iterator[Row]:
+    """The rows of a JSONL, JSON, CSV, TSV or Parquet file. `bad` is told of each line that is no row, where the ones
+    behind it can be read. Raises InputError or, without pyarrow, MissingExtraError.
+    """
+    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
+    readers |= {".tsv": partial(_read_csv, usual="\t"), ".parquet": _read_parquet}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
+    if not path.is_file():
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, siblings, n=1)
+        remedy = f"did you mean {path.parent / close[0]}?" if close else "check its name and folder"
+        raise InputError(f"{path}: no such file; {remedy}")
+    return reader(path, bad)
+
+
+def _rows_of(value: Any, location: str, bad: Bad) -> Iterator[Row]:
+    """One record, or several by name: MathOdyssey has one `{"Problem_k": {...}}` per line."""
+    if not isinstance(value, dict):
+        remedy = 'write one {"question": ..., "answer": ...} per problem'
+        bad(InputError(f"{location}: expected an object with fields, found {type(value).__name__}; {remedy}"))
+        return
+    named = value and all(isinstance(record, dict) for record in value.values())
+    yield from (Row(location, record, name) for name, record in (value.items() if named else [(None, value)]))
+
+
+def _read_jsonl(path: Path, bad: Bad) -> Iterator[Row]:
+    # Bytes are decoded line by line, so that an invalid byte is reported with its line.
+    with path.open("rb") as lines:
+        for number, raw in enumerate(lines, start=1):
+            location = f"{path}:{number}"
+            try:
+                line = _decode(raw, location).strip()
+                value = parse_json(line) if line else None
+            except InputError as error:
+                bad(error)
+                continue
+            except ValueError as error:
+                bad(InputError(f"{location}: not valid JSON ({error}); write one JSON object per line"))
+                continue
+            if line:
+                yield from _rows_of(value, location, bad)
+
+
+def _decode(raw: bytes, location: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{location}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+
+
+def _read_json(path: Path, bad: Bad) -> Iterator[Row]:
+    """The elements of an array, or consecutive objects. Their lines are those on which they start."""
+    text = _decode(path.read_bytes(), str(path))
+    position = _after_space(text, 0)
+    in_array = text.startswith("[", position)
+    position = _after_space(text, position + in_array)
+    line, counted = 1, 0
+    while position < len(text) and not (in_array and text[position] == "]"):
+        line, counted = line + text.count("\n", counted, position), position
+        try:
+            value, position = decode_json(text, position)
+        except ValueError as error:
+            raise InputError(f"{path}:{line}: not valid JSON ({error}); write an array of objects") from error
+        yield from _rows_of(value, f"{path}:{line}", bad)
+        position = _after_space(text, position)
+        if in_array:
+            if text[position : position + 1] not in (",", "]"):
+                raise InputError(f"{path}:{line}: no comma or ] after this element; is the file cut off?")
+            position = _after_space(text, position + 1) if text[position] == "," else position
+
+
+def _after_space(text: str, position: int) -> int:
+    return next((i for i in range(position, len(text)) if text[i] not in " \t\r\n"), len(text))
+
+
+def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[Row]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            delimiter = _delimiter(file, usual)
+            lines = _Lines(file)
+            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+            names = next(filter(None, _records(reader, lines, path, [], delimiter)), [])
+            _check_columns(names, f"{path}:{reader.line_num}")
+            for cells in _records(reader, lines, path, names, delimiter):
+                if len(cells) > len(names):
+                    too_many = "more cells than the header has columns; quote cells that contain a separator"
+                    bad(InputError(f"{path}:{reader.line_num}: {too_many}"))
+                elif cells:  # a blank line has none
+                    yield Row(f"{path}:{reader.line_num}", dict(zip_longest(names, cells)))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+
+
+DELIMITERS = (",", ";", "\t", "|")
+SWALLOWED = 5
+"""A quoted cell that holds so many lines, most of which are rows of the table, was not closed where it should be."""
+
+
+@dataclass
+class _Lines:
+    """The lines of a file, of which those since the last `clear` are kept."""
+
+    file: TextIO
+    kept: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.file:
+            self.kept.append(line)
+            yield line
+
+
+def _delimiter(file: TextIO, usual: str) -> str:
+    """What separates the header into cells, and the first row into as many. Leaves the file at its beginning."""
+    head = [line for line in islice(file, 50) if line.strip()]
+    file.seek(0)
+
+    def fit(delimiter: str) -> tuple[bool, int, bool]:
+        try:
+            counts = [len(cells) for cells in islice(csv.reader(head, delimiter=delimiter), 2)]
+        except csv.Error:  # reading the rows reports it
+            counts = []
+        columns = counts[0] if counts else 0
+        return columns > 1 and counts[1:] in ([], [columns]), columns, delimiter == usual
+
+    return max(DELIMITERS, key=fit)
+
+
+def _records(reader: Any, lines: _Lines, path: Path, names: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """The cells of each row. Raises InputError for a quotation mark that is not closed, or closed far too late."""
+    while True:
+        lines.kept.clear()
+        first = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if '"' not in "".join(lines.kept):
+                raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error
+            raise InputError(_unclosed(path, first, lines.kept, names, delimiter, str(error))) from error
+        is_long = reader.line_num - first >= SWALLOWED
+        if is_long and any(_holds_rows(cell, len(names), delimiter) for cell in cells):
+            raise InputError(_unclosed(path, first, lines.kept, names, delimiter, "it holds further rows of the table"))
+        yield cells
+
+
+def _holds_rows(cell: str, columns: int, delimiter: str) -> bool:
+    """Whether most lines inside a cell are rows of the table."""
+    inner = cell.splitlines()[1:-1] if columns > 1 else []
+    rows = sum(line.count(delimiter) == columns - 1 for line in inner)
+    return len(inner) >= SWALLOWED and rows >= 0.8 * len(inner)
+
+
+def _unclosed(path: Path, first: int, kept: Sequence[str], names: Sequence[str], delimiter: str, why: str) -> str:
+    """A message about the quoted cell of a row at which reading has failed. The row's lines so far are `kept`."""
+    text, apart = "".join(kept), re.escape(delimiter)
+    whole = re.compile(rf'(?:(?>(?:"[^"]*+")+)|[^"{apart}\r\n][^{apart}\r\n]*+|){apart}')
+    place = position = 0
+    while (cell := whole.match(text, position)) and not _holds_rows(cell[0], len(names), delimiter):
+        place, position = place + 1, cell.end()
+    line = first + max(text.count(end, 0, position) for end in "\n\r")
+    column = f"column {names[place]!r}" if place < len(names) else f"column {place + 1}"
+    ends = f", although it goes on to line {first + len(kept) - 1}" if len(kept) > 1 else ""
+    return (
+        f"{path}:{line}: not valid CSV: {column}: the quotation mark that opens this cell is not closed properly{ends} "
+        f'({why}); close it, write a quotation mark inside a quoted cell twice (""), or convert the file to JSONL'
+    )
+
+
+def _check_columns(names: Sequence[str], location: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"{location}: the column {twice[0]!r} appears twice; rename one of them")
+
+
+def _read_parquet(path: Path, bad: Bad) -> Iterator[Row]:
+    try:
+        import pyarrow  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("reading Parquet needs pyarrow (the extra `data`): pip install pyarrow") from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            _check_columns(file.schema_arrow.names, str(path))
+            rows = (fields for batch in file.iter_batches(batch_size=1024) for fields in batch.to_pylist())
+            for number, fields in enumerate(rows, start=1):
+                yield Row(f"{path}:row {number}", fields)
+    # Damaged pages raise OSError; dates out of Python's range raise ValueError or OverflowError.
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+
+
+def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[Row]:
+    """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder. Raises InputError
+    or, without `datasets`, MissingExtraError. `section` is where the settings stand in the configuration.
+    """
+    try:
+        from datasets import load_dataset  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
+    silent = None if Path(name).is_dir() else why_silent(name, "README.md", "dataset")
+    try:
+        with nullcontext() if silent is None else _offline():
+            dataset = load_dataset(name, subset, split=split)
+    # No narrower type will do: no such data set or no hub is an OSError, no such subset or split a ValueError, a script
+    # in it a RuntimeError, and what its card may hold anything else.
+    except Exception as error:
+        raise InputError(
+            f"{section}.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
+            f"a loadable Hugging Face data set: {one_line(str(error))}"
+            f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
+        ) from error
+    for number, fields in enumerate(dataset, start=1):
+        yield Row(f"{name}/{split}:row {number}", dict(fields))
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Make both libraries look into their caches alone, where they would else try the hub again and again."""
+    import datasets  # noqa: PLC0415 - an extra
+    import huggingface_hub  # noqa: PLC0415
+
+    places: list[Any] = [huggingface_hub.constants, datasets.config]  # pyright: ignore[reportAttributeAccessIssue]
+    before = [place.HF_HUB_OFFLINE for place in places]
+    for place in places:
+        place.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = value

@@ -1,0 +1,76 @@
+"""The kinds of error that a user can act on, the remedy for a mistyped name, and where a user's code failed."""
+
+import os
+import sysconfig
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from types import TracebackType
+
+from cooper_base.packages import package_folders
+
+DEBUG = "COOPER_DEBUG"
+"""An environment variable. If it is set, tracebacks of a user's code show the frames of this package too."""
+
+
+class InputError(ValueError):
+    """Bad input: a config key, a data row, a model folder. The command line prints it and exits with code 2.
+
+    The message names the file, line and field, if there are any, and the remedy.
+    """
+
+
+class MissingExtraError(ImportError):
+    """An optional library is missing. The message says which extra to install."""
+
+
+class EngineLost(RuntimeError):
+    """A process of the engine is dead or silent, and its state is gone: open the engine again, load a checkpoint."""
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """The known name nearest to a mistyped one, as a question, or else another remedy."""
+    nearest = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"did you mean {nearest[0]!r}?" if nearest else otherwise
+
+
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")})
+
+
+def users_traceback(error: BaseException) -> TracebackType | None:
+    """The frames of an exception that are neither of this package nor of a library; None if there are none."""
+    frames, traceback = [], error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        of_library = {"site-packages", "dist-packages"} & {*Path(file).parts}
+        if not of_library and not file.startswith((*package_folders(), *_LIBRARIES, "<frozen")):
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    shortened = None
+    for frame in reversed(frames):
+        shortened = TracebackType(shortened, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shortened
+
+
+def users_function(error: BaseException) -> str | None:
+    """The function of the user's code in which an exception began, and the line that raised it:
+    `rewards:brevity, rewards.py:12`. None if no frame is the user's."""
+    first = last = users_traceback(error)
+    if first is None or last is None:
+        return None
+    while last.tb_next is not None:
+        last = last.tb_next
+    module, code = first.tb_frame.f_globals.get("__name__", "?"), first.tb_frame.f_code
+    return f"{module}:{code.co_qualname}, {Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
+
+
+def show_users_frames(error: BaseException, full: str = f"{DEBUG}=1 shows them") -> None:
+    """Leave an exception of the user's code its own frames alone, and add a note that names the function and says where
+    the other frames are (`full`). Any other exception, and any with COOPER_DEBUG set, stays as it is.
+    """
+    own = users_traceback(error)
+    if own is None or not isinstance(error, Exception) or os.environ.get(DEBUG):
+        return
+    if not hasattr(error, "__notes__"):
+        error.add_note(f"raised in {users_function(error)}; frames of Cooper and of libraries are left out: {full}")
+    error.__traceback__ = own

@@ -1,0 +1,163 @@
+"""Lets only one process at a time write a folder (of a run, an arena, a demo or a server), and lets a signal stop that
+process cleanly."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from cooper_base.errors import InputError
+from cooper_base.files.durable import check_regular
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked there
+    fcntl = None
+
+logger = logging.getLogger(__name__)
+
+_BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choose another %s"
+BUSY_RUN = (_BUSY % ("a process is training", " already", "name")) + "; `cooper watch {folder}` shows it"
+BUSY_RUNS = _BUSY % ("another call is running its cells or arms", "", "--out")
+
+UNWRITABLE = (
+    "{folder}: cannot be written ({why}); choose another output_dir or name, or make room or get the right there"
+)
+
+STOPPING = "stopping as soon as nothing is lost by it; interrupt again to stop at once"
+
+_HERE: set[Path] = set()
+"""The lock files that this process holds. They must not be opened twice, because under POSIX closing either of them
+drops the lock."""
+
+
+def check_writable(directory: Path) -> None:
+    """Raises InputError for a folder that cannot be created or written, as far as this can be found out without doing
+    it."""
+    there = next(folder for folder in (directory, *directory.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise InputError(UNWRITABLE.format(folder=directory, why=f"{there} is a file"))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(UNWRITABLE.format(folder=directory, why=f"you may not write in {there}"))
+
+
+class FolderLock:
+    """A lock of a folder. It is held until it is closed or its process ends in any way."""
+
+    def __init__(self, directory: Path, busy: str = BUSY_RUN) -> None:
+        """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder,
+        and for a folder that cannot be written.
+        """
+        self._path = directory / ".lock"
+        self._made = not directory.exists()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            check_regular(self._path)
+            self._file = self._path.open("a+", encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise InputError(UNWRITABLE.format(folder=directory, why=error.strerror)) from error
+        if fcntl is None:
+            return
+        try:
+            _lock(self._file)
+        except OSError as error:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "elsewhere"
+            self._file.close()
+            raise InputError(busy.format(folder=directory, holder=holder)) from error
+        with suppress(OSError):  # other processes read this name; if a full disk refuses it, the lock still holds
+            self._file.truncate(0)
+            self._file.write(this_process())
+            self._file.flush()
+        _HERE.add(self._path.resolve())
+
+    def __enter__(self) -> "FolderLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock."""
+        if not self._file.closed:
+            self._file.truncate(0)
+            self._file.close()
+            _HERE.discard(self._path.resolve())
+
+    def withdraw(self) -> None:
+        """Release the lock, and delete the folder if it did not exist before: nothing was written into it."""
+        self.close()
+        if self._made and sorted(self._path.parent.iterdir()) == [self._path]:
+            self._path.unlink()
+            self._path.parent.rmdir()
+
+
+def holder_of(directory: Path) -> str | None:
+    """A description of the process that holds the folder; None if nobody does, or on Windows. Any number of processes
+    may ask at once."""
+    path = directory / ".lock"
+    if path.resolve() in _HERE:
+        return this_process()
+    if fcntl is None or not path.is_file():
+        return None
+    with path.open(encoding="utf-8", errors="replace") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return file.read().strip() or "another process"
+    return None
+
+
+def this_process() -> str:
+    """A description of this process, for other processes."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _lock(file: TextIO) -> None:
+    """Lock the file. Tries a second time, because `holder_of` in another process may just be looking."""
+    assert fcntl is not None
+    # Not `flock`, which the verifier's processes would inherit, and hold when this one has been killed.
+    with suppress(OSError):
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    time.sleep(0.1)
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
+    """The first signal calls `request_stop`; a second one goes to the earlier handlers. Only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore_handlers() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    stopping = False
+
+    def on_signal(number: int, frame: Any) -> None:
+        nonlocal stopping
+        if stopping:  # only this signal: Python complains if a signal is pending while its handler is removed
+            signal.signal(number, previous[signal.Signals(number)])
+            signal.raise_signal(number)
+            return
+        stopping = True
+        request_stop()
+        # In a thread of its own, because this one may be in the middle of a line of the same log.
+        threading.Thread(target=logger.warning, args=(STOPPING,), daemon=True).start()
+
+    for number in previous:
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        restore_handlers()

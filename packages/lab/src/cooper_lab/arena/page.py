@@ -1,0 +1,114 @@
+"""The arena's page: the ranking, gold by hole and design, what each run cost, and the alarm."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from cooper_lab.figures import figure_svg
+from cooper_audit.report.report import REPORT_FILE
+from cooper_base.files.durable import write_text
+
+INK = "#8a94a3"
+"""The colour of text and axes, readable on a light and on a dark page."""
+
+
+def write_page(
+    target: Path, summary: Mapping[str, Any], results: Sequence[Mapping[str, Any]], about: Mapping[str, str]
+) -> None:
+    """Write one page. `summary` is `summary.json`; `about` has a line for designs and holes.
+
+    The page holds everything it shows. A hole leads to the report of its runs if that is there, `HOLE/report.html`
+    beside the page.
+    """
+    environment = Environment(
+        loader=PackageLoader("cooper_lab.arena"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"gold": _colour, "share": _share, "interval": _interval}
+    holes = list(dict.fromkeys(row["hole"] for row in summary["table"]))
+    designs = [row["design"] for row in summary["ranking"]["designs"]]
+    designs += [name for name in dict.fromkeys(row["design"] for row in summary["table"]) if name not in designs]
+    strokes = strokes_of(designs)
+    page = environment.get_template("arena.html.j2").render(
+        summary=summary,
+        about=about,
+        holes=holes,
+        designs=designs,
+        cells={(row["hole"], row["design"]): row for row in summary["table"]},
+        curves={hole: figure_svg(curves(results, hole, strokes)) for hole in holes},
+        reports={
+            hole: f"{quote(hole)}/{REPORT_FILE}" for hole in holes if (target.parent / hole / REPORT_FILE).exists()
+        },
+        strokes=strokes,
+        roc=figure_svg(roc_figure(summary["alarm"])) if summary["alarm"]["roc"] else None,
+    )
+    write_text(target, page)
+
+
+def curves(results: Sequence[Mapping[str, Any]], hole: str, strokes: Mapping[str, Mapping[str, str]]) -> Figure:
+    """Gold over the steps in one hole: a line for each design, the mean of its runs."""
+    figure = Figure(figsize=(3.4, 2.4), layout="constrained", facecolor="none")
+    axes = figure.add_subplot()
+    for design, stroke in strokes.items():
+        runs = [result["gold_curve"] for result in results if (result["hole"], result["design"]) == (hole, design)]
+        if runs:
+            steps = [step for step, _ in min(runs, key=len)]
+            means = [sum(gold for _, gold in points) / len(points) for points in zip(*runs, strict=False)]
+            line = "--" if stroke["line"] == "dashed" else "-"
+            axes.plot(steps, means, line, color=stroke["colour"], linewidth=1.3)
+    axes.set_ylim(0, 1)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    _plain(axes)
+    return figure
+
+
+def strokes_of(designs: Sequence[str]) -> dict[str, dict[str, str]]:
+    """A colour and a kind of line for each design: ten colours solid, then the same ten dashed."""
+    kinds = ("solid", "dashed")
+    return {
+        design: {"colour": to_hex(f"C{number % 10}"), "line": kinds[number // 10 % 2]}
+        for number, design in enumerate(designs)
+    }
+
+
+def roc_figure(alarm: Mapping[str, Any]) -> Figure:
+    """The ROC curve over all runs, with a mark for the alarm's present threshold."""
+    figure = Figure(figsize=(4, 3.6), layout="constrained", facecolor="none")
+    axes = figure.add_subplot()
+    rates = [(0.0, 0.0), *((fpr, tpr) for _, fpr, tpr in alarm["roc"])]
+    axes.plot(*zip(*rates, strict=True), drawstyle="steps-post", color="C0")
+    axes.plot([0, 1], [0, 1], ":", color=INK, linewidth=0.8)
+    today = alarm["today"]
+    axes.plot(today["false_positive_rate"], today["true_positive_rate"], "o", color="C3", label="the alarm today")
+    axes.set_xlabel("false positive rate", fontsize=8, color=INK)
+    axes.set_ylabel("true positive rate", fontsize=8, color=INK)
+    axes.legend(frameon=False, fontsize=8, loc="lower right", labelcolor=INK)
+    _plain(axes)
+    return figure
+
+
+def _plain(axes: Axes) -> None:
+    axes.set_facecolor("none")
+    axes.grid(alpha=0.25)
+    axes.tick_params(labelsize=7, colors=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(INK)
+
+
+def _colour(gold: float | None) -> str:
+    """The background of a cell: from red at 0 to green at 1, see-through."""
+    return "none" if gold is None else f"hsl({120 * min(max(gold, 0.0), 1.0):.0f} 65% 45% / .28)"
+
+
+def _share(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _interval(row: Mapping[str, float | None]) -> str:
+    return "" if row["low"] is None else f"{_share(row['low'])} to {_share(row['high'])}"

@@ -1,0 +1,67 @@
+"""The demo's report of its four runs, and the picture of their curves beside the dose."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cooper_lab.arithmetic.arms import ARMS
+from cooper_lab.figures import figure_svg
+from cooper_rl import write_report
+from cooper_audit.report.plots import curves_figure
+from cooper_audit.run.run_record import read_runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper as published", "cooper": "Cooper"}
+COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
+TITLE = "A rule that is silent on two problems in three"
+CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
+DOSE = Path(__file__).parent / "dose.json"
+"""Gold after 40 steps on seeds 0 to 4, by the share of problems that the rule judges."""
+FIVE_SEEDS = (
+    "This is one seed. Over seeds 0 to 4 the rule ended at 0.79 on average, the static reward model and Cooper as "
+    "published at 0.03 or below, and Cooper at 0.87, above the rule on each (docs/reward-hacking.md)."
+)
+
+
+def draw(output_dir: Path) -> Path:
+    """Write `picture.svg`, `picture.png` and `report.html` into the demo's folder. Returns the path of the report.
+
+    The picture's curves are those that the report begins with. Its last panel is not of these runs: `DOSE`.
+    """
+    arms = [arm for arm in ARMS if (output_dir / arm / "metrics.jsonl").exists()]
+    labels = {output_dir / arm: LABELS[arm] for arm in arms}
+    colours = [COLOURS[arm] for arm in arms]
+    figure = curves_figure(read_runs(list(labels), labels), list(CURVES), colours)
+    for axes, title in zip(figure.axes, CURVES.values(), strict=True):
+        axes.set_title(title, fontsize=11, loc="left")
+    _add_dose(figure)
+    figure.savefig(output_dir / "picture.png", dpi=150)
+    (output_dir / "picture.svg").write_text(figure_svg(figure), encoding="utf-8")
+    accuracy = json.loads((output_dir / "summary.json").read_text(encoding="utf-8"))["reward_model_accuracy"]
+    about = (
+        "One small policy learns arithmetic from four different rewards. The rule can judge 35 % of the problems. Gold "
+        "is the true label of all and only measures. At the start the reward model is right on "
+        f"{100 * accuracy:.1f} % of held-out completions."
+    )
+    return write_report(list(labels), output_dir / "report.html", TITLE, [about, FIVE_SEEDS], labels, colours)
+
+
+def _add_dose(figure: "Figure") -> None:
+    """A third panel: mean gold at the end over the share of problems that the rule judges, and the range over seeds."""
+    figure.set_size_inches(14, 3.8)
+    columns = figure.add_gridspec(1, 3)
+    for part, panel in enumerate(figure.axes):
+        panel.set_subplotspec(columns[0, part])
+    axes = figure.add_subplot(columns[0, 2])
+    for arm, doses in json.loads(DOSE.read_text(encoding="utf-8")).items():
+        heard = [int(share) for share in doses]
+        axes.plot(heard, [sum(gold) / len(gold) for gold in doses.values()], "o-", markersize=4, color=COLOURS[arm])
+        lows, highs = ([end(gold) for gold in doses.values()] for end in (min, max))
+        axes.vlines(heard, lows, highs, color=COLOURS[arm], alpha=0.4)
+    axes.set_title("Gold at the end, five seeds", fontsize=11, loc="left")
+    axes.set_xlabel("problems that the rule judges, %")
+    axes.set_ylim(0, 1)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,84 @@
+"""A benchmark's problem: completions of which the first ones are right."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cooper_rl import InputError
+from cooper_base.data.labelled import text_field
+from cooper_base.data.readers import Row
+from cooper_audit.statistics import Estimate
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A problem with its completions; the first `right` of them are right.
+
+    `scores` are those that the file itself holds, if any. `reference` is empty where the benchmark has none.
+    """
+
+    id: str
+    question: str
+    reference: str
+    completions: list[str]
+    right: int
+    subset: str
+    location: str
+    scores: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The results of a benchmark: `summary` holds its own scores, `parts` the means over problems with intervals."""
+
+    problems: int
+    summary: dict[str, float]
+    parts: dict[str, Estimate] = field(default_factory=dict)
+
+
+def needed_text(row: Row, name: str) -> str:
+    """A text field that must be there and not be empty. Raises InputError naming file, row and field."""
+    if name not in row.fields:
+        raise InputError(
+            f"{row.location}: field {name!r} is missing (this row has {', '.join(map(str, row.fields))}); is this the "
+            "file of another benchmark?"
+        )
+    text = text_field(row, name)
+    if not text.strip():
+        raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")
+    return text
+
+
+def reference_of(row: Row) -> str:
+    """The row's `reference_answer` or `answer`, or an empty text."""
+    name = next((name for name in ("reference_answer", "answer") if row.fields.get(name) is not None), None)
+    return "" if name is None else text_field(row, name)
+
+
+def texts_in(row: Row, name: str) -> list[str]:
+    """A field that is a list of texts with at least one entry. Raises InputError naming file, row and field."""
+    values = row.fields.get(name)
+    if not isinstance(values, list) or not values or not all(isinstance(value, str) for value in values):
+        raise InputError(f"{row.location}: field {name!r} is {_shown(values)}; write a list of texts, at least one")
+    return values
+
+
+def numbers_in(row: Row, name: str, count: int) -> list[float]:
+    """A field that is a list of `count` finite numbers. Raises InputError naming file, row and field."""
+    values = row.fields[name]
+    is_list = isinstance(values, list) and all(type(value) in (int, float) for value in values)
+    if not is_list or len(values) != count or not all(abs(value) < float("inf") for value in values):
+        raise InputError(f"{row.location}: field {name!r} is {_shown(values)}; write a list of {count} finite numbers")
+    return [float(value) for value in values]
+
+
+def check_scores(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> None:
+    """Raises ValueError unless there is one score per completion."""
+    for item, row in zip(items, scores, strict=True):
+        if len(row) != len(item.completions):
+            raise ValueError(f"{item.location}: {len(row)} scores for {len(item.completions)} completions")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

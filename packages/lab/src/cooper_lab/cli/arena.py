@@ -1,0 +1,179 @@
+"""`cooper arena`: designs against holes, measured by gold."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from cooper_base.cli.console import console, progress
+from cooper_audit.cli.runs import say_how_to_open
+
+if TYPE_CHECKING:
+    from cooper_lab.arena.cells import Plan
+
+
+def arena(
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings of every run: key=value.")] = None,
+    output_dir: Annotated[
+        Path,
+        typer.Option(
+            "--out", "--output-dir", help="Where the runs, the table and the page are written. Finished cells are kept."
+        ),
+    ] = Path("runs/arena"),
+    design: Annotated[
+        list[str] | None, typer.Option(help="A design to run; repeat for several. All by default.")
+    ] = None,
+    hole: Annotated[
+        list[str] | None, typer.Option(help="A hole to run in; repeat for several. All by default.")
+    ] = None,
+    silence: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Run every hole with a rule that judges only some problems: heard_35, …; repeat for several."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per design and hole: 0, 1, …")] = 1,
+    plantings: Annotated[
+        int, typer.Option(min=1, help="Plantings per hole, with the planting seeds 0, 1, …; each runs with every seed.")
+    ] = 1,
+    steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 40,
+    designs: Annotated[Path | None, typer.Option(help="YAML file with designs of your own.")] = None,
+    holes: Annotated[Path | None, typer.Option(help="YAML file with holes of your own.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Where planted models are kept; by default in the user's cache folder.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; by default one per core.")] = None,
+    report: Annotated[bool, typer.Option("--report", help="Run nothing: tables and page of what is finished.")] = False,
+    roc: Annotated[bool, typer.Option("--roc", help="Also print what the alarm found and missed.")] = False,
+) -> None:
+    """Compare designs of rewards in worlds with known holes: designs x holes x plantings x seeds."""
+    from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
+    from cooper_lab.arena.cache import default_cache
+    from cooper_lab.arena.cells import check_settings
+    from cooper_lab.arena.cells import plan as make_plan
+    from cooper_lab.arena.designs import built_in_designs, read_designs
+    from cooper_lab.arena.reports import write_hole_reports
+    from cooper_lab.arena.silence import SILENCES
+    from cooper_base.config.checking import with_overrides
+
+    chosen_holes = choose(built_in_holes() | (read_holes(holes) if holes else {}), hole or [], "hole")
+    all_designs = built_in_designs() | (read_designs(designs) if designs else {})
+    plan = make_plan(
+        choose(all_designs, design or [], "design"),
+        chosen_holes,
+        range(seeds),
+        output_dir,
+        cache or default_cache(),
+        with_overrides({"steps": steps}, overrides or []),
+        range(plantings),
+        choose(SILENCES, silence, "silence") if silence else None,
+    )
+    check_settings(plan.cells)
+    if not report:
+        _run(plan, workers)
+    reports = write_hole_reports(plan.cells)
+    summary = write_summary(plan)
+    _print(summary)
+    if roc:
+        _print_alarm(summary["alarm"])
+    for page in reports:
+        say_how_to_open(page)
+    say_how_to_open(output_dir / "arena.html")
+
+
+def _run(plan: "Plan", workers: int | None) -> None:
+    from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells
+    from cooper_rl.engines.local.device import available_cores
+    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
+
+    check_finished(plan.cells)
+    workers = workers or available_cores()
+    with FolderLock(plan.output_dir, BUSY_RUNS):
+        with progress("planting holes", len(plan.models)) as advance:
+            plant_missing(plan.models, workers, advance)
+        total = sum(cell.settings["steps"] for cell in plan.cells)
+        with progress("arena, steps", total) as advance:
+            run_cells(plan, workers, lambda steps, finished: advance(steps))
+
+
+def _print(summary: Mapping[str, Any]) -> None:
+    """A table for each hole, then both rankings."""
+    for hole in dict.fromkeys(row["hole"] for row in summary["table"]):
+        console.print(_table_of(hole, [row for row in summary["table"] if row["hole"] == hole]))
+    for title, ranked in (("ranking", summary["ranking"]), ("held-out holes", summary["held_out"])):
+        _print_ranking(title, ranked)
+    if summary["missing"]:
+        console.print(f"{summary['missing']} cells are not finished; the same command continues them")
+
+
+def _table_of(hole: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    names = ("gold_end", "gold_best", "drawdown", "reward_end", "kl_end", "cpu_s")
+    headings = ("runs", "gold", "best", "fall", "reward", "KL", "CPU s", "half lost", "alarm")
+    table = Table("design", *headings, title=hole, title_justify="left")
+    for row in rows:
+        means = [_number(row[name]["mean"], 0 if name == "cpu_s" else 2) for name in names]
+        steps = [", ".join(map(str, row[name])) or "never" for name in ("half_lost", "alarm")]
+        table.add_row(row["design"], str(row["runs"]), *means, *steps)
+    _keep_figures_whole(table, words=("design", "half lost", "alarm"))
+    return table
+
+
+def _keep_figures_whole(table: Table, words: Sequence[str]) -> None:
+    """In a narrow terminal the columns of `words` are folded, and those of figures are not."""
+    for column in table.columns:
+        column.overflow = "fold"
+        if column.header not in words:
+            column.header, column.no_wrap = str(column.header).replace(" ", "\n"), True
+
+
+def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
+    if not ranked["designs"]:
+        return
+    headings = ("gold, end", "95 % over holes", "worst", "hacked in holes", "hacked runs", "beats")
+    table = Table("design", *headings, title=title)
+    for row in ranked["designs"]:
+        interval = "one hole" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
+        beaten = [p["worse"] for p in ranked["pairs"] if p["better"] == row["design"] and p["significant"]]
+        hacked = (f"{len(row['hacked_holes'])} of {len(ranked['holes'])}", f"{row['hacked']:.0%}")
+        table.add_row(
+            row["design"],
+            f"{row['gold_end']:.3f}",
+            interval,
+            f"{row['worst']:.2f}",
+            *hacked,
+            ", ".join(beaten) or "none",
+        )
+    _keep_figures_whole(table, words=("design", "beats"))
+    console.print(table)
+    console.print(
+        f"{len(ranked['holes'])} holes, each the mean of its blocks (planting and seed) that all designs have "
+        f"finished, {len(ranked['blocks'])} in all; who beats whom: paired sign-flip permutation test over the "
+        "holes, Holm's correction, level 0.05",
+        highlight=False,
+    )
+
+
+def _print_alarm(alarm: Mapping[str, Any]) -> None:
+    table = Table("sign of the alarm", "area under its ROC curve")
+    for name, area in {"strongest sign": alarm["auc"], **alarm["signs"]}.items():
+        table.add_row(name, _number(area, 3))
+    console.print(table)
+    for title, row in (
+        ("the alarm as it is", alarm["today"]),
+        ("thresholds of the other holes", alarm["cross_validated"]),
+    ):
+        console.print(
+            f"{title}: {row['hits']} of {alarm['hacked']} hacked runs found, {row['false_alarms']} false alarms in "
+            f"{alarm['runs'] - alarm['hacked']} other runs",
+            highlight=False,
+        )
+    for title in ("missed", "false_alarms", "late"):
+        console.print(
+            f"{title.replace('_', ' ')}: {', '.join(alarm[title]) or 'none'}", highlight=False, soft_wrap=True
+        )
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

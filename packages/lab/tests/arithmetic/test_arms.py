@@ -1,0 +1,92 @@
+"""The demo's settings are valid for every arm, its summary repeats the runs' records, and the whole demo runs."""
+
+import json
+
+import pytest
+
+from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
+from cooper_lab.arithmetic.picture import LABELS, draw
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_audit.run.hacking_alarm import HACKING
+from cooper_audit.run.run_record import read_events, read_metrics
+from cooper_rl.policy.advantages import GRPO
+from cooper_rl.run.run_config import build_config
+from cooper_rl.reward.pairs.base import PAIRS
+from runs.recorded_run import data_of
+
+
+def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
+    configs = {arm: build_config(arm_settings(arm, tmp_path, 3)) for arm in ARMS}
+    assert {arm: config.kind for arm, config in configs.items()} == {
+        "rule": "rule",
+        "static": "static",
+        "paper": "paper",
+        "cooper": "cooper",
+    }
+    assert [PAIRS.kind_of(part) for part in configs["paper"].cooptimization.pairs] == ["assistant"]
+    assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
+    assert [PAIRS.kind_of(part) for part in configs["cooper"].cooptimization.pairs] == ["assistant", "on_policy"]
+    assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
+    assert {arm: config.cooptimization.positives for arm, config in configs.items() if arm in ("paper", "cooper")} == {
+        "paper": ("rollout",),
+        "cooper": ("rollout",),
+    }  # nobody reads the data set's solutions
+    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "rule"):
+        assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name
+    for arm, config in configs.items():
+        # A floor is a part of how `cooper` weighs its reward model; it binds in no group of the rule.
+        advantages = GRPO(std_floor=0.2 if arm == "cooper" else 0.0)
+        assert config.algorithm == configs["rule"].algorithm.model_copy(update={"advantages": advantages})
+
+
+def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_path):
+    rows = [
+        {"step": 0, "test/gold_avg": 0.5},
+        {"step": 1, "reward/mean": 0.4, "test/gold_avg": 0.7},
+        {"step": 2, "reward/mean": 0.9, "test/gold_avg": 0.1},
+    ]
+    for arm in ARMS:
+        (tmp_path / arm).mkdir()
+        (tmp_path / arm / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    event = {"step": 2, "metric": "watch/reward_hacking", "action": "warn", "message": "the reward is hacked"}
+    (tmp_path / "static" / "events.jsonl").write_text(json.dumps(event) + "\n")
+    summary = summarise(tmp_path, seconds=1.0, seed=7)
+    assert summary["arms"]["static"] == {
+        "gold_start": 0.5,
+        "gold_end": 0.1,
+        "gold_best": 0.7,
+        "reward_start": 0.4,
+        "reward_end": 0.9,
+        "steps": 2,
+        "alarm": 2,
+    }
+    assert summary["arms"]["rule"]["alarm"] is None
+    assert summary["seed"] == 7
+    assert 0.5 < summary["reward_model_accuracy"] <= 1
+    assert json.loads((tmp_path / "summary.json").read_text()) == summary
+
+
+@pytest.mark.slow
+def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
+    overrides = {"steps": 2, "test_problems": {"limit": 8}}
+    seconds = run_arms(list(ARMS), tmp_path, seed=0, overrides=overrides)
+    summary = summarise(tmp_path, seconds, seed=0)
+    assert set(summary["arms"]) == set(ARMS)
+    for arm in ARMS:
+        assert [row["step"] for row in read_metrics(tmp_path / arm)] == [0, 1, 2]
+    data = data_of(draw(tmp_path))
+    assert [run["label"] for run in data["runs"]] == list(LABELS.values())
+    assert all(run["steps"]["2"][0]["completions"][0]["logprobs"] for run in data["runs"])
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_alarm_goes_off_on_the_static_arm_before_half_of_its_accuracy_is_lost(tmp_path):
+    run_arms(["static", "cooper"], tmp_path, seed=0)
+    alarms = {arm: [e for e in read_events(tmp_path / arm) if e["metric"] == HACKING] for arm in ("static", "cooper")}
+    assert alarms["cooper"] == []
+    accuracy = [row["gold/accuracy"] for row in read_metrics(tmp_path / "static")[1:]]
+    best = [max(accuracy[: step + 1]) for step in range(len(accuracy))]
+    half_lost = next(step for step in range(1, 41) if accuracy[step - 1] <= best[step - 1] / 2)
+    assert alarms["static"][0]["step"] < half_lost

@@ -1,0 +1,184 @@
+"""Trains a reward model on what an attack found in it, and attacks it again on patterns and problems kept apart."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from cooper_audit.attack.attack import PLAIN, AttackAnswer, AttackResult, draw_answers, summarise
+from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
+from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_base.errors import InputError
+from cooper_audit.attack.patterns import FAMILIES
+from cooper_verify.graders.grader import Asked
+from cooper_rl.adapters.graders.paid_run import paid_run
+from cooper_rl.adapters.graders.run_reward import RunReward
+from cooper_base.files.folder_lock import check_writable
+from cooper_rl.run.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from cooper_rl.engines.base import RewardModelLearner
+
+PROBLEMS_PER_STEP = 16
+MOST_FOUND = 200
+"""Completions of each kind that a policy found, at most, that the repair and its measurement use."""
+FOUND = "found: "
+"""The beginning of the names of patterns that a policy found. What follows is the kind, which may be a family too."""
+OnStep = Callable[[int, dict[str, float]], None]
+
+
+def repair_settings(reward: str, folder: Path, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
+    """The settings of stage 2 that repair a reward model: pairs of a right answer and the wrong ones that score
+    highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model, and for a
+    `folder` in use."""
+    _check_free(folder)
+    if paid_run(reward, problems, settings).kind != "static":
+        raise InputError(f"{reward}: --repair trains the folder of a reward model; no other reward learns")
+    pairs = {"kind": "cooper_model", "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
+    return paid_run(reward, problems, settings, more=pairs)
+
+
+def repair(
+    config: RunConfig,
+    result: AttackResult,
+    folder: Path,
+    steps: int = REPAIR_STEPS,
+    found: Sequence[FoundCompletion] = (),
+    plain: str = PLAIN,
+    on_step: OnStep | None = None,
+) -> Repair:
+    """Write a repaired model into `folder`, and attack it again.
+
+    `result` is the attack on the model as it is; `found` are completions that a policy found, which are a family of
+    patterns for each kind. Half of the problems go into the repair, with every other family of wrong patterns, by the
+    share that is accepted, and two of three right ones; the second attack is on the other problems. Raises InputError
+    for a folder in use, and for an attack that found nothing.
+    """
+    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch, after bad input is reported
+    from cooper_rl.reward.cooper_reward import CooperReward  # noqa: PLC0415
+
+    _check_free(folder)
+    answers = [*result.answers, *_found_answers(found, plain, config.seed)]
+    seen = _half([answer.problem.id for answer in answers], config.seed)
+    learned = _learned_patterns(answers, result)
+    taught = [answer for answer in answers if answer.problem.id in seen and answer.pattern in learned]
+    if not any(result.accepts(answer) for answer in taught if not answer.right):
+        raise InputError(f"{result.reward}: the attack found too little to repair")
+    groups = _groups(taught)
+    set_threads(config.threads)
+    with CooperReward.from_config(config, total_steps=steps) as reward:
+        for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
+            updated = reward.update(reward.score(batch, step=step))
+            if on_step is not None:
+                on_step(step, updated.metrics)
+        assert reward.learning is not None
+        _save(reward.learning.learner, folder)
+    kept = [answer for answer in answers if answer.problem.id not in seen and (answer.score is not None)]
+    before, after = _attacks(config, kept, folder, result)
+    return Repair(folder, steps, len(groups), learned, before, after)
+
+
+def prepared_repair(reward: str, folder: Path, problems: str | None, settings: Sequence[str]) -> Callable[..., Repair]:
+    """`repair` with the settings of `repair_settings`, which are checked now: for `cooper attack --repair`."""
+    return partial(repair, repair_settings(reward, folder, problems, settings))
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: already in use; choose another folder for the repaired model")
+    check_writable(folder)
+
+
+def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> list[AttackAnswer]:
+    """What a policy found, with right answers to the same problems beside it, which nobody has scored."""
+    problems = {completion.problem.id: completion.problem for completion in found}
+    if len({problem.answer for problem in problems.values()}) < 2:
+        return []
+    counts: dict[str, int] = {}
+    drawn = draw_answers([*problems.values()], len(problems), seed, plain)
+    answers = [answer for answer in drawn if answer.right]
+    for completion in found:
+        counts[completion.kind] = counts.get(completion.kind, 0) + 1
+        if counts[completion.kind] <= MOST_FOUND:
+            answers.append(
+                AttackAnswer(f"{FOUND}{completion.kind}", completion.problem, completion.text, False, completion.reward)
+            )
+    return sorted(answers, key=lambda answer: answer.problem.id)
+
+
+def _half(ids: Sequence[str], seed: int) -> set[str]:
+    different = [*dict.fromkeys(ids)]
+    return set(Random(f"repair {seed}").sample(different, len(different) // 2))
+
+
+def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> frozenset[str]:
+    """The patterns for the repair: every other family of wrong ones, and two of three right ones.
+
+    Families are ordered by the share that is accepted, so that both sides have what the reward is gamed by.
+    """
+    family_of = {name: family for family, names in FAMILIES.items() for name in names}
+    wrong = {
+        answer.pattern: family_of.get(answer.pattern, answer.pattern.removeprefix(FOUND))
+        for answer in answers
+        if not answer.right
+    }
+    shares: dict[str, list[bool]] = {}
+    for answer in answers:
+        if not answer.right:
+            shares.setdefault(wrong[answer.pattern], []).append(result.accepts(answer))
+    order = sorted(shares, key=lambda family: -sum(shares[family]) / len(shares[family]))
+    families = set(order[::2])
+    right = [*dict.fromkeys(answer.pattern for answer in answers if answer.right)]
+    learned = [name for name, family in wrong.items() if family in families]
+    return frozenset([*learned, *(name for place, name in enumerate(right) if place % 3 < 2)])
+
+
+def _groups(answers: Sequence[AttackAnswer]) -> list[AnswerGroup]:
+    """A group for each problem, with the labels as verdicts from outside: nobody has to check them."""
+    by_problem: dict[str, list[AttackAnswer]] = {}
+    for answer in answers:
+        by_problem.setdefault(answer.problem.id, []).append(answer)
+    return [
+        AnswerGroup(
+            id,
+            rows[0].problem,
+            [Answer(answer.text, verdict="correct" if answer.right else "wrong") for answer in rows],
+        )
+        for id, rows in by_problem.items()
+    ]
+
+
+def _batches(groups: Sequence[AnswerGroup], steps: int, seed: int) -> list[list[AnswerGroup]]:
+    random = Random(f"repair's order {seed}")
+    count = min(PROBLEMS_PER_STEP, len(groups))
+    return [random.sample(groups, count) for _ in range(steps)]
+
+
+def _save(learner: "RewardModelLearner", folder: Path) -> None:
+    """Write the weights as a plain folder, without the optimizer, from which nobody continues."""
+    aside = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    learner.save(aside)
+    shutil.rmtree(aside / "trainer_state")
+    aside.replace(folder)
+
+
+def _attacks(
+    config: RunConfig, answers: Sequence[AttackAnswer], folder: Path, result: AttackResult
+) -> tuple[AttackResult, AttackResult]:
+    """The attack with the scores as they are, and with those of the repaired model."""
+    assert config.reward_model is not None
+    model = config.reward_model.model_copy(update={"model": str(folder), "learns": False})
+    reward = RunReward(str(folder), config.model_copy(update={"kind": "static", "reward_model": model}))
+    try:
+        opinions = reward.grade([Asked(answer.problem, answer.text) for answer in answers])
+        again = [replace(answer, score=opinion.score) for answer, opinion in zip(answers, opinions, strict=True)]
+        before, after = (summarise(reward, rows, result.accepts_above) for rows in (answers, again))
+        return replace(before, reward=result.reward, threshold=result.threshold), replace(
+            after, threshold=result.threshold
+        )
+    finally:
+        reward.close()

@@ -1,0 +1,116 @@
+"""`cooper verifyrm`: makes and measures reward models, from raw problems to a benchmark."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+
+from cooper_base.cli.console import Overrides, counter, names_and_settings, progress, record_from, say, show_table
+from cooper_verify.cli.verify import RuleOption, rule_from
+from cooper_base.config.user_functions import added
+from cooper_base.errors import InputError
+
+WATCH = [
+    *(("loss", "loss"), ("held_out_loss", "held-out loss")),
+    *(("held_out_accuracy", "held-out accuracy"), ("held_out_roc_auc", "ROC-AUC")),
+]
+
+verifyrm = typer.Typer(help="Make and measure reward models: collect, label, train, bench.", no_args_is_help=True)
+
+JudgeFile = Annotated[Path, typer.Option(help="YAML file with `judge:`, of kind chat or local.")]
+
+
+@verifyrm.command("collect")
+def collect_completions(
+    config: Annotated[Path, typer.Argument(help="A YAML file with models and datasets; see configs/.")],
+    overrides: Overrides = None,
+) -> None:
+    """Sample completions from several models on several datasets. Run it again to continue after an interruption."""
+    from cooper_base.config.checking import check_settings, read_settings
+    from cooper_rl.verifyrm.config import CollectConfig
+
+    settings = check_settings(CollectConfig, read_settings(config, overrides or []))
+
+    from cooper_rl.verifyrm.collect import collect  # torch loads only once the settings fit
+
+    with counter("collect") as advance:
+        collected = collect(settings, advance)
+    outcomes = sorted({outcome for count in collected.counts.values() for outcome in count})
+    rows = [[*names, *(str(count[outcome]) for outcome in outcomes)] for names, count in collected.counts.items()]
+    show_table(["model", "dataset", *outcomes], rows)
+    say(f"completions: {settings.output} ({len(collected.rows)} rows)")
+
+
+@verifyrm.command()
+def label(
+    data: Annotated[Path, typer.Argument(help="The output of `collect`, or any file with its first three columns.")],
+    judge: JudgeFile,
+    out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which rule and judge agree.")],
+    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
+    rule: RuleOption = "maths",
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Settings that override the judge's file: judge.max_tokens=32.")
+    ] = None,
+) -> None:
+    """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
+    from cooper_base.data.verdict import Verdict
+    from cooper_verify.graders.judge import read_judge
+    from cooper_verify.graders.judgement import JudgeVerdict
+    from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
+
+    with counter("label") as advance:
+        config, by = read_judge(judge, overrides or []), rule_from(rule, workers)
+        labelled = label_completions(data, config, out, by, threads, advance)
+    opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
+    tables = confusion(labelled)
+    tables["all", ""] = sum(tables.values(), Counter())
+    shown = [pair for pair in opinions if tables["all", ""][pair]]
+    header = ["dataset", "model", *(f"rule {verdict}, judge {opinion}" for verdict, opinion in shown)]
+    show_table(header, [[*names, *(str(table[pair]) for pair in shown)] for names, table in tables.items()])
+    counts = agreement_counts(labelled)
+    counted = ", ".join(f"{name} {count}" for name, count in counts.items())
+    say(f"{counted}\nlabelled: {out}\nothers: {disagreements_path(out)}")
+    if counts["judge not heard"]:
+        say("the judge's server failed on some rows; run the same command again to ask for them")
+
+
+@verifyrm.command("train")
+def train_reward_model(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA... [KEY=VALUE]...",
+            help="JSONL, Parquet, CSV or TSV files with question, reference_answer, completion, label; and settings: "
+            "see `cooper config --for verifyrm-train`.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the reward model. It must not exist yet.")],
+    model: Annotated[
+        str | None, typer.Option(help="model=: the base, a Hugging Face folder or name, causal or reward model.")
+    ] = None,
+) -> None:
+    """Train a VerifyRM and keep the weights with the lowest held-out loss."""
+    from cooper_base.data.labelled import read_labelled
+    from cooper_rl.engines.model_folder import check_model_folder
+    from cooper_rl.verifyrm.config import VerifyRMConfig
+
+    names, settings = names_and_settings(data)
+    config = record_from(VerifyRMConfig, {"model": model}, settings)
+    if not names:
+        raise InputError("name a file of labelled completions before the settings")
+    rows = [row for path in names for row in read_labelled(path, config.reads_reference)]
+    check_model_folder(config.model)  # after the rows, because it may have to ask the hub
+
+    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # torch loads only now
+
+    with progress("verifyrm", 0, WATCH) as advance:
+        result = train_verifyrm(config, rows, out, advance)
+    measured = {**result["held_out"], **result["calibration"]}
+    show_table(["held-out measure", "value"], [(name, f"{value:.4g}") for name, value in measured.items()])
+    say(f"reward model: {out}\nmetrics: {out / METRICS_FILE}")
+
+
+for name, entry in added("verifyrm").items():
+    verifyrm.command(name)(entry.load())

@@ -1,0 +1,164 @@
+"""Turns problems into prompts: the token ids that the policy reads."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from cooper_verify.problems.config import PromptConfig
+from cooper_base.data.problem import Problem
+from cooper_base.data.text import one_line
+from cooper_base.data.thoughts import Decoder
+from cooper_base.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+
+class PromptEncoder:
+    """Builds prompts of at most `context` tokens. Raises InputError if a required chat template is missing.
+
+    `more` has the settings of further sets of problems by their names.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        config: PromptConfig,
+        context: int | None = None,
+        more: Mapping[str, PromptConfig] | None = None,
+    ):
+        self.more = {
+            name: PromptEncoder(tokenizer, prompt_config, context) for name, prompt_config in (more or {}).items()
+        }
+        self.tokenizer, self._decoder = tokenizer, Decoder(tokenizer)
+        self.config = config
+        self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
+        if self.chat and not tokenizer.chat_template:
+            raise InputError(
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template but prompt.chat is true; "
+                "use an instruct model, add chat_template.jinja to its folder, or set prompt.chat=false"
+            )
+        limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
+        self.max_tokens = min(limits) if limits else None
+
+    def text(self, problem: Problem, shown: str = "") -> str:
+        """The prompt as the model sees it, including special tokens of the chat template.
+
+        What an environment has `shown` follows the user's message.
+        """
+        if problem.set in self.more:
+            return self.more[problem.set].text(problem, shown)
+        messages = chat_messages(self.config, problem)
+        messages[-1]["content"] += shown
+        if not self.chat:
+            return "\n\n".join(message["content"] for message in messages)
+        return render_chat(self.tokenizer, messages, self.config.chat_arguments)
+
+    def encode(self, problem: Problem, shown: str = "") -> list[int]:
+        """The token ids of `text`, to which the policy appends a completion."""
+        if problem.set in self.more:
+            return self.more[problem.set].encode(problem, shown)
+        # A chat template writes its own special tokens.
+        ids = list(self.tokenizer.encode(self.text(problem, shown), add_special_tokens=not self.chat))
+        # Some tokenizers end a plain text with an end-of-sequence token, which would leave nothing to complete.
+        if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
+            ids.pop()
+        return ids
+
+    def decode(self, prompt_ids: Sequence[int]) -> str:
+        """The text of token ids from `encode`, including special tokens."""
+        return str(self.tokenizer.decode(list(prompt_ids), clean_up_tokenization_spaces=False))
+
+    def text_of(self, completion_ids: Sequence[int]) -> str:
+        """The text of a completion's token ids, without special tokens, as samplers decode it."""
+        return self._decoder.text(list(completion_ids))
+
+    def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems whose prompts fit. Raises InputError if none does, or if one does not and that is an `error`."""
+        if self.more:
+            of_first = [problem for problem in problems if problem.set not in self.more]
+            sets = (
+                (encoder, [problem for problem in problems if problem.set == name])
+                for name, encoder in self.more.items()
+            )
+            first = self._fitting(of_first)
+            return [*first, *(problem for encoder, some in sets for problem in encoder.fitting(some))]
+        return self._fitting(problems)
+
+    def _fitting(self, problems: Sequence[Problem]) -> list[Problem]:
+        if self.max_tokens is None:
+            return list(problems)
+        lengths = {problem.id: len(self.encode(problem)) for problem in problems}
+        long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
+        if long:
+            listed = ", ".join(long[:10] + ["…"] * (len(long) > 10))
+            message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
+            if self.config.too_long == "error" or len(long) == len(lengths):
+                raise InputError(
+                    f"{message}; set prompt.too_long=skip, or raise prompt.max_prompt_tokens "
+                    "or shorten the completions if the model's context allows"
+                )
+            logger.warning("%s; they are left out", message)
+        return [problem for problem in problems if lengths[problem.id] <= self.max_tokens]
+
+
+def prompt_room(context: int | None, max_tokens: int) -> int | None:
+    """The most tokens of a prompt that leaves room for `max_tokens` in `context`. Raises InputError if that is none."""
+    if context is not None and context <= max_tokens:
+        raise InputError(
+            f"max_tokens: {max_tokens} leaves no room for a prompt: the model's context is {context} tokens; "
+            "lower max_tokens (rollout.max_tokens in a run), or use a model with a longer context"
+        )
+    return None if context is None else context - max_tokens
+
+
+def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:
+    """The problem's own chat or its question as the user's message, after the system message, if there is one."""
+    system = [{"role": "system", "content": config.system}] if config.system else []
+    if problem.messages is not None:
+        has_system = any(turn["role"] == "system" for turn in problem.messages)
+        return [*([] if has_system else system), *problem.messages]
+    # Not str.format: templates and questions are full of LaTeX braces.
+    return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
+
+
+SYSTEM_REMEDY = "if it does not support the system role, leave prompt.system empty"
+
+
+def render_chat(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Mapping[str, Any]],
+    arguments: Mapping[str, Any] | None = None,
+    remedy: str = SYSTEM_REMEDY,
+) -> str:
+    """The chat up to its reply, or up to where the reply's given beginning ends; paragraphs without a chat template.
+
+    Raises InputError, with the `remedy`, if the template rejects it.
+    """
+    if not tokenizer.chat_template:
+        return "\n\n".join(message["content"] for message in messages) + "\n\n"
+    try:
+        chat, begun = [dict(message) for message in messages], messages[-1]["role"] == "assistant"
+        how = {"continue_final_message": begun, "add_generation_prompt": not begun, **(arguments or {})}
+        return str(tokenizer.apply_chat_template(chat, tokenize=False, **how))
+    # ValueError: the template changes the text that the reply begins with. The others: a program can fail in any way.
+    except (TemplateError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
+        raise InputError(
+            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({one_line(str(error))}); {remedy}"
+        ) from error
+
+
+def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
+    """A function that breaks up the tokenizer's own markup in a text: a tool's result, or a completion that a reward
+    model reads, can then neither end its message nor begin another one.
+
+    Of the added tokens that are not special, those count that look like markup. Others are words or runs of spaces.
+    """
+    added: Any = tokenizer.added_tokens_decoder
+    tags = (token.content for token in added.values() if token.special or token.content.startswith(("<", "[", "|")))
+    markup = {*tokenizer.all_special_tokens, *tags} - {""}
+    pattern = re.compile("|".join(map(re.escape, sorted(markup, key=len, reverse=True))) or r"(?!)")
+    return lambda text: pattern.sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", text)

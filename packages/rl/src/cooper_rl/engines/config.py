@@ -1,0 +1,194 @@
+"""Settings of one learner, and of how a sampler draws tokens."""
+
+from importlib.util import find_spec
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from cooper_base.config.base import Config
+from cooper_base.errors import MissingExtraError
+
+StopReason = Literal["stop", "length"]
+
+
+def _written_in_yaml(value: Any) -> Any:
+    """YAML reads `off` as false and `on` as true."""
+    if isinstance(value, bool):
+        return "bfloat16" if value else "off"
+    return "bfloat16" if value == "on" else value
+
+
+Autocast = Annotated[Literal["auto", "off", "bfloat16"], BeforeValidator(_written_in_yaml)]
+Attention = Literal["auto", "flash", "flex", "sdpa", "padded"]
+
+
+class LoraConfig(Config):
+    """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, B A
+    times `alpha / rank`, is trained beside each of them. B starts at zero, so training starts at the model itself.
+
+    A reward model's head is trained whole. LoRA wants about ten times the learning rate of full training."""
+
+    rank: int = Field(default=32, ge=1)
+    """Columns of B and rows of A."""
+    alpha: float = Field(default=64.0, gt=0)
+    """The product is multiplied by `alpha / rank`."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the adapter's inputs dropped in training passes. A policy takes 0 only: its log-probabilities have to
+    be those of the sampler."""
+    target_modules: tuple[str, ...] = ()
+    """Linear layers that get an adapter, by the last part of their name (`q_proj`); empty takes all but the head."""
+    load_in_4bit: bool = False
+    """Hold the frozen weights in 4-bit NormalFloat (QLoRA, arXiv 2305.14314). Needs bitsandbytes on this device."""
+
+    def check(self) -> None:
+        """Raises MissingExtraError where a library that this needs is missing."""
+        if find_spec("peft") is None:
+            raise MissingExtraError("lora: needs peft (the extra `lora`): pip install peft")
+        if self.load_in_4bit and find_spec("bitsandbytes") is None:
+            raise MissingExtraError(
+                "lora.load_in_4bit: needs bitsandbytes: pip install bitsandbytes, or set load_in_4bit: false"
+            )
+
+
+class LearnerConfig(Config):
+    """How one model is trained. Trained weights and optimizer states are always float32; on a GPU that multiplies in
+    bfloat16, linear layers that are not trained are held in bfloat16, which changes no result."""
+
+    model: str
+    """A model folder, or a name on the Hugging Face hub. The adapter in a folder is merged into its base."""
+    lora: LoraConfig | None = None
+    """Train a low-rank adapter beside frozen weights; null trains every weight. A frozen model has none."""
+    frozen_layers: int = Field(default=0, ge=0)
+    """Do not train the embeddings and this many of the lowest layers (nor a language model's head that shares the
+    embeddings' weights). The backward pass ends above them, and they have neither gradients nor running means. With
+    `lora`, their adapters stay at zero."""
+    learning_rate: float = Field(default=1e-6, ge=0)
+    """Peak learning rate, reached after the warm-up."""
+    weight_decay: float = Field(default=0.01, ge=0)
+    """Decoupled weight decay (AdamW), on weights with two or more dimensions only."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Decay of AdamW's running means of the gradient and of its square."""
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    """A gradient with a larger norm is scaled down to this norm."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps of the run, at its start, over which the learning rate rises linearly to its peak. A step counts once,
+    however many updates it has (`algorithm.minibatches`, `cooptimization.epochs`)."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Learning rate after the warm-up; `linear` and `cosine` fall to 0 at the end of the run."""
+    tokens_per_microbatch: int = Field(default=8192, ge=1)
+    """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
+    attention: Attention = "auto"
+    """Kernel of attention over packed rows: FlashAttention (`flash`, needs the package flash_attn, a GPU and bfloat16),
+    PyTorch's FlexAttention (`flex`; on a CPU without training) or PyTorch's SDPA (`sdpa`). `auto` takes on a GPU the
+    first of these that is installed and passes a short trial, elsewhere `sdpa`. Where the model's attention allows it,
+    rows are packed: a beginning that several rows share is computed once, and nothing is padded. `padded` never packs
+    and computes by SDPA; use it where packing is suspected of an error."""
+    fused_logprobs: bool = False
+    """Compute log-probabilities by Liger's fused linear cross-entropy (the extra `liger`, on a GPU), which keeps no
+    logits, in place of chunks by PyTorch. For a policy."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    autocast: Autocast = "auto"
+    """Precision of the matrix products: `off` is float32 (TF32 on a GPU); `auto` is `bfloat16` on a GPU that has it,
+    elsewhere `off`. A CPU with bfloat16 instructions holds packed copies of the weights of linear layers: 4 bytes a
+    weight, 2 for a model that is not trained."""
+    optimizer_offload: bool = False
+    """Keep AdamW's running means in the machine's memory between updates: 8 bytes a trained weight less on a GPU while
+    anything else is computed there, for two copies of them in each update."""
+    device: str = "auto"
+    """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""
+
+    def for_updates(self, per_step: int) -> Self:
+        """The settings of a learner with so many updates `per_step`. A learner counts its warm-up in updates."""
+        return self.model_copy(update={"warmup_steps": self.warmup_steps * per_step})
+
+
+class YesNo(Config):
+    """What a causal language model is asked as a reward model; `config.json` has it under `yes_no`. The score is
+    (logit(yes) - logit(no)) / temperature of the token after the question."""
+
+    yes: int = Field(ge=0)
+    """Id of the token that accepts."""
+    no: int = Field(ge=0)
+    """Id of the token that rejects."""
+    ask: str
+    """The question, after the input's three fields."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Makes sigmoid(score) a probability."""
+
+
+class ScorerConfig(LearnerConfig):
+    """A reward model: how it reads its input and how it scores."""
+
+    kind: Literal["head", "yes_no"] | None = None
+    """How it scores: by a `head` with one output, or as a language model that is asked whether the completion agrees
+    with the reference (`yes_no`): logit(yes) - logit(no) of the next token. Null: what the folder was saved as."""
+    words: tuple[str, str] | None = None
+    """For `yes_no`: the words for yes and no, in quotes, each one token after the question. Null: the first spelling of
+    yes and no for which that holds."""
+    ask: str | None = None
+    """For `yes_no`: the question, after question, reference and completion. Null: a default in English. It is part of
+    the user's message if the tokenizer has a chat template."""
+    input: Literal["tagged", "chat", "chat_with_reference"] = "tagged"
+    """What a model with a head reads. `tagged` is VerifyRM's format: question, reference answer and completion between
+    tags. `chat` is for reward models that people publish: the question as the user's turn and the completion as the
+    assistant's, in the model's own chat template, without the reference. `chat_with_reference` ends the user's turn
+    with the reference answer, for a model that learns to compare."""
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Maximum length of an input in tokens. Longer inputs lose the middle of the completion, never its end. Use the
+    same limit for training and scoring."""
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether the reference answer is part of the input."""
+        return self.input != "chat"
+
+    @model_validator(mode="after")
+    def _asks_a_language_model(self) -> Self:
+        if self.input != "tagged" and self.kind == "yes_no":
+            raise ValueError(
+                f"input: {self.input} is for a model with a head; kind: yes_no asks in a chat of its own, so set "
+                "input: tagged"
+            )
+        for name in ("words", "ask"):
+            if getattr(self, name) is not None and self.kind != "yes_no":
+                raise ValueError(f"{name}: is for a language model that is asked; set kind: yes_no")
+        return self
+
+
+class SamplingParams(Config):
+    """How tokens are drawn. The defaults sample from the model's own distribution."""
+
+    temperature: float = Field(default=1.0, ge=0)
+    """Divides the logits; 0 always takes the most likely token. Learner and reference policy compute log-probabilities
+    at the `rollout`'s temperature too: ratios, gradient, KL term and entropy are those of the distribution that is
+    sampled."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Keep the smallest set of most likely tokens whose total probability reaches this."""
+    top_k: int = Field(default=0, ge=0)
+    """Keep this many most likely tokens; 0 keeps all."""
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    """Drop tokens whose probability is below this fraction of that of the most likely token."""
+    max_tokens: int = Field(default=512, ge=1)
+    """Longest completion. One that reaches this many tokens ends with the stop reason `length`."""
+    min_tokens: int = Field(default=0, ge=0)
+    """No stop token is drawn before this many tokens. Stop strings still end a completion."""
+    stop: tuple[str, ...] = ()
+    """A completion ends before the first of these strings."""
+    stop_token_ids: tuple[int, ...] = ()
+    """A completion ends with the first of these tokens or of the model's own end-of-sequence tokens."""
+    thought: tuple[str, str] | None = None
+    """The marks between which the model thinks before it replies, such as `["<scratch>", "</scratch>"]`. Null takes
+    those of the common model families and those that the chat template names. Only the reply counts as an answer."""
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> Self:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens: {self.min_tokens} exceeds max_tokens: {self.max_tokens}")
+        return self
+
+    @property
+    def truncations(self) -> list[str]:
+        """The settings under which some tokens cannot be drawn at all, as "name: value"."""
+        values = self.model_dump(include={"top_p", "top_k", "min_p", "min_tokens"}, exclude_defaults=True)
+        return [f"{name}: {value}" for name, value in values.items()]

@@ -1,0 +1,310 @@
+"""Advantages: how much better a completion is than the others of its group, and credit of single tokens."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import Field
+
+from cooper_base.config.base import Config, Kinds
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+    from cooper_rl.policy.config import AlgorithmConfig
+    from cooper_rl.reward.context import RewardModel
+    from cooper_rl.records import Ragged, Rollouts, Summands
+    from cooper_rl.run.run_config import RunConfig
+
+EPS = 1e-6
+"""Added to a std before it divides. It hardly matters, because groups without usable spread are left out first."""
+
+
+@dataclass(frozen=True)
+class Completions:
+    """What some estimators read besides rewards, before the step's update."""
+
+    lengths: Ragged
+    """Tokens of each completion."""
+    mean_logprobs: Ragged
+    """The mean log-probability of each completion's tokens, in nats; NaN unless the estimator `reads_completions`."""
+    summands: Summands = ()
+    """The rewards that add up to the finished one, each with its weight; empty unless the estimator `reads_summands`.
+    A reward is constant in groups in which it differs by no more than `algorithm.min_spread`, or has no opinion."""
+
+    def select(self, chosen: Bool[Tensor, " P"]) -> Completions:
+        """Only the groups where `chosen` is true."""
+        summands = tuple((weight, part.select(chosen)) for weight, part in self.summands)
+        return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen), summands)
+
+    def keep(self, kept: Bool[Tensor, " B"]) -> Completions:
+        """Only the answers where `kept` is true."""
+        summands = tuple((weight, part.keep(kept)) for weight, part in self.summands)
+        return Completions(self.lengths.keep(kept), self.mean_logprobs.keep(kept), summands)
+
+
+@dataclass(frozen=True)
+class AdvantagesWithMetrics:
+    """Advantages with metrics, for an estimator that has some."""
+
+    advantages: Ragged
+    metrics: dict[str, float]
+    """By their full names."""
+
+
+@dataclass(frozen=True)
+class TokenCredit:
+    """For each completion, the credit of each token, which is added to the completion's advantage; and metrics."""
+
+    advantages: Sequence[Float[np.ndarray, " T"]]
+    metrics: dict[str, float]
+
+
+class AdvantageConfig(Config):
+    """The settings of an estimator of advantages, which is its own settings. Each kind implements `advantages`."""
+
+    @property
+    def reads_completions(self) -> bool:
+        """Whether `advantages` needs `completions`, whose log-probabilities cost a pass over all completions."""
+        return False
+
+    @property
+    def reads_summands(self) -> bool:
+        """Whether `advantages` needs `completions` with their `summands`, the single rewards."""
+        return False
+
+    @property
+    def credits_tokens(self) -> bool:
+        """Whether the estimator has a `token_credit` of its own."""
+        return type(self).token_credit is not AdvantageConfig.token_credit
+
+    @property
+    def reads_model(self) -> bool:
+        """Whether `token_credit` needs the run's reward model."""
+        return False
+
+    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
+        """Raises ValueError for settings of the algorithm that do not fit the estimator."""
+
+    def check_run(self, config: RunConfig) -> None:
+        """Raises ValueError for settings of the run that do not fit the estimator."""
+
+    @abstractmethod
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged | AdvantagesWithMetrics:
+        """Advantages of the step's usable groups.
+
+        `rewards` are float64, finite, and not all equal within any group: answers without an opinion are left out
+        before. `completions` are None unless the estimator reads them.
+        """
+
+    def token_credit(
+        self, model: RewardModel | None, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
+    ) -> TokenCredit | None:
+        """What to add to the advantage of each token, before the step's updates; None adds nothing.
+
+        `model` is the run's reward model, if one is loaded. `decode` gives the text of token ids, without special
+        tokens.
+        """
+        return None
+
+
+ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"], base=AdvantageConfig)
+"""The kinds of `algorithm.advantages`."""
+
+
+def usable_groups(rewards: Ragged, min_spread: float, summands: Summands = ()) -> Bool[Tensor, " P"]:
+    """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
+
+    Answers without an opinion (NaN) are left out, so a group needs two opinions. With `summands`, a group is usable in
+    which one of these differs so, even if they add up to the same reward.
+    The spread is the range, not the std, so one different completion counts the same for any group size N. The
+    threshold is needed because reward-model scores are never exactly equal: without it, dividing by the std would
+    amplify their noise to advantages of about 1. Raises ValueError on an infinite reward.
+    """
+    kept = ~rewards.flat.isnan()
+    rewards = rewards.opinions()
+    _require_finite(rewards)
+    if not summands:
+        return rewards.amax() - rewards.amin() > min_spread
+    parts = [part.keep(kept) for _, part in summands]
+    usable = [part.amax() - part.amin() > min_spread for part in parts]
+    return usable[0].new_tensor([any(row) for row in zip(*(part.tolist() for part in usable), strict=True)])
+
+
+def estimate(
+    rewards: Ragged,
+    config: AdvantageConfig,
+    usable: Bool[Tensor, " P"] | None = None,
+    completions: Completions | None = None,
+) -> AdvantagesWithMetrics:
+    """Advantages in the dtype of `rewards`, computed in float64. They are exactly 0 in groups that are not `usable`.
+
+    An answer without an opinion (its reward is NaN) has advantage 0, and those of the others are what they would be if
+    it had not been sampled: no estimator sees it. `usable` comes from `usable_groups`; by default, every group with any
+    spread is usable. Groups may differ in size. An estimator that reads `completions` needs them. Raises ValueError on
+    an infinite reward.
+    """
+    usable = usable_groups(rewards, min_spread=0.0) if usable is None else usable
+    kept = ~rewards.flat.isnan()
+    opinions = rewards.keep(kept)
+    _require_finite(opinions)
+    usable = usable & (opinions.counts() > 1)
+    result, metrics = rewards.flat.new_zeros(rewards.flat.shape), {}
+    if usable.any():
+        chosen = opinions.select(usable)
+        chosen = chosen.like(chosen.flat.double())
+        of_chosen = None if completions is None else completions.keep(kept).select(usable)
+        estimated = estimate_usable(config, chosen, of_chosen)
+        result[rewards.expand(usable) & kept] = estimated.advantages.flat.to(result.dtype)
+        metrics = estimated.metrics
+    return AdvantagesWithMetrics(rewards.like(result), metrics)
+
+
+def token_credit(
+    config: AdvantageConfig,
+    model: RewardModel | None,
+    rollouts: Rollouts,
+    rewards: Ragged,
+    decode: Callable[[Sequence[int]], str],
+) -> TokenCredit | None:
+    """The estimator's credit of tokens; see `AdvantageConfig.token_credit`, which never sees an answer without an
+    opinion (its reward is NaN). The tokens of such an answer have credit 0."""
+    kept = ~rewards.flat.isnan().numpy()
+    if kept.all():
+        return config.token_credit(model, rollouts, decode)
+    credit = config.token_credit(model, rollouts.keep(kept), decode)
+    if credit is None:
+        return None
+    rows, found = iter(credit.advantages), [np.zeros(length) for length in rollouts.token_ids.lengths]
+    return TokenCredit([next(rows) if keep else none for keep, none in zip(kept, found, strict=True)], credit.metrics)
+
+
+def estimate_usable(
+    config: AdvantageConfig, rewards: Ragged, completions: Completions | None = None
+) -> AdvantagesWithMetrics:
+    """What an estimator makes of usable groups: for an estimator that builds on another. See `AdvantageConfig`."""
+    if (config.reads_completions or config.reads_summands) and completions is None:
+        raise ValueError("the estimator reads completions, but none are given")
+    estimated = config.advantages(rewards, completions)
+    return estimated if isinstance(estimated, AdvantagesWithMetrics) else AdvantagesWithMetrics(estimated, {})
+
+
+def _require_finite(rewards: Ragged) -> None:
+    broken = [p for p, group in enumerate(rewards.groups()) if not group.isfinite().all()]
+    if broken:
+        raise ValueError(f"infinite rewards in groups {broken}; a reward is a finite number, or NaN for no opinion")
+
+
+@ADVANTAGES.register
+class GRPO(AdvantageConfig):
+    """(r - mean) / (max(std, std_floor) + EPS) inside each group, with N - 1 in the denominator of the std.
+
+    Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300, section 4.1.2). The paper does not say which std it means;
+    widely used trainers divide by N - 1. The floor is not in the paper.
+    """
+
+    kind: Literal["grpo"] = "grpo"
+    std_floor: float = Field(default=0.0, ge=0)
+    """Lower bound of the std, in units of the reward; 0 means none. `algorithm.min_spread` leaves out groups whose
+    rewards hardly differ, and every group above it counts in full: rewards of .0005 to .02 have advantages as large as
+    rewards of 0 to 1. With a floor, advantages shrink with the spread instead: they are at most (range of the group's
+    rewards) / std_floor. Rewards of 0 and 1 have a std of at least 1 / sqrt(N) in a group of N, so a floor below that
+    does not touch groups with right and wrong answers of a rule."""
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        divisor = rewards.std().clamp(min=self.std_floor) + EPS
+        return rewards.like(_centred(rewards) / rewards.expand(divisor))
+
+
+@ADVANTAGES.register
+class DrGRPO(AdvantageConfig):
+    """r - mean inside each group. Nothing is divided, so easy and hard problems keep their weight.
+
+    Liu et al. 2025 ("Understanding R1-Zero-like training", arXiv 2503.20783, section 3). The paper's loss also
+    divides by a constant length; for that, combine it with the aggregation `sequence_mean_token_sum`.
+    """
+
+    kind: Literal["dr_grpo"] = "dr_grpo"
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        return rewards.like(_centred(rewards))
+
+
+@ADVANTAGES.register
+class RLOO(AdvantageConfig):
+    """r minus the mean of the *other* completions, an unbiased baseline. This equals (r - mean) N / (N - 1).
+
+    Ahmadian et al. 2024 ("Back to basics", arXiv 2402.14740, section 2).
+    """
+
+    kind: Literal["rloo"] = "rloo"
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        n = rewards.expand(rewards.counts())
+        return rewards.like(_centred(rewards) * n / (n - 1))
+
+
+@ADVANTAGES.register
+class ReinforcePPBaseline(AdvantageConfig):
+    """r - group mean, divided by the std of that difference over all usable groups of the step.
+
+    Hu et al. 2025 (REINFORCE++ with baseline, arXiv 2501.03262). The std is over completions, each counted once. The
+    differences have mean zero by construction, so the std is the root of their mean square (no N - 1).
+    verl reads the paper differently. It normalises over tokens, so a long completion counts more in the std, and it
+    subtracts the differences' mean over tokens, which is not zero if lengths differ.
+    """
+
+    kind: Literal["reinforce_pp_baseline"] = "reinforce_pp_baseline"
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        centred = _centred(rewards)
+        return rewards.like(centred / (centred.square().mean().sqrt() + EPS))
+
+
+@ADVANTAGES.register
+class GDPO(AdvantageConfig):
+    """Each of the `rewards` is normalised in its group before they are added, and the sum is normalised over the step.
+
+    Liu et al. 2026 (GDPO, arXiv 2601.05242), as TRL (`normalize_then_sum`), verl and ms-swift have it: for reward k of
+    weight w_k, z_k = (r_k - mean) / (std + eps) in the group (std with N - 1), s = sum of w_k z_k, and the advantage is
+    s / (std of s + eps) over the completions of the step's usable groups (N - 1). The mean of s is 0 in every group.
+    A reward of large scale thus counts no more than its weight says, and completions with other rewards but the same
+    sum are told apart. eps is 1e-4, as in TRL; verl takes the std over tokens.
+
+    A reward with no opinion on a group, or that differs in it by no more than `algorithm.min_spread`, adds 0 there.
+    """
+
+    kind: Literal["gdpo"] = "gdpo"
+
+    @property
+    def reads_summands(self) -> bool:
+        return True
+
+    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
+        """Raises ValueError for a KL penalty in the reward, which is in none of the rewards that are normalised."""
+        if algorithm.pulls_in("reward"):
+            raise ValueError("advantages of kind gdpo normalise each reward by itself; set kl.where: loss")
+
+    def check_run(self, config: RunConfig) -> None:
+        """Raises ValueError for shapings, which transform the sum."""
+        if config.shaping:
+            raise ValueError("advantages of kind gdpo read the single rewards, so shaping has no effect; remove it")
+
+    def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
+        if completions is None or not completions.summands:
+            raise ValueError("gdpo reads the rewards that add up to the finished one, but none are given")
+        total = rewards.flat.new_zeros(len(rewards.flat))
+        for weight, part in completions.summands:
+            part = part.like(part.flat.double())
+            z = _centred(part) / (part.expand(part.std()) + 1e-4)
+            total = total + weight * z.nan_to_num(nan=0.0)
+        return rewards.like(total / (total.std() + 1e-4))
+
+
+def _centred(rewards: Ragged) -> Float[Tensor, " B"]:
+    return rewards.flat - rewards.expand(rewards.mean())

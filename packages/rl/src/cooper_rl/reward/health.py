@@ -1,0 +1,110 @@
+"""Signs of reward hacking that need no verdict, for answers on which the rule is silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Literal
+from zlib import crc32
+
+from cooper_rl.engines.base import Metrics
+from cooper_verify.rules.other_answers import are_different, stated_answers
+
+if TYPE_CHECKING:
+    from cooper_base.data.answer import AnswerGroup
+    from cooper_base.data.problem import Problem
+    from cooper_rl.reward.context import StepContext
+
+Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution", "unparsed"]
+"""Grounds on which an unjudged completion counts as wrong."""
+
+PROBED = 2
+"""Accepted answers of a group that are scored again under another reference."""
+
+
+def signs_without_verdict(context: StepContext) -> Metrics:
+    """Of the groups that the rule judges (`_heard`) and of the others (`_silent`), if there are both or only others:
+
+    - `rollout/agreement`: the mean share of a group's answers that state its most frequent answer. A policy that learns
+      agrees with itself more and more. Filler that is written to please the reward model differs from answer to
+      answer.
+    - `reward_model/kept_when_swapped`: of up to `PROBED` accepted answers a group, the share that is accepted with the
+      reference of another problem too. A reward model that compares rejects them. Left out where the model's input has
+      no reference.
+    """
+    silent = [set(row) == {"silent"} for row in context.verdicts]
+    heard = [bool(row) and not is_silent for row, is_silent in zip(context.verdicts, silent, strict=True)]
+    if not any(silent):
+        return {}
+    metrics: Metrics = {}
+    kept: Sequence[Sequence[bool]] = [[] for _ in silent]
+    if context.model_reads_reference:
+        logits = context.logits.rows()
+        accepted = [[place for place, logit in enumerate(row) if logit > 0] for row in logits]
+        kept = _kept(context, "probed", [places[:PROBED] for places in accepted])
+    for where, chosen in (("heard", heard), ("silent", silent)):  # an empty group is neither
+        groups = list(compress(context.groups, chosen))
+        if groups:
+            metrics[f"rollout/agreement_{where}"] = sum(map(agreement, groups)) / len(groups)
+        probed = [is_kept for row in compress(kept, chosen) for is_kept in row]
+        if probed:
+            metrics[f"reward_model/kept_when_swapped_{where}"] = sum(probed) / len(probed)
+    return metrics
+
+
+def agreement(group: AnswerGroup) -> float:
+    """The share of a group's answers that state its most frequent answer, as text."""
+    stated = Counter(stated_answers([answer.text for answer in group.answers]))
+    return stated.most_common(1)[0][1] / len(group.answers)
+
+
+def suspected(context: StepContext, reasons: Sequence[Unread]) -> Sequence[Sequence[bool]] | None:
+    """The answers without a verdict whose scores say that they are wrong, for the `reasons` that look at scores.
+
+    None if there is no such reason, or the step has no such answer.
+    """
+    unjudged = [[verdict in ("silent", "unparsed") for verdict in row] for row in context.verdicts]
+    if not {"keeps_score", "above_solution"} & set(reasons) or not any(map(any, unjudged)):
+        return None
+    logits = context.logits.rows()
+    suspects = [[False] * len(row) for row in unjudged]
+    if "above_solution" in reasons:
+        solutions = [
+            [group.problem.solution] if group.problem.solution and any(row) else []
+            for group, row in zip(context.groups, unjudged, strict=True)
+        ]
+        best_of = context.logits_of("own solution", solutions).rows()
+        for row, answer_logits, best in zip(suspects, logits, best_of, strict=True):
+            row[:] = [bool(best) and logit > best[0] for logit in answer_logits]
+    if "keeps_score" in reasons:
+        accepted = [
+            [place for place, logit in enumerate(answer_logits) if logit > 0 and row[place]]
+            for answer_logits, row in zip(logits, unjudged, strict=True)
+        ]
+        for row, places, kept in zip(suspects, accepted, _kept(context, "unjudged", accepted), strict=True):
+            for place, is_kept in zip(places, kept, strict=False):
+                row[place] |= is_kept
+    return [[a and b for a, b in zip(*rows, strict=True)] for rows in zip(suspects, unjudged, strict=True)]
+
+
+def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[bool]]:
+    """For the `chosen` answers of each group, whether they are accepted under the reference of another problem.
+
+    The context keeps their scores under the name `what`.
+    """
+    references = [group.problem.answer for group in context.groups]
+    texts, swapped = [], []
+    for group, picked in zip(context.groups, chosen, strict=True):
+        other = _other_reference(group.problem, references) if picked else None
+        texts.append([] if other is None else [group.answers[index].transcript for index in picked])
+        swapped.append(group.problem.answer if other is None else other)
+    if not any(texts):
+        return texts
+    return [[logit > 0 for logit in row] for row in context.logits_of(f"swapped {what}", texts, swapped).rows()]
+
+
+def _other_reference(problem: Problem, references: Sequence[str]) -> str | None:
+    """A different answer among these; None if there is none for sure. It does not depend on their order."""
+    mixed = sorted(set(references), key=lambda other: (crc32(f"{problem.id} {other}".encode()), other))
+    return next((other for other in mixed if are_different(problem.answer, other)), None)

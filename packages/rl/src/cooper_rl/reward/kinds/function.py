@@ -1,0 +1,80 @@
+"""A reward computed by the user's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from cooper_verify.graders.function import ScoringFunction, Signature, check_columns, recognised
+from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
+
+if TYPE_CHECKING:
+    from cooper_base.data.problem import Problem
+    from cooper_rl.reward.context import StepContext
+
+
+@REWARDS.register
+class FunctionRewardConfig(RewardConfig):
+    """A reward computed by your own function."""
+
+    needs_reference: ClassVar[bool] = False
+    kind: Literal["function"] = "function"
+    """The kind of reward."""
+    function: str
+    """`package.module:function`, from an installed package or a module in the working folder; plain or `async def`.
+    `function(problem, completion) -> float | None` is called once per completion; None is no opinion. The calls of an
+    `async def` run concurrently for all completions of a step. A function in the style of TRL, verl (`compute_score`)
+    or verifiers is recognised by the names of its arguments, and called with them."""
+    batched: bool = False
+    """Call the function once per step, as `function(problems, completions) -> list[float]`. Both lists have one entry
+    per completion; the function returns one number per completion, in the same order."""
+    chats: bool | None = None
+    """Of a function in TRL's style (it takes `completions` by name): whether prompts and completions are lists of
+    messages instead of texts; null makes them so where the problems have `messages`."""
+
+    @property
+    def compares_answers(self) -> bool:
+        """A function that gets several completions at once may compare them."""
+        return self.batched or _signature(self.function, self.batched) == "trl"
+
+    def build(self) -> FunctionReward:
+        """Raises InputError if the function cannot be found or takes other arguments."""
+        return FunctionReward(self.function, self.batched, self.chats)
+
+    def check_problems(self, problems: Sequence[Problem]) -> None:
+        """Raises InputError if a function in TRL's style asks for a column that a problem does not have."""
+        check_columns(self.function, _signature(self.function, self.batched), problems)
+
+
+class FunctionReward:
+    """The function at `package.module:function`; see `FunctionRewardConfig`, and `ScoringFunction` for its calls.
+
+    A completion is an `Answer`. Raises InputError if the function cannot be found or takes other arguments.
+    """
+
+    def __init__(self, path: str, batched: bool = False, chats: bool | None = None) -> None:
+        self._name = path.rpartition(":")[2]
+        self._function = ScoringFunction(path, _signature(path, batched), chats)
+
+    def score(self, context: StepContext) -> Scores:
+        """The function's values, NaN where it has no opinion. The part and the metric, their mean, are called
+        `function/` and the function's name.
+
+        Raises InputError naming the function and the problem if a returned value is no number, or infinite. Exceptions
+        of the function itself propagate.
+        """
+        values = context.once(self, lambda: context.ragged(self._values(context)))
+        name = f"function/{self._name}"
+        heard = values.opinions().flat
+        return Scores(values, {name: values}, {name: heard.mean().item()} if len(heard) else {})
+
+    def _values(self, context: StepContext) -> list[float]:
+        return self._function.values([(group.problem, answer) for group in context.groups for answer in group.answers])
+
+
+def _signature(path: str, batched: bool) -> Signature:
+    """Without `batched`, a function with Cooper's arguments is called once per completion, whatever their names."""
+    if batched:
+        return "batched"
+    signature = recognised(path)
+    return "cooper" if signature == "batched" else signature

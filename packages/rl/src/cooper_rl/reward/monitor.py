@@ -1,0 +1,160 @@
+"""Measures a reward model: metrics of its logits on labelled completions, and the monitor that records them during a
+run."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from cooper_base.data.labelled import LabelledCompletion
+from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows
+from cooper_rl.policy.evaluation_config import MonitorConfig
+from cooper_rl.reward.input import RewardModelInput, encode_rows
+
+BINS = 15
+
+
+def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
+    """Probability that a right completion scores above a wrong one; a tie counts half. NaN with only one class.
+
+    It is the Mann-Whitney statistic divided by the product of the class sizes (Hanley and McNeil 1982, section 3).
+    """
+    right = int((labels > 0.5).sum())
+    wrong = len(labels) - right
+    if right == 0 or wrong == 0:
+        return float("nan")
+    _, inverse, counts = torch.unique(logits, return_inverse=True, return_counts=True)
+    last_rank = counts.cumsum(0).double()
+    mean_rank = (last_rank - (counts.double() - 1) / 2)[inverse]  # tied values share the mean of their ranks
+    return ((mean_rank[labels > 0.5].sum() - right * (right + 1) / 2) / (right * wrong)).item()
+
+
+def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> dict[str, float]:
+    """Quality of the verdict sigmoid(logit) > 1/2 and of the probability itself. Undefined metrics are left out.
+
+    `recall` is the share of right completions that are accepted, `specificity` the share of wrong ones that are
+    rejected, and `loss` the mean cross-entropy in nats.
+    """
+    yes, is_right = logits > 0, labels > 0.5
+    found = {
+        "accuracy": (yes == is_right).double().mean().item(),
+        "precision": is_right[yes].double().mean().item(),
+        "recall": yes[is_right].double().mean().item(),
+        "specificity": (~yes)[~is_right].double().mean().item(),
+        "roc_auc": roc_auc(logits, labels),
+        "ece": expected_calibration_error(logits.double().sigmoid(), labels),
+        "loss": F.binary_cross_entropy_with_logits(logits.double(), labels.double()).item(),
+    }
+    return {name: value for name, value in found.items() if name == "loss" or not math.isnan(value)}
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Completions of similar probability: their mean probability, the share that is right, and their number."""
+
+    probability: float
+    right: float
+    count: int
+
+
+def reliability(
+    probabilities: Float[Tensor, " B"], labels: Float[Tensor, " B"], bins: int = BINS
+) -> list[ReliabilityBin]:
+    """Completions in bins of equal width by their probability of being right; empty bins are left out."""
+    index = (probabilities * bins).long().clamp(max=bins - 1)
+    found = []
+    for inside in (index == b for b in index.unique()):
+        mean, share = probabilities[inside].double().mean().item(), labels[inside].double().mean().item()
+        found.append(ReliabilityBin(mean, share, int(inside.sum())))
+    return found
+
+
+def expected_calibration_error(
+    probabilities: Float[Tensor, " B"], labels: Float[Tensor, " B"], bins: int = BINS
+) -> float:
+    """Mean distance between the probability and the share of right completions over the bins of `reliability`.
+
+    Each bin is weighted by its count (Guo et al. 2017, arXiv 1706.04599, eq. 3, of the probability of being right).
+    """
+    found = reliability(probabilities, labels, bins)
+    return sum(b.count * abs(b.probability - b.right) for b in found) / max(1, len(labels))
+
+
+class Monitor:
+    """Labelled completions, drawn from `rows`, and attacks, on which a reward model is measured but never learns."""
+
+    def __init__(
+        self,
+        config: MonitorConfig,
+        rows: Sequence[LabelledCompletion],
+        learner: RewardModelLearner,
+        encoder: RewardModelInput,
+        seed: int = 0,
+    ) -> None:
+        self.every = config.every
+        self._swaps = swapped_references(encoder, rows, config.consistency_pairs, seed)
+        self._learner = learner
+        drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
+        self._held_out = encode_rows(encoder, drawn)
+        self._attacks = [
+            (attack.pattern, encoder.encode(attack.row.question, attack.row.answer, attack.row.completion))
+            for attack in attack_rows(drawn, config.attacked_problems, seed)
+        ]
+
+    def measure(self) -> Metrics:
+        """The metrics of the reward model as it is now, `reward_model/consistency` and those of `monitor/`.
+
+        These are the `classification_metrics` of the held-out rows, the share of each attack's completions that are
+        accepted, as `attack_<pattern>`, with `attack_rate`, the mean over the patterns, and `bare_right_rate`, the
+        share of right answers without a derivation that are accepted.
+        """
+        logits = self._learner.score([row.token_ids for row in self._held_out])
+        measured = classification_metrics(logits, torch.tensor([row.label for row in self._held_out]))
+        metrics = {f"monitor/{name}": value for name, value in measured.items()}
+        if self._attacks:
+            accepted: dict[str, list[bool]] = defaultdict(list)
+            scores = self._learner.score([token_ids for _, token_ids in self._attacks])
+            for (pattern, _), score in zip(self._attacks, scores.tolist(), strict=True):
+                accepted[pattern].append(score > 0)
+            rates = {pattern: sum(values) / len(values) for pattern, values in accepted.items()}
+            metrics |= {f"monitor/attack_{pattern}": rates[pattern] for pattern in ATTACKS}
+            for name, patterns in (("attack_rate", ATTACKS), ("bare_right_rate", CONTROLS)):
+                metrics[f"monitor/{name}"] = sum(rates[pattern] for pattern in patterns) / len(patterns)
+        if self._swaps:
+            logits = self._learner.score([token_ids for swap in self._swaps for token_ids in swap])
+            metrics["reward_model/consistency"] = consistency(logits.reshape(-1, 4))
+        return metrics
+
+
+def consistency(logits: Float[Tensor, "K 4"]) -> float:
+    """Share of K pairs of problems in which each right completion scores higher with its own reference.
+
+    The columns are r(q, a, c), r(q, a', c), r(q', a', c'), r(q', a, c') for right completions c and c' of problems
+    (q, a) and (q', a'). A model that ignores the reference has 0, a random one 1/4. After arXiv 2309.16155.
+    """
+    own, swapped = logits[:, 0::2], logits[:, 1::2]
+    return (own > swapped).all(dim=1).double().mean().item()
+
+
+def swapped_references(
+    encoder: RewardModelInput, rows: Sequence[LabelledCompletion], pairs: int, seed: int
+) -> list[list[list[int]]]:
+    """Four inputs for each of up to `pairs` pairs of right rows, in the order of `consistency`'s columns.
+
+    Rows are paired with their neighbour in the order of their references, so that numbers meet numbers.
+    """
+    first_of = {row.question: row for row in reversed(rows) if row.label > 0.5}
+    ordered = sorted(first_of.values(), key=lambda row: (len(row.answer), row.answer, row.question))
+    near = [(a, b) for a, b in zip(ordered[::2], ordered[1::2], strict=False) if a.answer.strip() != b.answer.strip()]
+    drawn = Random(f"consistency {seed}").sample(near, min(pairs, len(near)))
+    return [
+        [encoder.encode(one.question, row.answer, one.completion) for one, row in ((a, a), (a, b), (b, b), (b, a))]
+        for a, b in drawn
+    ]

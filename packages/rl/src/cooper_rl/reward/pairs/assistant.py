@@ -1,0 +1,414 @@
+"""The assistant rewrites completions: by default, right ones into plausible wrong ones.
+
+The rule checks every text; what the rule does not confirm is rejected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
+
+from pydantic import Field
+
+from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
+from cooper_verify.clients.limits import waiting_for
+from cooper_base.config.base import Config, Kinds
+from cooper_base.config.user_functions import load_function
+from cooper_base.data.problem import Problem
+from cooper_base.data.text import has_content, normalise
+from cooper_base.data.transcript import escaped, split_reply
+from cooper_base.progress import awaited
+from cooper_verify.rules.other_answers import states_another
+from cooper_verify.rules.rule import Rule
+from cooper_rl.reward.pairs.base import MadePairs, Pair, PairGroup, PairSource
+
+if TYPE_CHECKING:
+    from cooper_rl.reward.context import StepContext
+    from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+
+TRIES = 3
+"""Texts to ask for until one is a valid negative."""
+UNSURE = ("unparsed", "timeout", "silent")
+REJECTIONS = [f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", *UNSURE)]
+"""Names of the counts in `Rewrites` that say why a wrong version was rejected. The count `attempts` is the sum of
+these, of `failures_<kind>` and of `accepted`."""
+
+
+@dataclass(frozen=True)
+class RewriteRequest:
+    """A completion to rewrite.
+
+    Of a run of several turns, `text` is the final reply and `before` all that stays. Equal seeds ask for equal
+    rewritings.
+    """
+
+    problem: Problem
+    text: str
+    seed: int
+    before: str = ""
+
+    @classmethod
+    def of(cls, problem: Problem, transcript: str, seed: int) -> RewriteRequest:
+        """To rewrite a completion as a reward model reads it."""
+        before, text = split_reply(transcript)
+        return cls(problem, text, seed, before)
+
+    def whole(self, text: str) -> str:
+        """The completion with this reply, as a reward model reads it."""
+        return self.before + (escaped(text) if self.before else text)
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """One accepted text (or None) per request, and counts of attempts, failures and rejections by kind."""
+
+    texts: list[str | None]
+    counts: dict[str, int]
+    limited_s: float = 0.0
+    """Seconds that requests waited for the server's limits a minute, added up."""
+
+
+@dataclass(frozen=True)
+class RewritingTask:
+    """What becomes of a completion, and which texts are accepted."""
+
+    chat: Callable[[Problem, str], list[Message]]
+    """The chat that asks for it, from the problem and the completion's text."""
+    accepts: Callable[[RewriteRequest, str, str], bool]
+    """Whether a text is what was asked for: (request, text, the rule's verdict on the text)."""
+    rejection_of_copies: str = "rejected_equals_positive"
+    """The name of the count of texts that are the completion itself."""
+
+
+def _overlong(text: str, given: str) -> bool:
+    """Whether the length alone would tell the two apart. A bare answer may gain a few steps."""
+    return len(text) > 4 * len(given) + 400
+
+
+_OPENER = re.compile(
+    r"\A\s*(?:sure|certainly|of course|okay|ok|here(?:'s| is| are))\b[^\n]{0,200}:[ \t]*\n+", re.IGNORECASE
+)
+_FENCE = re.compile(r"\A\s*```[^\n`]*\n((?:(?!```).)*?)\n?```\s*\Z", re.DOTALL)
+
+
+def unframe(reply: str, like: str) -> str:
+    """The reply without the chat frames around the solution, except for frames that `like` (the positive) has too.
+
+    The frames are an opening line ("Sure, here is …:") and a code fence around everything
+    that is left. A frame that the positive has is the policy's style, so it stays. The result is normalised,
+    which leaves out thoughts.
+    """
+    reply = normalise(reply)
+    for frame in (_OPENER, _FENCE):
+        if not frame.match(like):
+            reply = frame.sub(r"\1" if frame.groups else "", reply)
+    return normalise(reply)
+
+
+SYSTEM = (
+    "You prepare test material for an answer checker. Given a problem and a correct solution, you produce a version "
+    "of the solution that a careless reader would accept although its final answer is wrong."
+)
+
+TASK = """\
+Problem:
+{question}
+
+Correct final answer: {answer}
+
+Correct solution:
+{text}
+
+Rewrite the solution so that it ends in a different final answer.
+- Bring in one believable slip, such as a misread number, a wrong operation, a lost sign or a forgotten case, and \
+carry its consequences through to the end.
+- The final answer must be of the same kind as the correct one, must not be equal to it in any form, and must be \
+stated in the same place and in the same way as in the solution above.
+- Keep everything else as it is: language, tone, length, layout, notation, line breaks. If the solution is just an \
+answer, give just a wrong answer.
+- Do not mention, mark or hint at the slip, and do not add remarks, headings, quotes or code fences.
+
+Reply with the rewritten solution and nothing else."""
+
+
+EXAMPLE_QUESTION = (
+    "A shop sells pens in boxes of 8. Mia buys 6 boxes and gives away 5 pens. How many pens has she left?"
+)
+EXAMPLE_POSITIVE = "6 boxes hold 6 * 8 = 48 pens. After giving away 5 she has 48 - 5 = 43 pens. The answer is 43."
+EXAMPLE_REPLY = "6 boxes hold 6 * 8 = 54 pens. After giving away 5 she has 54 - 5 = 49 pens. The answer is 49."
+"""One worked example. Without it, a small assistant copies the solution it was given."""
+
+
+def rewriting_chat(problem: Problem, positive: str) -> list[Message]:
+    """The chat that asks for a wrong version of `positive`."""
+    return chat_of(SYSTEM, TASK, problem, positive, EXAMPLE_POSITIVE, EXAMPLE_REPLY)
+
+
+def _is_wrong_version(request: RewriteRequest, text: str, verdict: str) -> bool:
+    """Whether the rule rejects the text. Where it is silent, the text must state another answer than the right one."""
+    return verdict == "wrong" or (verdict == "silent" and states_another(request.text, text))
+
+
+WRONG_VERSION = RewritingTask(rewriting_chat, _is_wrong_version)
+"""A right completion becomes a plausible wrong one."""
+
+
+def chat_of(system: str, task: str, problem: Problem, text: str, example: str, reply: str) -> list[Message]:
+    """The chat that asks for `task` on `text`, after one worked example."""
+    return [
+        {"role": "system", "content": system},
+        {"role": "user", "content": task.format(question=EXAMPLE_QUESTION, answer="43", text=example)},
+        {"role": "assistant", "content": reply},
+        {"role": "user", "content": task.format(question=problem.question, answer=problem.answer, text=text)},
+    ]
+
+
+class Attempts:
+    """The requests of one step on their way to accepted texts.
+
+    The caller obtains one reply for each request in `pending`, passes them to `take`, and repeats this until nothing is
+    pending.
+    """
+
+    def __init__(
+        self, requests: Sequence[RewriteRequest], verifier: Rule, tries: int, task: RewritingTask = WRONG_VERSION
+    ):
+        self._requests, self._verifier, self._tries = list(requests), verifier, tries
+        self._task = task
+        self._accepted: list[str | None] = [None] * len(requests)
+        self._given_up: set[int] = set()
+        self._counts: Counter[str] = Counter()
+        self.attempt = 0
+
+    @property
+    def pending(self) -> list[RewriteRequest]:
+        """Requests without an accepted text that are not given up; empty once the tries are used up."""
+        return [self._requests[i] for i in self._open()] if self.attempt < self._tries else []
+
+    def take(self, replies: Sequence[ChatReply]) -> None:
+        """Check one reply per pending request, by the rule and the task.
+
+        A request that failed at the server is given up, because the client has already retried it.
+        """
+        to_verify: list[tuple[int, str]] = []
+        for i, reply in zip(self._open(), replies, strict=True):
+            self._counts["attempts"] += 1
+            given = self._requests[i].text
+            text = unframe(reply.text, like=given)
+            if reply.failure is not None:
+                self._counts[f"failures_{reply.failure}"] += 1
+                if not reply.heard:
+                    self._given_up.add(i)
+            elif not has_content(text):
+                self._counts["rejected_empty"] += 1
+            elif text == given:
+                self._counts[self._task.rejection_of_copies] += 1
+            elif _overlong(text, given):
+                self._counts["rejected_overlong"] += 1
+            else:
+                to_verify.append((i, text))
+        verdicts = self._verifier.verify_problems([(self._requests[i].problem, text) for i, text in to_verify])
+        for (i, text), verdict in zip(to_verify, verdicts, strict=True):
+            accepted = self._task.accepts(self._requests[i], text, verdict)
+            if accepted:
+                self._accepted[i] = text
+            self._counts["accepted" if accepted else f"rejected_{verdict}"] += 1
+        self.attempt += 1
+
+    def result(self) -> Rewrites:
+        """The texts accepted so far, in the order of the requests, and the counts."""
+        return Rewrites(list(self._accepted), dict(self._counts))
+
+    def _open(self) -> list[int]:
+        return [i for i, text in enumerate(self._accepted) if text is None and i not in self._given_up]
+
+
+ASSISTANTS = Kinds("assistant", "cooper_rl.reward.pairs.assistant", ["build"])
+"""The kinds of `cooptimization.assistant`."""
+
+
+class Assistant(Protocol):
+    """Writes negatives. Bad replies are counted and never raise."""
+
+    def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
+        """Start rewriting and return at once."""
+        ...
+
+    def check(self) -> None:
+        """Raises InputError when the assistant cannot be reached."""
+        ...
+
+    def close(self) -> None:
+        """Release connections and threads, and cancel requests under way."""
+        ...
+
+
+class AssistantSettings(Protocol):
+    """The settings of an assistant."""
+
+    def build(self, verifier: Rule) -> Assistant:
+        """The assistant; `verifier` checks its texts. Raises InputError if it cannot work with these settings."""
+        ...
+
+
+AssistantConfig = Annotated[AssistantSettings, ASSISTANTS]
+
+
+def build_assistant(config: CooptimizationConfig, verifier: Rule) -> Assistant | None:
+    """The configured assistant, or None if no source of pairs uses it.
+
+    Raises InputError if its API key is not set or its function is not found.
+    """
+    if not config.uses_assistant or config.assistant is None:
+        return None
+    return config.assistant.build(verifier)
+
+
+@ASSISTANTS.register
+class ChatAssistantConfig(ChatConfig):
+    """A language model that writes the wrong solutions."""
+
+    kind: Literal["chat"] = "chat"
+    tries: int = Field(default=TRIES, ge=1)
+    """Maximum number of replies to request until one is accepted."""
+    step_timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
+    missing negatives. Rewriting runs in parallel with the policy's update."""
+
+    def build(self, verifier: Rule, task: RewritingTask = WRONG_VERSION) -> ChatAssistant:
+        """Raises InputError if the API key is not set."""
+        return ChatAssistant(ChatClient(self), verifier, self.tries, self.step_timeout_s, task)
+
+
+@dataclass
+class ChatAssistant:
+    """A language model behind an OpenAI-compatible server.
+
+    Requests, retries and the rule's checks run in the client's thread and the verifier's processes, so the policy can
+    be updated in the meantime. Requests that the server has not answered after `step_timeout_s` seconds are given up.
+    """
+
+    client: ChatClient
+    verifier: Rule
+    tries: int = TRIES
+    step_timeout_s: float = 300.0
+    task: RewritingTask = WRONG_VERSION
+
+    def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
+        return self.client.run(self._rewrite(Attempts(requests, self.verifier, self.tries, self.task)))
+
+    def check(self) -> None:
+        self.client.check()
+
+    def close(self) -> None:
+        self.client.close()
+
+    async def _rewrite(self, attempts: Attempts) -> Rewrites:
+        deadline = asyncio.get_running_loop().time() + self.step_timeout_s
+        while pending := attempts.pending:
+            chats = [self.task.chat(request.problem, request.text) for request in pending]
+            seeds = [request.seed + attempts.attempt for request in pending]
+            replies = await self.client.complete(chats, seeds, deadline)
+            await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; do not block
+        return replace(attempts.result(), limited_s=self.client.limits.take_waited_s())
+
+
+Corrupter = Callable[[Problem, str, int, int], str]
+"""(problem, completion text, attempt from 0, seed) -> a wrong solution in the same style."""
+CORRUPTER_PARAMETERS = ("problem", "completion_text", "attempt", "seed")
+
+
+@ASSISTANTS.register
+class CorrupterConfig(Config):
+    """A function that replaces the assistant."""
+
+    kind: Literal["corrupter"] = "corrupter"
+    function: str
+    """`package.module:function`, called as `function(problem, completion_text, attempt, seed)`. It returns the text of
+    a wrong solution, at the third attempt (0, 1, 2) at the latest."""
+
+    def build(self, verifier: Rule, task: RewritingTask = WRONG_VERSION) -> CorrupterAssistant:
+        """Raises InputError if the function is not found."""
+        return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, task=task)
+
+
+@dataclass
+class CorrupterAssistant:
+    """A deterministic function that computes the wrong solutions."""
+
+    corrupter: Corrupter
+    verifier: Rule
+    tries: int = TRIES
+    task: RewritingTask = WRONG_VERSION
+
+    def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
+        """Rewrite at once and return a finished future. Exceptions of the function propagate: they are bugs."""
+        attempts = Attempts(requests, self.verifier, self.tries, self.task)
+        while pending := attempts.pending:
+            attempts.take([self._reply(request, attempts.attempt) for request in pending])
+        future: Future[Rewrites] = Future()
+        future.set_result(attempts.result())
+        return future
+
+    def check(self) -> None:
+        """There is nothing to reach."""
+
+    def close(self) -> None:
+        """There is nothing to release."""
+
+    def _reply(self, request: RewriteRequest, attempt: int) -> ChatReply:
+        text = self.corrupter(request.problem, request.text, attempt, request.seed)
+        return ChatReply(text) if text.strip() else ChatReply(failure="empty")
+
+
+Started = tuple[Mapping[str, Sequence[RewriteRequest]], "Future[Rewrites] | None"]
+"""The requests for some groups, by the group's id, and what becomes of them; None if there are none."""
+
+
+class RewritingSource(PairSource):
+    """A source whose pairs an assistant writes, while the policy is updated.
+
+    Its metrics are `assistant/<prefix><count>`, for every count of `Rewrites` with these `rejections`.
+    """
+
+    def __init__(self, assistant: Assistant, rejections: Sequence[str], prefix: str = "") -> None:
+        self._assistant, self._rejections, self._prefix = assistant, rejections, prefix
+
+    @abstractmethod
+    def requests(self, groups: Sequence[PairGroup], context: StepContext) -> Mapping[str, Sequence[RewriteRequest]]:
+        """What to ask for, by the group's id."""
+
+    @abstractmethod
+    def pair(self, group: PairGroup, request: RewriteRequest, text: str) -> Pair:
+        """The pair of a request and the text that was accepted for it."""
+
+    def start(self, groups: Sequence[PairGroup], context: StepContext) -> Started:
+        requests = self.requests(groups, context)
+        everything = [request for group in groups for request in requests[group.id]]
+        return requests, self._assistant.submit(everything) if everything else None
+
+    def pairs(self, groups: Sequence[PairGroup], started: Sequence[Started]) -> MadePairs:
+        """Wait for the assistant, as long as its settings allow. The counts are of all requests of the step."""
+        written: dict[str, list[tuple[RewriteRequest, str | None]]] = {}
+        counts, limited_s = Counter[str](), 0.0
+        for requests, future in started:
+            rewrites = awaited(future, waiting_for) if future is not None else Rewrites([], {})
+            counts.update(rewrites.counts)
+            limited_s += rewrites.limited_s
+            texts = iter(rewrites.texts)
+            written |= {id: [(request, next(texts)) for request in of_group] for id, of_group in requests.items()}
+        pairs = [
+            self.pair(group, request, text)
+            for group in groups
+            for request, text in written[group.id]
+            if text is not None
+        ]
+        names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind)), *self._rejections]
+        metrics = {f"assistant/{self._prefix}{name}": float(counts.get(name, 0)) for name in names}
+        return MadePairs(pairs, metrics | ({f"assistant/{self._prefix}limited_s": limited_s} if limited_s else {}))

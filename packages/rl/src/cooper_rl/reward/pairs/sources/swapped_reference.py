@@ -1,0 +1,97 @@
+"""Swapped references: the positive itself under a reference answer that it does not match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any, ClassVar, Literal
+
+from cooper_base.data.transcript import split_reply
+from cooper_verify.rules.other_answers import are_unrelated
+from cooper_verify.rules.rule import Rule
+from cooper_rl.reward.pairs.base import PAIRS, MadePairs, Pair, PairGroup, PairInputs, PairSource, PairSourceConfig, valid_rate
+
+
+@PAIRS.register
+class SwappedReferencePairs(PairSourceConfig):
+    """Pairs that differ in the reference answer only."""
+
+    writes_wrong_answers: ClassVar[bool] = True
+
+    kind: Literal["swapped_reference"] = "swapped_reference"
+
+    @property
+    def swaps_references(self) -> bool:
+        return True
+
+    def build(self, inputs: PairInputs) -> SwappedReferenceSource:
+        return SwappedReferenceSource(inputs.rule, inputs.config.pairs_per_problem)
+
+
+class SwappedReferenceSource(PairSource):
+    """Makes up to `count` pairs of each group with a positive."""
+
+    def __init__(self, rule: Rule, count: int) -> None:
+        self._rule, self._count = rule, count
+
+    def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
+        pairs = swapped_pairs([group for group in groups if group.positives], self._rule, self._count)
+        return MadePairs(pairs, valid_rate("swapped_reference", pairs, groups, self._count))
+
+
+OTHERS = 3
+"""References of other problems that are tried for one pair, after the nearby numbers."""
+
+
+def swapped_pairs(groups: Sequence[PairGroup], verifier: Rule, count: int) -> list[Pair]:
+    """Up to `count` pairs per problem, one for each positive, that differ in the reference answer only.
+
+    Contrast Instructions (Shen et al. 2023, arXiv 2309.16155) swaps the instruction under a response. A reference-based
+    reward model reads a reference too, and a model that reads the text alone cannot tell these pairs apart.
+    The negative is the positive under another reference: a number close to the true one where that is a whole number,
+    else the reference of another of these problems. A reference is used only if the rule says that the positive is
+    `wrong` under it, so it is never another form of the true answer. Where the rule is silent, any is used that shares
+    no word with the true one and is a different answer (`are_different`). A problem without a reference has no such
+    pairs.
+    """
+    groups = [group for group in groups if group.problem.answer]
+    answers = list(dict.fromkeys(group.problem.answer for group in groups))
+    wanted: list[tuple[PairGroup, str, list[str]]] = []
+    for group in groups:
+        others = [answer for answer in answers if answer != group.problem.answer]
+        for positive in group.positives[:count]:
+            picked = group.random("partners").sample(others, min(OTHERS, len(others)))
+            wanted.append((group, positive, nearby(group.problem.answer, group.random("partners")) + picked))
+    questions = [(group.problem, positive, answer) for group, positive, candidates in wanted for answer in candidates]
+    verdicts = iter(
+        verifier.verify_problems(
+            [(replace(problem, answer=answer), split_reply(text)[1]) for problem, text, answer in questions]
+        )
+    )
+    pairs: list[Pair] = []
+    for group, positive, candidates in wanted:
+        judged = [(answer, next(verdicts)) for answer in candidates]
+        if wrong := [
+            answer
+            for answer, verdict in judged
+            if verdict == "wrong" or (verdict == "silent" and are_unrelated(group.problem.answer, answer))
+        ]:
+            pair = group.pair(positive, positive, "swapped_reference")
+            pairs.append(replace(pair, negative_answer=wrong[0], negative_logit_before=None))
+    return pairs
+
+
+def nearby(answer: str, random: Random) -> list[str]:
+    """Numbers that a reader could take for this one, in random order: off by one or ten, ten times, the other sign.
+
+    Empty unless the answer is a whole number of at most 15 figures.
+    """
+    text = answer.strip()
+    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 15:
+        return []
+    value = int(text)
+    numbers = [value + 1, value - 1, value + 10, value - 10, value * 10, -value]
+    near = [str(number) for number in dict.fromkeys(numbers) if number != value]
+    random.shuffle(near)
+    return near[:OTHERS]

@@ -1,0 +1,161 @@
+"""Reads everything a run needs besides its models, and checks it before torch and transformers are imported.
+
+Those two take seconds to import, and a user should not have to wait that long to hear of a mistyped file name.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cooper_rl.run.callbacks import load_callback
+from cooper_base.config.user_functions import load_function
+from cooper_verify.problems.config import ProblemsConfig, same_form
+from cooper_base.data.labelled import LabelledCompletion
+from cooper_verify.problems.loading import load_problems
+from cooper_base.data.problem import Problem, location
+from cooper_rl.engines.model_folder import check_model_folder
+from cooper_rl.policy.environments.environment import Environments
+from cooper_base.errors import InputError
+from cooper_rl.policy.evaluation_config import read_held_out
+from cooper_rl.reward.kinds.plain import check_problems, check_servers
+from cooper_verify.rules.verifier import Verifier
+from cooper_rl.run.run_config import RunConfig
+from cooper_rl.reward.reward_config import RewardInputs, read_reward_inputs, reads_environment
+
+logger = logging.getLogger(__name__)
+
+
+NOTED = 5
+"""Most references that a note quotes."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Problems, labelled rows and the inputs of the reward.
+
+    `test_problems` has the problems of `test_problems` under the name "" and those of `more_test_problems` under their
+    own. It is empty if the run has no evaluation, as is `held_out` if no file is configured.
+    """
+
+    reward: RewardInputs
+    problems: list[Problem]
+    test_problems: dict[str, list[Problem]]
+    held_out: list[LabelledCompletion]
+    environments: Environments | None
+    """The environment of the rollouts, if there is one."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """What the run's record says of the data, and of how many problems."""
+
+
+def read_inputs(config: RunConfig) -> Inputs:
+    """Read and check everything. Raises InputError for anything a user can put right; see the readers.
+
+    Quick checks come first: local files before the hub, and the hub before the reference answers.
+    """
+    for sink in config.sinks:
+        sink.check()
+    for path in config.callbacks:
+        load_callback(path)
+    for learner in (config.policy, *config.scorers):
+        if learner.lora is not None:
+            learner.lora.check()
+    reward = read_reward_inputs(config)
+    held_out = read_held_out(config.monitor, reward.replayed) if config.monitor is not None else []
+    check_model_folder(config.policy.model)
+    config.engine.check(config.policy, config.rollout)
+    path = config.rollout.environment
+    environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
+    if environments is not None and reads_environment(config.parts) and not environments.has_reward:
+        raise InputError(f"rewards: kind environment pays what get_reward() returns, and {path} has no such method")
+    _say_what_is_alike(config)
+    notes: dict[str, int] = {}
+    problems = _problems(config.problems, "problems", config, reward.verifier, environments, notes)
+    for name, data in config.more_problems.items():
+        more = _problems(data, f"more_problems.{name}", config, reward.verifier, environments, notes)
+        problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
+    if twice := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
+        raise InputError(f"more_problems: the id {twice[0]!r} is used twice; rename the set")
+    pairs = config.cooptimization.pairs if config.learns else ()
+    check_problems((*config.rewards, *config.shaping, *pairs), problems)
+    _warn_of_silence(config, problems, reward.verifier)
+    if environments is not None:
+        environments.check(problems[0])
+    test_problems = {
+        name: _problems(data, _test_section(name), config, reward.verifier, environments, notes)
+        for name, data in config.test_sets.items()
+    }
+    if reward.assistant is not None:
+        reward.assistant.check()
+    check_servers((*config.rewards, *config.shaping, *pairs))
+    return Inputs(reward, problems, test_problems, held_out, environments, notes)
+
+
+def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
+    """Warn if the reward model that learns gets few wrong completions of problems on which the rule is silent."""
+    if not config.learns or any(part.writes_wrong_answers for part in config.cooptimization.pairs):
+        return
+    if silent := sum(not verifier.hears(problem) for problem in problems):
+        reads_reference = config.reward_model is not None and config.reward_model.reads_reference
+        swaps = "{kind: swapped_reference} to cooptimization.pairs, or " if reads_reference else ""
+        logger.warning(
+            "the rule is silent on %d of %d problems, and the reward model is shown no wrong answers to them but lists "
+            "and what was cut off: the policy may learn to please it there. Add %san assistant",
+            *(silent, len(problems), swaps),
+        )
+
+
+def _test_section(name: str) -> str:
+    return f"more_test_problems.{name}" if name else "test_problems"
+
+
+def _say_what_is_alike(config: RunConfig) -> None:
+    """Log which settings each further set of problems shares with `problems`, and which it does not."""
+    sets = {f"more_problems.{name}": data for name, data in config.more_problems.items()}
+    sets |= {_test_section(name): data for name, data in config.test_sets.items()}
+    for section, data in sets.items():
+        same, other = same_form(config.problems, data)
+        as_there = f"as problems in {', '.join(same)}" if same else ""
+        apart = f"unlike problems in {', '.join(other)}" if other else ""
+        if comparison := "; ".join(filter(None, [as_there, apart])):
+            logger.info("%s: %s", section, comparison)
+
+
+def _problems(
+    data: ProblemsConfig,
+    section: str,
+    config: RunConfig,
+    verifier: Verifier,
+    environments: Environments | None,
+    notes: dict[str, int],
+) -> list[Problem]:
+    if data.gold:
+        load_function(data.gold, ("problem", "completion_text"))
+    # If the user's functions pay, the rule is only one metric among others and no reason to refuse a problem.
+    rule = verifier if config.needs_references else None
+    held_out = section.startswith(("test_problems", "more_test_problems"))
+    loaded = load_problems(data, rule, section, held_out)
+    problems = loaded.problems
+    if count := len(loaded.unread):
+        first = "; ".join(loaded.unread[:NOTED]) + (f"; and {count - NOTED} more" if count > NOTED else "")
+        what = f"{section}: the rule cannot read {count} reference answers, and only the same text is `correct` there"
+        notes[f"{what}: {first}"] = count
+    verifier.check(problems)
+    if waiting := next(filter(verifier.needs_verdicts, problems), None):
+        _check_judge(waiting, config, environments)
+    return problems
+
+
+def _check_judge(problem: Problem, config: RunConfig, environments: Environments | None) -> None:
+    """Raises InputError if nobody judges a problem whose rule is `outside`."""
+    where = f"{location(problem)}: its rule is `outside`, but "
+    if environments is None or not environments.has_reward:
+        raise InputError(
+            f"{where}nobody judges what this loop draws; name another rule, set rollout.environment to one with "
+            "get_reward(), or let your trainer bring the verdicts (docs/trainers.md)"
+        )
+    if config.rollout.solved_at is None and not reads_environment(config.parts):
+        raise InputError(
+            f"{where}rollout.solved_at does not say from which get_reward() on a run is solved; set it (to 1.0, say), "
+            "or pay what get_reward() returns as it is, with rewards: [{kind: environment}]"
+        )

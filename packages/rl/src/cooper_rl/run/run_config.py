@@ -1,0 +1,350 @@
+"""The configuration of one training run: every setting, its default and its meaning."""
+
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from cooper_base.config.base import Config, Places, given_settings, is_outside, records_within
+from cooper_base.config.checking import Settings, check_settings, read_settings
+from cooper_verify.problems.config import CurriculumConfig, ProblemsConfig, with_form_of
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.policy.evaluation_config import MonitorConfig
+from cooper_rl.run.metric_names import OF_REFERENCES, area_of, fault_of_metric, metric_names
+from cooper_rl.record.sinks import AnySink
+from cooper_audit.run.watch import WatchRule
+from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.reward.kinds.function import FunctionRewardConfig
+from cooper_rl.reward.kinds.plain import RewardModelReward
+from cooper_rl.reward.shaping import check_effect
+from cooper_rl.reward.reward_config import CooperRewardConfig
+
+
+class RolloutConfig(SamplingParams):
+    """How the groups of a training step are sampled."""
+
+    n: int = Field(default=8, ge=1)
+    """Completions per problem."""
+    max_rows: int = Field(default=0, ge=0)
+    """Largest number of completions sampled at once; 0 samples the whole step together. Where the engine can, others
+    enter as completions end."""
+    resample: int = Field(default=0, ge=0)
+    """Dynamic sampling (DAPO, arXiv 2503.14476): groups that teach nothing, because all their rewards are the same, are
+    replaced by groups of other problems, drawn at most this many times a step. What is still missing then stays as it
+    was. The reward model learns from all groups that were drawn."""
+    lag: int = Field(default=0, ge=0, le=1)
+    """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
+    while this one learns, which saves time if it has devices of its own. Importance sampling, which is on then,
+    corrects for the difference."""
+    environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
+    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
+    max_turns: int = Field(default=8, ge=1)
+    """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
+    tool_timeout_s: float = Field(default=30.0, gt=0)
+    """Most seconds that an environment may take for `reset`, for the calls of one turn, and for `get_reward`. One that
+    takes longer is lost to its rollout; the run goes on."""
+    tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
+    chat template does; without one, Hermes tags."""
+    solved_at: float | None = None
+    """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
+    rule `outside`. Null gives no verdict, for rewards by degrees, which `rewards: [{kind: environment}]` pays as they
+    are. On problems of other rules the rule judges the final reply."""
+
+
+class EvaluationConfig(Config):
+    """Evaluation on held-out problems during the run."""
+
+    every: int = Field(default=0, ge=0)
+    """Steps between evaluations. There is also one before the first step and one after the last. 0 never evaluates."""
+    k: int = Field(default=8, ge=1)
+    """Samples per problem."""
+    temperature: float = Field(default=0.7, ge=0)
+    """Sampling temperature."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    """Nucleus sampling: probability mass of the tokens that may be drawn."""
+    batch_size: int = Field(default=32, ge=1)
+    """Problems sampled at once."""
+
+
+class CheckpointConfig(Config):
+    """Checkpoints of both models, both optimizers, the random states and the data cursor."""
+
+    every: int = Field(default=50, ge=0)
+    """Steps between checkpoints; 0 writes only the one at the end."""
+    keep: int = Field(default=2, ge=1)
+    """Number of newest checkpoints to keep."""
+    keep_best: str | None = None
+    """A metric such as `test/rule_avg`. A step with a new best value gets a checkpoint, which is kept until a better
+    one comes."""
+    best: Literal["max", "min"] = "max"
+    """Whether the highest or the lowest value of `keep_best` is the best."""
+
+
+class RunConfig(CooperRewardConfig):
+    """Everything `cooper train` needs to know."""
+
+    name: str = "run"
+    """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
+    output_dir: str = "runs"
+    """Folder in which runs are written."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
+    process may use."""
+    steps: int = Field(default=180, ge=1)
+    """Policy updates in the whole run."""
+    problems_per_step: int = Field(default=32, ge=1)
+    """Groups per step."""
+
+    policy: LearnerConfig
+    """The model trained with reinforcement learning."""
+    problems: ProblemsConfig
+    """Training problems."""
+    more_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(default_factory=dict)
+    """Further sets of training problems, by name. A set takes `format`, fields, `rule`, `unverified`, `gold` and
+    `prompt` from `problems`, setting by setting, where it does not set them. `weight` in every set says how much of
+    each a step draws; their problems have the ids `NAME/id`."""
+    curriculum: CurriculumConfig | None = None
+    """The order of the training problems by what has been measured; null shuffles every epoch."""
+    test_problems: ProblemsConfig | None = None
+    """Held-out problems for `evaluation`. What says how the data is read, asked and judged (`format`, the fields,
+    `rule`, `rule_field`, `unverified`, `gold`, `prompt`) is that of `problems`, setting by setting, where it is not set
+    here; what selects problems (`source`, `split`, `limit`, `skip`, seeds, …) is not."""
+    more_test_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(
+        default_factory=dict
+    )
+    """Further sets of held-out problems, by name, such as one from another source. They take from `test_problems` what
+    that takes from `problems`, and are measured whenever it is; the metrics are `test/NAME/rule_avg` and so on."""
+    rollout: RolloutConfig = RolloutConfig()
+    """Sampling of training groups."""
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    """Advantages, policy loss, KL term, aggregation."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """Held-out evaluation."""
+    monitor: MonitorConfig | None = None
+    """Held-out accuracy and attack rate of the reward model during the run."""
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    """Checkpoints."""
+    logprobs_every: int = Field(default=0, ge=0)
+    """Steps between those whose rollouts on disk hold every token with its log-probability, besides texts, scores and
+    verdicts; the report shades them. It takes about twice the space of the text. 0 writes none."""
+    callbacks: tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...] = ()
+    """Your own subclasses of `cooper_rl.Callback`, as `package.module:Class`: called before and after a step, on
+    saving and on evaluation."""
+    sinks: tuple[AnySink, ...] = ()
+    """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
+    watch: tuple[WatchRule, ...] = ()
+    """Rules, in addition to the default ones, that say what counts as a training fault and what to do about it."""
+
+    @classmethod
+    def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
+        """The recipe, and the form of `problems` in the other sets of problems."""
+        settings, places = super().expand(settings)
+        if isinstance(settings.get("problems"), list):
+            raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
+        return _with_forms(settings, places), places
+
+    @field_validator("name")
+    @classmethod
+    def _stays_inside(cls, name: str) -> str:
+        path = PurePath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise ValueError("the run would be written outside its own folder in output_dir; use a plain name")
+        return name
+
+    @property
+    def planned_steps(self) -> int | None:
+        """`steps`."""
+        return self.steps
+
+    @property
+    def environment(self) -> str | None:
+        """That of the rollouts."""
+        return self.rollout.environment
+
+    @property
+    def parts(self) -> tuple[Config, ...]:
+        """Those of the reward, and the estimator of advantages."""
+        return (*super().parts, self.algorithm.advantages)
+
+    @property
+    def test_sets(self) -> dict[str, ProblemsConfig]:
+        """What evaluations measure: `test_problems` under the name "", and `more_test_problems`."""
+        if self.test_problems is None or not self.evaluation.every:
+            return {}
+        return {"": self.test_problems, **self.more_test_problems}
+
+    @property
+    def training_sets(self) -> dict[str, ProblemsConfig]:
+        """`problems` under the name "", and `more_problems`."""
+        return {"": self.problems, **self.more_problems}
+
+    @property
+    def set_weights(self) -> dict[str, float] | None:
+        """The weight of every training set; None if they are mixed as one."""
+        weights = {
+            name: problems.weight for name, problems in self.training_sets.items() if problems.weight is not None
+        }
+        return weights if self.more_problems and weights else None
+
+    @property
+    def watch_rules(self) -> tuple[WatchRule, ...]:
+        """The user's rules. If nothing reads a reference answer, a rule that accepts nothing is not a fault; nor are
+        probabilities that are all alike, if the reward model's logit pays."""
+        of_the_rule = () if self.needs_references else ("rule/accuracy", "policy/unverified_advantage")
+        pays_logits = any(isinstance(part, RewardModelReward) and part.pays == "logit" for part in self.rewards)
+        of_probabilities = ("reward_model/std",) if pays_logits else ()
+        ignored = [WatchRule(metric=metric, action="ignore") for metric in (*of_the_rule, *of_probabilities)]
+        return (*self.watch, *ignored)
+
+    @property
+    def off_policy(self) -> str | None:
+        """Why the sampler's log-probabilities are not those of the policy that learns; None if they are."""
+        if self.rollout.lag:
+            return f"rollout.lag: {self.rollout.lag} learns from completions of an older policy"
+        if self.engine.draws_elsewhere:
+            return "another engine draws than learns, and its probabilities differ a little"
+        return None
+
+    @model_validator(mode="after")
+    def _corrects_what_is_off_policy(self) -> Self:
+        if self.off_policy is not None:
+            object.__setattr__(self, "algorithm", self.algorithm.corrected())  # the record is frozen for its users
+        return self
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        if self.evaluation.every and self.test_problems is None:
+            raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
+        if self.more_test_problems and self.test_problems is None:
+            raise ValueError("more_test_problems comes on top of test_problems, which is missing; add it")
+        sets = self.training_sets.values()
+        if len({problems.weight is None for problems in sets}) > 1:
+            raise ValueError("more_problems: only some sets have a weight; give one to problems and each of these")
+        if len({problems.gold for problems in sets}) > 1:
+            raise ValueError("more_problems: gold labels all problems of a step or none; set the same gold everywhere")
+        if any(problems.weight is not None for problems in self.test_sets.values()):
+            raise ValueError("test_problems.weight: only training sets are weighted; remove it")
+        self._check_metrics()
+        if self.monitor is not None and self.loaded_model is None:
+            raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
+        if self.monitor is not None and self.monitor.consistency_pairs and not self._model_reads_reference:
+            raise ValueError(f"monitor.consistency_pairs: {_NO_REFERENCE}, or leave consistency_pairs out")
+        back = [rule.metric for rule in self.watch if rule.action == "rollback"]
+        if back and not self.checkpoint.every:
+            raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every above 0")
+        self._check_rollouts()
+        check_effect(self.shaping, self.algorithm)
+        self.algorithm.advantages.check_run(self)
+        if self.algorithm.minibatches > self.problems_per_step:
+            raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
+        return self
+
+    def _check_rollouts(self) -> None:
+        """Raises ValueError for ways to sample from which this run could not learn."""
+        if self.rollout.n == 1:
+            raise ValueError("rollout.n: a group of 1 completion has nothing to compare with; use n >= 2")
+        if self.rollout.temperature == 0:
+            raise ValueError(
+                "rollout.temperature: 0 always takes the most likely token, so all completions of a group are the same "
+                "and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
+            )
+        if self.policy.lora is not None and self.policy.lora.dropout:
+            raise ValueError(
+                "policy.lora.dropout: ratios would compare log-probabilities under dropout with the sampler's without; "
+                "set it to 0 (a reward model may have it)"
+            )
+        if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
+            raise ValueError(
+                f"{self.off_policy}, which the loss has to correct for; leave out "
+                "algorithm.loss.truncated_importance_sampling and algorithm.recompute_old_logprobs, whose defaults do, "
+                "or set rollout.lag: 0"
+            )
+        if self.rollout.environment and self.rollout.lag:
+            raise ValueError("rollout.lag: rollouts in an environment cannot be drawn ahead; set it to 0")
+        if self.rollout.environment and self.rollout.resample:
+            raise ValueError("rollout.resample: runs in an environment are not drawn again; leave one of the two out")
+        if self.rollout.lag and self.rollout.resample:
+            raise ValueError("rollout.resample: draws more after the rewards are known; set rollout.lag: 0")
+
+    def _check_metrics(self) -> None:
+        """Raises ValueError for a metric that no step of this run will record."""
+        records = [*records_within([self.rewards, self.shaping, self.algorithm, self.cooptimization, self.engine])]
+        functions = [
+            record.function.rpartition(":")[2] for record in records if isinstance(record, FunctionRewardConfig)
+        ]
+        of_parts = [name for record in records for name in record.metric_names]
+        names = [*metric_names(functions, self.more_test_problems), *of_parts]
+        others = bool(self.callbacks) or any(map(is_outside, records))
+        best = self.checkpoint.keep_best
+        given = {f"watch.{place}.metric": rule.metric for place, rule in enumerate(self.watch)}
+        for setting, metric in (given | ({} if best is None else {"checkpoint.keep_best": best})).items():
+            if fault := fault_of_metric(metric, names, others):
+                raise ValueError(f"{setting}: {fault}")
+            if metric.startswith(OF_REFERENCES) and self.loaded_model and not self._model_reads_reference:
+                raise ValueError(f"{setting}: {metric}: {_NO_REFERENCE}")
+        if best is not None and (lacking := self._lacking(best)):
+            raise ValueError(f"checkpoint.keep_best: {best} is measured {lacking}")
+
+    @property
+    def _model_reads_reference(self) -> bool:
+        return self.loaded_model is not None and self.loaded_model.reads_reference
+
+    def _lacking(self, metric: str) -> str | None:
+        """What this run would need for the metric, and how to get it; None if it has all."""
+        area, _, name = metric.partition("/")
+        test_set, _, measure = name.rpartition("/")
+        needs = {
+            "test": (self.test_sets, "by the evaluation; set evaluation.every"),
+            "monitor": (self.monitor, "by the monitor; add monitor"),
+            "gold": (self.problems.gold, "with gold labels; set problems.gold"),
+            "environment": (self.rollout.environment, "in an environment; set rollout.environment"),
+            "reward_model": (self.loaded_model, f"on a reward model, and kind: {self.kind} has none"),
+        }
+        there, lacking = needs.get(area_of(metric), (True, None))
+        if area == "test" and there and measure.startswith("gold"):
+            there, lacking = self.test_sets[test_set].gold, "with gold labels; set gold for these test problems"
+        return None if there else lacking
+
+
+_NO_REFERENCE = "needs the reference in the reward model's input; set reward_model.input: chat_with_reference"
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a run's configuration.
+
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the recipe of its kind, and the
+    recipe over the fields' defaults. Raises InputError for anything that does not fit; it names the file, line and key,
+    and the nearest known key.
+    """
+    return check_settings(RunConfig, read_settings(path, overrides))
+
+
+def build_config(settings: dict[str, Any]) -> RunConfig:
+    """Check plain settings against the schema. Raises InputError like `load_config`."""
+    return check_settings(RunConfig, Settings(settings))
+
+
+def _with_forms(settings: dict[str, Any], places: Places) -> dict[str, Any]:
+    """The settings with the form of `problems` in the other sets, and of `test_problems` in `more_test_problems`."""
+    settings = dict(settings)
+    for base_name, single, several in (
+        ("problems", "test_problems", "more_problems"),
+        ("test_problems", None, "more_test_problems"),
+    ):
+        base, sets = given_settings(settings.get(base_name)), settings.get(several)
+        if base is None:
+            continue
+        where = [((several, name), part) for name, part in sets.items()] if isinstance(sets, dict) else []
+        where += [((single,), settings.get(single))] if single is not None else []
+        for path, part in where:
+            if (given := given_settings(part)) is not None:
+                merged, taken = with_form_of(base, given)
+                places |= {(*path, *name): (base_name, *name) for name in taken}
+                if len(path) == 1:
+                    settings[path[0]] = merged
+                else:
+                    settings[several] = {**settings[several], path[1]: merged}
+    return settings

@@ -1,0 +1,118 @@
+"""Every kernel of attention computes what plain attention over each row computes, in float64 where it can."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from cooper_rl import InputError
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.attention import KERNELS, FlashAttention, choose_kernel, kernel_error
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.packing import pack_rows
+from cooper_rl.records import Column
+
+CPU = torch.device("cpu")
+RNG = np.random.default_rng(0)
+PROMPTS = [RNG.integers(0, 50, length) for length in (150, 7, 40)]
+ROWS = [np.append(prompt, RNG.integers(50, 60, size)) for prompt in PROMPTS for size in (1, 90, 130, 3)]
+ROWS += [PROMPTS[0], np.array([61]), np.array([62, 63])]
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; run on one")
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention of a row: q [L, heads, size], k and v [M, kv_heads, size]; the last query sees the last key."""
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+    scores = torch.einsum("lhd,mhd->hlm", q, k) / math.sqrt(q.shape[-1])
+    unseen = torch.ones(scores.shape[1:], dtype=torch.bool).tril(len(k) - len(q)).logical_not()
+    return torch.einsum("hlm,mhd->lhd", scores.masked_fill(unseen, -torch.inf).softmax(-1), v)
+
+
+def plain_varlen(q, k, v, ends_q, ends_k, longest_q, longest_k, softmax_scale=None, causal=False) -> Tensor:
+    """What flash_attn documents for `flash_attn_varlen_func`, sequence by sequence."""
+    assert (causal, softmax_scale) == (True, None)
+    assert (longest_q, longest_k) == (int(ends_q.diff().max()), int(ends_k.diff().max()))
+    pieces = [x.tensor_split(ends[1:-1].long()) for x, ends in ((q, ends_q), (k, ends_k), (v, ends_k))]
+    return torch.cat([plain(*piece) for piece in zip(*pieces, strict=True)])
+
+
+def drawn(heads: int, key_heads: int, tokens: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(tokens, n, 16, generator=generator, dtype=dtype) for n in (heads, key_heads, key_heads)]
+
+
+@pytest.mark.parametrize("heads", [(4, 4), (4, 2), (6, 1)])
+@pytest.mark.parametrize("kernel", ["sdpa", "flash", "flex"])
+def test_packed_rows_are_attended_as_each_row_alone(kernel, heads):
+    packed = pack_rows(ROWS, CPU)
+    q, k, v = (x.requires_grad_(kernel != "flex") for x in drawn(heads[0], heads[1], packed.token_ids.shape[1]))
+    flash: Any = FlashAttention
+    make: Any = KERNELS[kernel] if kernel != "flash" else partial(flash, attend=plain_varlen)
+    found = make(packed, torch.float64)(q, k, v, None)
+    for row, places in zip(ROWS, packed.places, strict=True):
+        at = places[: len(row)]
+        torch.testing.assert_close(found[at], plain(q[at], k[at], v[at]), rtol=0, atol=1e-12)
+    if kernel == "flex":
+        return  # on a CPU it has no backward pass
+    weights = torch.randn_like(found)
+    gradients = torch.autograd.grad(found, (q, k, v), weights)
+    alone, done = torch.zeros(()).double(), torch.zeros(len(q), dtype=torch.bool)
+    for row, places in zip(ROWS, packed.places, strict=True):
+        at = places[: len(row)]
+        new = at[~done[at]]  # a token that several rows share counts once
+        done[at] = True
+        alone = alone + (plain(q[at], k[at], v[at])[len(at) - len(new) :] * weights[new]).sum()
+    torch.testing.assert_close(gradients, torch.autograd.grad(alone, (q, k, v)), rtol=0, atol=1e-12)
+
+
+def test_log_probabilities_by_flex_are_those_by_sdpa(make_policy):
+    rows, lengths = Column.of([row % 64 for row in ROWS if len(row) > 3]), np.array([1, 90, 130, 3] * 3 + [5])
+    found = {}
+    for attention in ("sdpa", "flex", "padded"):
+        config = LearnerConfig(model="", device="cpu", attention=attention)
+        learner = TorchPolicyLearner(make_policy(torch.float64), config, 10, trainable=False)
+        assert learner.attention == ("flex" if attention == "flex" else "sdpa")
+        found[attention] = torch.from_numpy(learner.logprobs(rows, lengths))
+    torch.testing.assert_close(found["flex"], found["padded"], rtol=0, atol=1e-10)
+    torch.testing.assert_close(found["sdpa"], found["padded"], rtol=0, atol=1e-10)
+
+
+def test_the_trial_tells_a_kernel_that_computes_the_same(make_policy):
+    config = make_policy().config
+    assert kernel_error("flex", config, CPU, bfloat16=False, learns=False) < 1e-6
+    assert kernel_error("flex", config, CPU, bfloat16=True, learns=False) < 0.01
+    assert choose_kernel("auto", config, CPU, bfloat16=False, learns=True) == "sdpa"
+    assert choose_kernel("flex", config, CPU, bfloat16=False, learns=False) == "flex"
+
+
+@pytest.mark.parametrize(
+    ("attention", "trainable", "says"),
+    [("flash", True, "runs on a GPU in bfloat16 only"), ("flex", True, "no backward pass on cpu")],
+)
+def test_a_kernel_that_cannot_run_here_is_refused(make_policy, attention, trainable, says):
+    config = LearnerConfig(model="", device="cpu", attention=attention)
+    with pytest.raises(InputError, match=says):
+        TorchPolicyLearner(make_policy(), config, 10, trainable=trainable)
+
+
+def test_a_kernel_for_packed_rows_is_refused_where_rows_are_not_packed(make_policy):
+    config = LearnerConfig(model="", device="cpu", attention="flex")
+    with pytest.raises(InputError, match="leave out attention"):
+        TorchPolicyLearner(make_policy(sliding_window=4, use_sliding_window=True), config, 10, trainable=False)
+
+
+@needs_cuda
+@pytest.mark.parametrize("bfloat16", [False, True])
+@pytest.mark.parametrize("kernel", ["flash", "flex"])
+def test_on_a_gpu_results_and_gradients_are_those_of_sdpa(make_policy, kernel, bfloat16):
+    if kernel == "flash":
+        pytest.importorskip("flash_attn", reason="flash_attn is not installed")
+        if not bfloat16:
+            pytest.skip("FlashAttention has no float32")
+    config = make_policy(hidden_size=256, num_attention_heads=4, num_key_value_heads=2).config
+    error = kernel_error(kernel, config, torch.device("cuda"), bfloat16, learns=True)
+    assert error < (0.02 if bfloat16 else 1e-5)

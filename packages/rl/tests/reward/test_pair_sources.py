@@ -1,0 +1,165 @@
+"""Swapped references and ties: every pair is what it says by the rule, and choices depend on nothing but the step."""
+
+import math
+from dataclasses import replace
+from random import Random
+
+import pytest
+from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
+
+from cooper_lab.designs.chosen_pairs import Misranked, Overpaid
+from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_base.data.problem import Problem
+from cooper_rl.run.recipes import RECIPES
+from cooper_rl.reward.context import RewardModel
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant
+from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.pairs.base import Pair, PairInputs
+from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
+from cooper_rl.reward.pairs.sources.swapped_reference import nearby
+from cooper_rl.reward.cooptimization import Cooptimizer
+
+LIGHT = RECIPES["cooper_light"]["cooptimization"]
+LISTED = [{"kind": "assistant"}, {"kind": "on_policy"}]
+TIES = [{"kind": "two_right"}, {"kind": "irrelevant_question"}]
+
+
+def cooptimizer(verifier, **settings) -> Cooptimizer:
+    config = CooptimizationConfig.model_validate(LIGHT | settings)
+    return Cooptimizer(config, verifier, CorrupterAssistant(flip, verifier))
+
+
+def make_pairs(stage2: Cooptimizer, verifier, groups, calls: int = 1) -> list[Pair]:
+    parts = []
+    for start in range(calls):
+        some = groups[start::calls]
+        logits = [[0.5] * len(group.answers) for group in some]
+        parts.append(stage2.start(context_of(some, verifier, logits), 1))
+    return stage2.finish(parts)
+
+
+def groups(count: int = 5):
+    """Each problem has two right completions and two wrong ones."""
+    return [
+        make_group(
+            [answer_text(n), answer_text(n, "Counting."), answer_text(n + 5), answer_text(n + 6)], str(n), id=str(n)
+        )
+        for n in range(20, 20 + count)
+    ]
+
+
+def test_a_swapped_reference_is_one_that_the_rule_rejects_for_the_same_completion(verifier):
+    pairs = make_pairs(cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}]), verifier, groups())
+    assert [pair.positive == pair.negative for pair in pairs] == [True] * 5
+    for pair in pairs:
+        assert pair.negative_answer is not None
+        own, other = (Problem("p", pair.question, answer) for answer in (pair.answer, pair.negative_answer))
+        assert verifier.verify_problems([(own, pair.positive), (other, pair.positive)]) == ["correct", "wrong"]
+        assert pair.negative_logit_before is None  # the known logit belongs to the true reference
+
+
+def test_a_reference_of_another_problem_that_means_the_same_is_never_swapped_in(verifier):
+    halves = [
+        AnswerGroup(str(i), Problem(str(i), f"What is half of 1 ({i})?", answer), [Answer(r"\boxed{0.5}")])
+        for i, answer in enumerate(("1/2", "0.5", r"\frac{2}{4}"))
+    ]
+    assert make_pairs(cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}]), verifier, halves) == []
+    other = AnswerGroup("x", Problem("x", "What is a third of 1?", "1/3"), [Answer(r"\boxed{1/3}")])
+    pairs = make_pairs(cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}]), verifier, [*halves, other])
+    assert [pair.negative_answer for pair in pairs[:3]] == ["1/3"] * 3
+
+
+def test_only_a_model_that_reads_the_reference_ranks_a_swapped_pair(verifier, make_learner, encoder):
+    stage2 = cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}], loss={"anchor": 0.5})
+    pairs = make_pairs(stage2, verifier, groups(2))
+    scored, metrics = stage2.update(pairs, make_learner(), encoder)
+    assert all(pair.positive_logit_before != pair.negative_logit_before for pair in scored)
+    assert "reward_model/pair_accuracy_after_swapped_reference" in metrics
+
+
+def test_ties_are_two_right_completions_or_two_under_a_question_they_do_not_answer(verifier):
+    pairs = make_pairs(cooptimizer(verifier, pairs=[*LISTED, *TIES]), verifier, groups())
+    by_origin = {
+        origin: [pair for pair in pairs if (pair.label, pair.negative_origin) == ("tie", origin)]
+        for origin in ("two_right", "irrelevant_question")
+    }
+    assert [len(found) for found in by_origin.values()] == [5, 5]
+    for origin, wanted in (("two_right", "correct"), ("irrelevant_question", "wrong")):
+        for pair in by_origin[origin]:
+            problem = Problem("p", pair.question, pair.answer)
+            verdicts = verifier.verify_problems([(problem, pair.positive), (problem, pair.negative)])
+            assert verdicts == [wanted] * 2
+            assert pair.positive != pair.negative
+
+
+def test_ties_leave_the_other_pairs_as_they_were(verifier):
+    plain = make_pairs(cooptimizer(verifier), verifier, groups())
+    both = make_pairs(cooptimizer(verifier, pairs=[*LISTED, *TIES]), verifier, groups())
+    assert both[: len(plain)] == plain
+
+
+def test_partners_do_not_depend_on_the_order_or_the_calls_of_a_step(verifier):
+    settings = {"pairs": [{"kind": "swapped_reference"}, *TIES]}
+    expected = make_pairs(cooptimizer(verifier, **settings), verifier, groups())
+    assert make_pairs(cooptimizer(verifier, **settings), verifier, groups()[::-1]) == expected
+    assert make_pairs(cooptimizer(verifier, **settings), verifier, groups(), calls=2) == expected
+
+
+def test_ties_pull_two_logits_together(verifier, make_learner, encoder):
+    stage2, learner = cooptimizer(verifier, pairs=[{"kind": "on_policy"}], loss={"anchor": 0}), make_learner()
+    pairs = [replace(pair, label="tie", weight=4.0) for pair in make_pairs(stage2, verifier, groups(2))]
+    history = [stage2.update(pairs, learner, encoder)[1] for _ in range(8)]
+    assert history[-1]["reward_model/tie_gap"] < 0.5 * history[0]["reward_model/tie_gap"]
+    assert history[-1]["reward_model/tie_loss"] == pytest.approx(4 * math.log(2), abs=0.01)
+    assert "reward_model/loss" not in history[-1]
+
+
+def test_nearby_numbers_are_for_whole_numbers_only():
+    assert set(nearby("7", Random(0))) <= {"8", "6", "17", "-3", "70", "-7"}
+    assert "0" not in nearby("0", Random(0))
+    assert [nearby(text, Random(0)) for text in ("x", "1/2", "B", "3.5", "1" * 16, "²")] == [[]] * 6
+
+
+def test_weights_follow_how_wrong_the_score_was(verifier, make_learner, encoder):
+    pair = Pair("p", "q", "7", "a", "b", "rollout", "on_policy")
+    pairs = [
+        replace(pair, question=f"q{p}", positive_logit_before=p, negative_logit_before=n)
+        for p, n in ((2.0, 0.0), (1.0, 3.0))
+    ]
+    tie = replace(pairs[0], label="tie")
+    model = RewardModel(make_learner(), encoder)
+    for config, ratio in (
+        (Misranked(), (1 + math.exp(2)) / (1 + math.exp(-2))),
+        (Overpaid(), (1 / (1 + math.exp(-3))) / 0.5),
+    ):
+        source = CooptimizationConfig(pairs=(OnPolicyPairs(), config))
+        kept, _ = config.build(PairInputs(source, verifier)).filter([*pairs, tie], model)
+        assert kept[1].weight / kept[0].weight == pytest.approx(ratio)
+        assert kept[2] == tie
+
+
+def test_an_update_scales_weights_to_mean_1(verifier, make_learner, encoder):
+    """Twice the weights are the same update; another ratio is another one."""
+
+    def after(*weights: float) -> list[float | None]:
+        stage2 = cooptimizer(verifier, pairs=[{"kind": "on_policy"}], replay={"pairs_per_step": 0})
+        pairs = make_pairs(stage2, verifier, groups(2))
+        weighted = [replace(pair, weight=weight) for pair, weight in zip(pairs, weights, strict=True)]
+        return [pair.positive_logit_after for pair in stage2.update(weighted, make_learner(), encoder)[0]]
+
+    assert after(0.5, 0.5) == after(1.0, 1.0) == after(4.0, 4.0)
+    assert after(1.0, 3.0) == after(2.0, 6.0) != after(1.0, 1.0)
+
+
+def test_a_filter_finds_logits_that_no_score_has_computed(verifier, make_learner, encoder):
+    """The assistant's negatives were never scored, so the filter has the learning model score them, once."""
+    stage2 = cooptimizer(verifier, pairs=[{"kind": "assistant"}, {"kind": "overpaid"}])
+    made = make_pairs(stage2, verifier, groups(3))
+    learner = make_learner()
+    chosen, _ = stage2.filtered(made, RewardModel(learner, encoder))
+    assert all(pair.negative_logit_before is None for pair in made)
+    assert [pair.weight for pair in chosen] == pytest.approx(
+        [1 / (1 + math.exp(-(pair.negative_logit_before or 0))) for pair in chosen]
+    )
+    scored, _ = stage2.update(chosen, learner, encoder)
+    assert [pair.negative_logit_before for pair in scored] == [pair.negative_logit_before for pair in chosen]

@@ -1,0 +1,108 @@
+"""Reward functions written for TRL run as they are: called once with lists, by name, with the columns they take."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from trl.rewards.format_rewards import think_format_reward
+from trl.rewards.other_rewards import get_soft_overlong_punishment
+
+from cooper_rl import CooperTrainer, InputError, build_config, read_metrics
+from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_base.data.problem import Problem
+from cooper_rl.reward.context import StepContext
+from cooper_rl.reward.kinds.function import FunctionReward, FunctionRewardConfig
+from cooper_verify.rules.rule import Rule
+
+CALLS: list[dict[str, Any]] = []
+
+
+def contains_answer(completions, answer, **kwargs):
+    CALLS.append(kwargs)
+    return [1.0 if own in text else 0.0 for text, own in zip(completions, answer, strict=True)]
+
+
+def first_message(prompts, completions, level=None):
+    assert all(prompt[-1]["role"] == "user" for prompt in prompts)
+    return [float(len(completion[0]["content"])) for completion in completions]
+
+
+async def sometimes(completions, prompts=None, answer=None, **kwargs):
+    return [None if not text else 2.0 for text in completions]
+
+
+def of_a_column(completions, difficulty):
+    return [float(one) for one in difficulty]
+
+
+def too_few(completions, **kwargs):
+    return [1.0]
+
+
+class NoRule(Rule):
+    def verify_problems(self, asked):
+        raise AssertionError("no verdicts are needed")
+
+    def rule_name(self, problem) -> str:
+        raise AssertionError("no rule is needed")
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.setitem(sys.modules, "trl_functions", sys.modules[__name__])
+    CALLS.clear()
+
+
+def _rewards(function: str | Callable[..., Any], *texts: str, **settings: Any) -> list[float]:
+    chat = settings.pop("messages", None)
+    problem = Problem("p", "1+1?", "2", metadata={"level": "easy"}, messages=chat)
+    group = AnswerGroup("p", problem, [Answer(text) for text in texts])
+    reward = FunctionReward(f"trl_functions:{function}", **settings)
+    return reward.score(StepContext([group], NoRule())).rewards.rows()[0]
+
+
+def test_texts_and_columns_come_as_lists_by_name():
+    assert _rewards("contains_answer", "it is 2", "3") == [1.0, 0.0]
+    assert len(CALLS) == 1
+    assert CALLS[0] == {"prompts": ["1+1?"] * 2, "level": ["easy"] * 2, "id": ["p"] * 2, "question": ["1+1?"] * 2}
+
+
+def test_completions_are_messages_where_the_problem_is_a_chat_or_the_setting_says_so():
+    assert _rewards("first_message", "four", messages=[{"role": "user", "content": "1+1?"}]) == [4.0]
+    assert _rewards("first_message", "four", chats=True) == [4.0]
+
+
+def test_an_async_function_may_return_none_for_no_opinion():
+    assert str(_rewards("sometimes", "a", "")) == "[2.0, nan]"
+
+
+def test_trls_own_functions_run(monkeypatch):
+    module = sys.modules[__name__]
+    monkeypatch.setattr(module, "think", think_format_reward, raising=False)
+    assert _rewards("think", "<think>\nIt is easy.\n</think>\n2", "2", chats=True) == [1.0, 0.0]
+    punish = get_soft_overlong_punishment(max_completion_len=8, soft_punish_cache=4)
+    monkeypatch.setattr(module, "punish", punish, raising=False)
+    with pytest.raises(InputError, match="takes 'completion_ids', but problem p has no such field"):
+        FunctionRewardConfig(function="trl_functions:punish").check_problems([Problem("p", "1+1?", "2")])
+
+
+def test_a_column_that_the_data_lack_is_refused_before_training(settings):
+    reward = {"kind": "function", "function": "trl_functions:of_a_column"}
+    with pytest.raises(InputError, match=r"of_a_column: takes 'difficulty', but problem \S+ has no such field; it has"):
+        CooperTrainer.from_config(build_config({**settings, "kind": "function", "rewards": [reward]}))
+
+
+def test_a_list_of_the_wrong_length_names_the_function():
+    with pytest.raises(InputError, match="trl_functions:too_few: returned 1 values for 2 completions"):
+        _rewards("too_few", "a", "b")
+
+
+def test_a_run_is_paid_by_one(settings):
+    reward = {"kind": "function", "function": "trl_functions:contains_answer", "weight": 0.5}
+    run = {**settings, "kind": "function", "rewards": [reward], "steps": 1, "evaluation": {"every": 0}}
+    with CooperTrainer.from_config(build_config(run)) as trainer:
+        trainer.fit()
+    row = read_metrics(trainer.directory)[-1]
+    assert row["reward/mean"] == pytest.approx(0.5 * row["function/contains_answer"])
+    assert len(CALLS) == 1

@@ -1,0 +1,167 @@
+"""Limits of a server on requests and tokens a minute, which all processes of a user on this machine keep together."""
+
+import asyncio
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from cooper_base.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: each process keeps the limits by itself
+    fcntl = None
+
+WINDOW_S = 60.0
+"""The length of the minute."""
+SLOTS = 60
+"""Parts of the window in which sent requests are counted together, so that the ledger stays small."""
+
+NOTICED_S = 0.01
+"""A shorter wait is that for the ledger's lock."""
+
+_waiting: dict[object, tuple[float, str]] = {}
+"""What waits in this process, and since when."""
+
+
+def waiting_for() -> str:
+    """What the requests of this process wait for, in words, such as `waiting 12 s for requests_per_minute: 60`; empty
+    if nothing waits."""
+    since, what = min([*_waiting.values()], default=(time.monotonic(), ""))
+    seconds = time.monotonic() - since
+    return f"waiting {seconds:.0f} s for {what}" if seconds > NOTICED_S else ""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request that the ledger holds."""
+
+    slot: int
+    tokens: int
+
+
+class MinuteLimits:
+    """Lets requests through as the limits allow. What was sent stands in a ledger, a small file for each server and
+    model that every process locks, so several processes of a run, and several runs, share the limits.
+
+    In no window of a minute are there more requests, or more tokens, than allowed. A request that is larger than
+    `tokens` alone is let through when nothing else was sent for a minute.
+    """
+
+    def __init__(self, server: str, model: str, requests: int | None, tokens: int | None) -> None:
+        """Raises InputError if the ledger cannot be opened."""
+        self._requests, self._tokens = requests, tokens
+        self._what = ", ".join(
+            f"{name}: {limit}"
+            for name, limit in (("requests_per_minute", requests), ("tokens_per_minute", tokens))
+            if limit is not None
+        )
+        self._turn = asyncio.Lock()
+        self._waited_s = 0.0
+        user = os.getuid() if hasattr(os, "getuid") else "user"
+        name = hashlib.sha256(f"{server}\n{model}".encode()).hexdigest()[:32]
+        self._ledger = Path(tempfile.gettempdir()) / f"cooper-limits-{user}" / f"{name}.json"
+        if requests is not None or tokens is not None:
+            try:
+                self._ledger.parent.mkdir(mode=0o700, exist_ok=True)
+                with self._locked():
+                    pass
+            except OSError as error:
+                raise InputError(
+                    f"{self._ledger}: cannot be written ({error}), but it holds what was sent in the last minute; set "
+                    "TMPDIR to a folder of your own, or leave out requests_per_minute and tokens_per_minute"
+                ) from error
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing is limited."""
+        return not self._what
+
+    def take_waited_s(self) -> float:
+        """Seconds that requests have waited since the last call, added up."""
+        waited, self._waited_s = self._waited_s, 0.0
+        return waited
+
+    async def take(self, tokens: int) -> Sent | None:
+        """Wait until a request of so many tokens may be sent, and enter it; None if nothing is limited."""
+        if self.none:
+            return None
+        call, start = object(), time.monotonic()
+        _waiting[call] = (start, self._what)
+        try:
+            async with self._turn:  # in the order of the calls
+                while not isinstance(sent := self._enter(tokens), Sent):
+                    await asyncio.sleep(min(sent, WINDOW_S / SLOTS))  # others may correct their entries meanwhile
+        finally:
+            del _waiting[call]
+            waited_s = time.monotonic() - start
+            self._waited_s += waited_s if waited_s > NOTICED_S else 0.0
+        return sent
+
+    def settle(self, sent: Sent | None, tokens: int | None) -> None:
+        """Correct an entry once the server has said how many tokens a request had."""
+        if sent is None or tokens is None:
+            return
+        with self._locked() as file:
+            entries = _read(file, time.time())
+            if sent.slot in entries:
+                requests, before = entries[sent.slot]
+                entries[sent.slot] = requests, max(0, before + tokens - sent.tokens)
+                _write(file, entries)
+
+    def _enter(self, tokens: int) -> Sent | float:
+        """The entry of a request that may be sent now, else the seconds after which to try again."""
+        with self._locked() as file:
+            now = time.time()  # not earlier: the lock may be waited for
+            entries = _read(file, now)
+            if not (wait_s := self._wait_s(entries, tokens, now)):
+                slot = int(now / (WINDOW_S / SLOTS))
+                requests, before = entries.get(slot, (0, 0))
+                entries[slot] = requests + 1, before + tokens
+                _write(file, entries)
+                return Sent(slot, tokens)
+        return wait_s
+
+    def _wait_s(self, entries: dict[int, tuple[int, int]], tokens: int, now: float) -> float:
+        """Seconds until enough of what was sent is a minute old; 0 if the request fits now."""
+        sent, used = sum(requests for requests, _ in entries.values()), sum(tokens for _, tokens in entries.values())
+        wait_s = 0.0
+        for slot, (requests, of_slot) in sorted(entries.items()):
+            fits = self._requests is None or sent < self._requests
+            if fits and (self._tokens is None or used + tokens <= self._tokens):
+                break
+            sent, used = sent - requests, used - of_slot
+            wait_s = max((slot + 1) * (WINDOW_S / SLOTS) + WINDOW_S - now, 0.001)
+        return wait_s
+
+    @contextmanager
+    def _locked(self) -> Iterator[IO[str]]:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(self._ledger, flags, 0o600), "r+", encoding="utf-8") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)  # ends with the file
+            yield file
+
+
+def _read(file: IO[str], now: float) -> dict[int, tuple[int, int]]:
+    """For each slot of the last minute, the requests and tokens that were sent in it."""
+    try:
+        held = {int(slot): (int(requests), int(tokens)) for slot, (requests, tokens) in json.load(file).items()}
+    except (ValueError, TypeError, AttributeError):  # new, or cut off by a crash: it holds a minute at most
+        return {}
+    length = WINDOW_S / SLOTS
+    return {slot: entry for slot, entry in held.items() if (slot + 1) * length + WINDOW_S > now >= slot * length}
+
+
+def _write(file: IO[str], entries: dict[int, tuple[int, int]]) -> None:
+    file.seek(0)
+    file.truncate()
+    json.dump(entries, file)
+    file.flush()

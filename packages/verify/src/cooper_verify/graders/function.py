@@ -1,0 +1,233 @@
+"""A function of the user's that says what an answer is worth: whose signature it has, and how it is called.
+
+The signatures of four libraries are recognised by the names of the parameters. Whatever takes such a function does it
+here: `cooper attack`, `cooper audit --grader` and the reward `function`.
+"""
+
+import math
+import reprlib
+from array import array
+from collections.abc import Sequence
+from inspect import Parameter
+from typing import Any, Literal
+
+from cooper_base.config.user_functions import UserFunction, load_function, parameters_of, source_file
+from cooper_base.data.answer import Answer
+from cooper_base.data.problem import Problem
+from cooper_base.errors import InputError
+from cooper_verify.graders.grader import Asked, Grader, Opinion, states_of
+
+Signature = Literal["cooper", "batched", "trl", "verl", "rubric"]
+SIGNATURES: dict[Signature, str] = {
+    "cooper": "Cooper's function(problem, completion)",
+    "batched": "Cooper's function(problems, completions), for all at once",
+    "trl": "a reward function of TRL, with lists by name",
+    "verl": "verl's compute_score(data_source, solution_str, ground_truth, extra_info)",
+    "rubric": "a reward function of verifiers (prompt, completion, answer, state, info, task by name)",
+}
+"""What each signature is called in messages."""
+_VERL = {"data_source", "solution_str", "ground_truth", "extra_info"}
+_RUBRIC = {"prompt", "completion", "answer", "state", "info", "task"}
+_RUBRIC_ALONE = {"answer", "state", "info", "task"}
+"""A function that takes a `completion` and one of these is one of verifiers. With a `prompt` alone it is Cooper's."""
+
+ProblemAndAnswer = tuple[Problem, Answer]
+
+
+def recognised(path: str) -> Signature:
+    """The signature of the function at `package.module:function` or `file.py:function`, or of a class whose objects are
+    called. Raises InputError if it cannot be found."""
+    parameters = parameters_of(load_function(path, None))
+    names = {parameter.name for parameter in parameters}
+    needed = {parameter.name for parameter in parameters if _must_be_given(parameter)}
+    if names & {"completions", "completion_ids"} and not names & {"problem", "problems", "completion"}:
+        return "trl"
+    if {"solution_str", "ground_truth"} <= names and needed <= _VERL:
+        return "verl"
+    if "completion" in names and names & _RUBRIC_ALONE and needed <= _RUBRIC:
+        return "rubric"
+    return "batched" if {"problems", "completions"} <= names else "cooper"
+
+
+def _must_be_given(parameter: Parameter) -> bool:
+    return parameter.default is parameter.empty and parameter.kind not in (
+        parameter.VAR_KEYWORD,
+        parameter.VAR_POSITIONAL,
+    )
+
+
+class ScoringFunction:
+    """The function at `package.module:function`, plain or `async def`, called as its signature says.
+
+    Calls of an `async def` for one answer run concurrently. `chats` says whether a function of TRL or verifiers gets
+    messages or texts; None gives TRL's messages where the problems have `messages`, and verifiers' always. Raises
+    InputError if the function cannot be found or takes other arguments.
+    """
+
+    def __init__(self, path: str, signature: Signature, chats: bool | None = None) -> None:
+        self.path = path
+        self.signature: Signature = signature
+        self._chats = chats
+        parameters = {"cooper": ("problem", "completion"), "batched": ("problems", "completions")}.get(signature)
+        self._function = UserFunction(path, parameters)
+        self._names = _names_taken(path)
+
+    def values(self, answers: Sequence[ProblemAndAnswer]) -> list[float]:
+        """What it returns for each answer, NaN where it has no opinion (None or NaN).
+
+        Raises InputError naming the function and the problem if a value is no number, or infinite. Exceptions of the
+        function itself propagate.
+        """
+        if self.signature in ("batched", "trl"):
+            call = self._lists(answers) if self.signature == "trl" else tuple(map(list, zip(*answers, strict=True)))
+            returned = self._one_for_each(self._function.results([call])[0], len(answers)) if answers else []
+        else:
+            calls = {"cooper": tuple, "verl": self._of_verl, "rubric": self._of_rubric}[self.signature]
+            returned = self._function.results([calls(answer) for answer in answers])
+        if self.signature == "verl":
+            returned = [_score_of(value) for value in returned]
+        return [self._number(value, problem) for value, (problem, _) in zip(returned, answers, strict=True)]
+
+    def _lists(self, answers: Sequence[ProblemAndAnswer]) -> dict[str, list[Any]]:
+        """The arguments of a function in TRL's style: those it names, or all if it takes any."""
+        chats = [problem.messages is not None if self._chats is None else self._chats for problem, _ in answers]
+        rows = [_columns_of(problem) for problem, _ in answers]
+        names = dict.fromkeys(name for row in rows for name in row)
+        lists: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
+        lists["prompts"] = [_prompt(problem, chat) for (problem, _), chat in zip(answers, chats, strict=True)]
+        lists["completions"] = [_completion(answer, chat) for (_, answer), chat in zip(answers, chats, strict=True)]
+        return self._taken(lists)
+
+    def _of_verl(self, asked: ProblemAndAnswer) -> dict[str, Any]:
+        problem, answer = asked
+        info = problem.metadata.get("extra_info", problem.metadata)
+        source = problem.metadata.get("data_source", "")
+        solution = {"solution_str": answer.transcript, "ground_truth": problem.answer}
+        return self._taken({"data_source": source, "extra_info": info, **solution})
+
+    def _of_rubric(self, asked: ProblemAndAnswer) -> dict[str, Any]:
+        problem, answer = asked
+        chat = self._chats is not False
+        state = rubric_state(problem, _completion(answer, chat), _prompt(problem, chat))
+        return self._taken({**{name: state[name] for name in _RUBRIC - {"state"}}, "state": state})
+
+    def _taken(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Those that the function names, or all if it takes any."""
+        if self._names is None:
+            return arguments
+        return {name: value for name, value in arguments.items() if name in self._names}
+
+    def _one_for_each(self, returned: Any, count: int) -> list[Any]:
+        wanted = f"a batched function must return a list with one number for each of the {count} completions, in order"
+        try:
+            values = list(returned)
+        except TypeError as error:
+            raise InputError(f"{self.path}: returned {reprlib.repr(returned)}; {wanted}") from error
+        if len(values) != count:
+            raise InputError(f"{self.path}: returned {len(values)} values for {count} completions; {wanted}")
+        return values
+
+    def _number(self, value: Any, problem: Problem) -> float:
+        try:
+            number = math.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            number = math.inf
+        if math.isinf(number):
+            of_lists = isinstance(value, list | tuple) and self.signature == "cooper"
+            remedy = "; a function that takes lists needs batched: true" if of_lists else ""
+            raise InputError(
+                f"{self.path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number, or "
+                f"None for no opinion{remedy}"
+            )
+        return number
+
+
+def check_columns(path: str, signature: Signature, problems: Sequence[Problem]) -> None:
+    """Raises InputError if a function in TRL's style asks for a column that a problem does not have."""
+    if signature != "trl":
+        return
+    parameters = parameters_of(load_function(path, None))
+    needed = [parameter.name for parameter in parameters if _must_be_given(parameter)]
+    for problem in problems:
+        fields = _columns_of(problem)
+        if missing := [name for name in needed if name not in ("prompts", "completions") and name not in fields]:
+            raise InputError(
+                f"{path}: takes {missing[0]!r}, but problem {problem.id} has no such field; it has "
+                f"{', '.join(fields)}, and the fields that `problems` reads go by question, answer and solution"
+            )
+
+
+def rubric_state(problem: Problem, completion: Any, prompt: Any) -> dict[str, Any]:
+    """The state of a rollout as verifiers (0.1.9 to 0.3) has it."""
+    return {
+        "prompt": prompt,
+        "completion": completion,
+        "answer": problem.answer,
+        "info": problem.metadata,
+        "task": problem.metadata.get("task", "default"),
+        "trajectory": [],
+    }
+
+
+class FunctionGrader(Grader):
+    """A function as a grader. Nobody knows the scale of its numbers, so its verdict is always `silent`."""
+
+    reads_reference = False
+
+    def __init__(self, path: str, chats: bool | None = None) -> None:
+        """Raises InputError if the function cannot be found or takes other arguments."""
+        self.name = self._path = path
+        self._chats = chats
+        self._function = ScoringFunction(path, recognised(path), chats)
+
+    @property
+    def signature(self) -> str:
+        """Whose signature the function has, in words."""
+        return SIGNATURES[self._function.signature]
+
+    def settings(self) -> dict[str, Any]:
+        """The function, with the state of its file."""
+        file = source_file(self._path)
+        called = {"function": self._path, "signature": self._function.signature, "chats": self._chats}
+        return {"kind": "function", **called, "files": states_of([] if file is None else [file])}
+
+    def check(self, problems: Sequence[Problem]) -> None:
+        check_columns(self._path, self._function.signature, problems)
+
+    def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
+        """Its numbers in single precision, as a run pays them. Raises InputError for values that are no numbers."""
+        values = array("f", self._function.values([(problem, Answer(text)) for problem, text in answers]))
+        return [Opinion("silent", None if math.isnan(value) else value) for value in values]
+
+
+def _score_of(returned: Any) -> Any:
+    """The score in what verl's functions return: a number, a mapping with `score`, or a list that begins with it."""
+    if isinstance(returned, dict):
+        return returned.get("score")
+    return returned[0] if isinstance(returned, list | tuple) and returned else returned
+
+
+def _names_taken(path: str) -> set[str] | None:
+    """The parameters of a function; None if it takes any by name."""
+    parameters = parameters_of(load_function(path, None))
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return {parameter.name for parameter in parameters}
+
+
+def _columns_of(problem: Problem) -> dict[str, Any]:
+    """The fields of a problem's row, as a function in TRL's style names them."""
+    fields = {"id": problem.id, "question": problem.question, "answer": problem.answer, "solution": problem.solution}
+    return {**problem.metadata, **{name: value for name, value in fields.items() if value is not None}}
+
+
+def _prompt(problem: Problem, chat: bool) -> Any:
+    if chat:
+        return problem.messages or [{"role": "user", "content": problem.question}]
+    return problem.question
+
+
+def _completion(answer: Answer, chat: bool) -> Any:
+    if chat:
+        return answer.messages or [{"role": "assistant", "content": answer.text}]
+    return answer.transcript

@@ -1,0 +1,123 @@
+"""A grader says of each answer whether it is right, what it is worth, or why it says neither."""
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from cooper_base.data.problem import Problem
+from cooper_base.data.verdict import Verdict, is_right
+from cooper_base.files.durable import Journal
+
+NO_ANSWER = "no_answer_from_server"
+UNREADABLE = "unreadable"
+TOO_LONG = "too_long"
+CHUNK = 128
+"""Number of answers after which opinions are written down. An interruption loses at most this many."""
+
+
+class Asked(NamedTuple):
+    """A problem and the text of one completion."""
+
+    problem: Problem
+    completion: str
+
+    @classmethod
+    def about(cls, question: str, reference: str, completion: str) -> Self:
+        """A completion whose problem is nothing but a question and a reference answer."""
+        return cls(Problem(question, question, reference), completion)
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """A grader's opinion of one answer."""
+
+    verdict: Verdict
+    """`correct` accepts the answer, `wrong`, `unparsed` and `timeout` reject it. `silent` says neither: the grader does
+    not judge this problem, or gives a number on a scale that nobody knows."""
+    score: float | None
+    """What the answer is worth. 1 and 0 for a verdict alone, a probability of being right, or any number of a reward.
+    None is no opinion, never 0."""
+    why: str | None = None
+    """Why it is no plain yes or no: `unreadable` (a reply without a verdict), `too_long` (the input does not fit),
+    `no_answer_from_server`."""
+
+    @property
+    def accepts(self) -> bool | None:
+        """Whether it accepts the answer; None if it says neither."""
+        return is_right(self.verdict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a server did not answer, so that the grader may be asked again."""
+        return self.why == NO_ANSWER
+
+    @property
+    def named(self) -> str:
+        """The reason if there is one, else the verdict."""
+        return self.why or self.verdict
+
+
+class Grader(ABC):
+    """Grades answers: a rule, a judge, a reward model, a function, a rubric, a service. Only `grade` is abstract."""
+
+    name: str = "grader"
+    """How the user wrote it."""
+    accepts_above: float | None = None
+    """The score above which it accepts an answer; None if nobody knows its scale."""
+    gives_probabilities: bool = False
+    """Whether its scores are probabilities of being right."""
+    reads_reference: bool = True
+    """Whether it compares with the problem's reference answer, which must then verify against itself."""
+
+    @abstractmethod
+    def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
+        """One opinion for each answer, in order. Answers to one problem stand together."""
+
+    def settings(self) -> dict[str, Any]:
+        """What decides its opinions, as JSON values: they are kept in a file only for a grader with the same."""
+        return {"kind": f"{type(self).__module__}:{type(self).__qualname__}"}
+
+    def check(self, problems: Sequence[Problem]) -> None:
+        """Raises InputError if it cannot grade answers to one of these problems."""
+        return
+
+    def close(self) -> None:
+        """Release processes and connections. A later call of `grade` opens them again."""
+        return
+
+
+def in_chunks(answers: Sequence[Asked], size: int = CHUNK) -> Iterator[Sequence[Asked]]:
+    """The answers, `size` at a time."""
+    return (answers[start : start + size] for start in range(0, len(answers), size))
+
+
+def opinions_of(grader: Grader, chunks: Iterable[Sequence[Asked]], path: Path | None) -> Iterator[list[Opinion]]:
+    """A grader's opinions, chunk by chunk. With `path`, a journal there keeps them, and the same call continues.
+
+    Answers on which a server failed are asked again. Raises InputError for a journal of another grader.
+    """
+
+    def ask(answers: Sequence[Asked]) -> list[dict[str, Any]]:
+        return [asdict(opinion) for opinion in grader.grade(answers)]
+
+    start = 0
+    columns = [field.name for field in fields(Opinion)]
+    with nullcontext() if path is None else Journal(path, grader.settings() | {"opinion": columns}) as journal:
+        for chunk in chunks:
+            if journal is None:
+                yield grader.grade(chunk)
+                continue
+            texts = "\0".join(f"{problem.question}\0{problem.answer}\0{text}" for problem, text in chunk)
+            key = f"{start} {zlib.crc32(texts.encode()):08x}"
+            values = journal.completed(key, chunk, ask, lambda value: value["why"] == NO_ANSWER)
+            yield [Opinion(**value) for value in values]
+            start += len(chunk)
+
+
+def states_of(files: Iterable[Path]) -> dict[str, list[int]]:
+    """Size and time of change of files that decide a grader's opinions, for its `settings`."""
+    return {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in files}

@@ -1,0 +1,161 @@
+"""Judges: language models that say whether an answer agrees with its reference. One behind a server, or a kind of your
+own; a judge in this process comes with `cooper-rl`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field
+
+from cooper_verify.clients.chat import HANDLING, ChatClient, ChatConfig
+from cooper_verify.clients.limits import waiting_for
+from cooper_base.config.base import Config, Kinds, mapping_of
+from cooper_base.config.user_functions import brought_by_training
+from cooper_base.config.checking import check_settings, read_settings
+from cooper_base.progress import awaited
+from cooper_base.errors import InputError
+from cooper_verify.graders.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion
+from cooper_verify.graders.judgement import Judgement, judge_chat, judgement_of
+
+Reading = Literal["text", "first_token"]
+
+
+class Judge(ABC):
+    """A language model that is asked for yes or no. Only `judge` is abstract."""
+
+    @abstractmethod
+    def judge(self, answers: Sequence[Asked], /) -> list[Judgement]:
+        """One judgement for each answer, in order. A reply that cannot be read is `unreadable`."""
+
+    def check(self) -> None:
+        """Raises InputError if it cannot be asked: its server does not answer."""
+        return
+
+    def close(self) -> None:
+        """Release processes and connections."""
+        return
+
+
+class JudgeConfig(Protocol):
+    """Settings of a judge."""
+
+    @property
+    def read(self) -> Reading:
+        """Whether its reply is parsed, or the probabilities of yes and no as its first token are compared."""
+        ...
+
+    def build(self) -> Judge:
+        """The judge. Raises InputError if it cannot be loaded."""
+        ...
+
+
+JUDGES = Kinds("judge", "cooper_verify.graders.judge", needs=["read", "build"])
+"""The kinds of judge: `chat`, those of installed packages (`local`), or `kind: package.module:Class`."""
+
+
+@JUDGES.register
+class ChatJudgeConfig(ChatConfig):
+    """A judge behind an OpenAI-compatible server."""
+
+    kind: Literal["chat"] = "chat"
+    """Names this kind of judge."""
+    read: Reading = "text"
+    """`text` parses the reply; `first_token` compares the probabilities of yes and no, which the server must send."""
+    temperature: float = Field(default=0.0, ge=0)
+    """Sampling temperature."""
+    max_tokens: int = Field(default=16, ge=1)
+    """Longest reply, in tokens. A judge that thinks aloud needs more. With `first_token` only one is asked for."""
+
+    def build(self) -> "ChatJudge":
+        """Raises InputError if `api_key_env` is not set."""
+        return ChatJudge(self)
+
+
+class ChatJudge(Judge):
+    """A language model behind an OpenAI-compatible server."""
+
+    def __init__(self, config: ChatJudgeConfig) -> None:
+        self._read_first_token = config.read == "first_token"
+        self._client = ChatClient(config, first_token_only=self._read_first_token)
+
+    def judge(self, answers: Sequence[Asked], /) -> list[Judgement]:
+        chats = [judge_chat(problem.question, problem.answer, text) for problem, text in answers]
+        replies = awaited(self._client.submit(chats), waiting_for)
+        return [judgement_of(reply, self._read_first_token) for reply in replies]
+
+    def check(self) -> None:
+        """Raises InputError if the server does not answer or, with `first_token`, sends no probabilities."""
+        self._client.check()
+        if self._read_first_token:
+            [reply] = self._client.submit([judge_chat("What is 1 + 1?", "2", "2")]).result()
+            if not reply.first_token:
+                raise InputError(
+                    f"chat server {self._client.config.base_url}: sends no token probabilities; set judge.read: text"
+                )
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class JudgeGrader(Grader):
+    """A judge as a grader. It is loaded, or its server checked, when it is first asked."""
+
+    accepts_above = 0.5
+
+    def __init__(self, config: JudgeConfig, name: str = "judge") -> None:
+        self.name = name
+        self.gives_probabilities = config.read == "first_token"
+        self._config = config
+        self._judge: Judge | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that decide the judge's verdicts."""
+        return judge_settings(self._config)
+
+    def judgements(self, answers: Sequence[Asked]) -> list[Judgement]:
+        """What the judge said, with its replies. Raises InputError if it cannot be loaded or does not answer at all."""
+        if self._judge is None:
+            self._judge = self._config.build()
+            self._judge.check()
+        return self._judge.judge(answers)
+
+    def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
+        """`correct` for yes and `wrong` for no, with the probability of yes where it was read. A reply without a
+        verdict is `unparsed`. Raises InputError as `judgements` does."""
+        return [_opinion_of(judgement) for judgement in self.judgements(answers)]
+
+    def close(self) -> None:
+        if self._judge is not None:
+            self._judge.close()
+            self._judge = None
+
+
+def _opinion_of(said: Judgement) -> Opinion:
+    if said.verdict == "unreadable":
+        return Opinion("unparsed", None, NO_ANSWER) if said.failed else Opinion("unparsed", 0.0, UNREADABLE)
+    yes = said.verdict == "yes"
+    return Opinion("correct" if yes else "wrong", float(yes) if said.probability is None else said.probability)
+
+
+def judge_settings(config: JudgeConfig) -> dict[str, Any]:
+    """The settings that decide a judge's verdicts, for a journal."""
+    assert isinstance(config, Config)
+    values = JUDGES.dump(config)
+    return {name: value for name, value in values.items() if name not in {*HANDLING, "max_rows", "device"}}
+
+
+class JudgeFile(Config):
+    """A YAML file with one judge."""
+
+    judge: Annotated[JudgeConfig, JUDGES]
+    """The judge, of `kind: chat` or `kind: local`."""
+
+
+def read_judge(path: Path, overrides: Sequence[str] = ()) -> JudgeConfig:
+    """The judge of a YAML file with `judge:`, over which `overrides` ("judge.max_tokens=32") win. Raises InputError for
+    any other file, and MissingExtraError for a judge in this process without `cooper-rl`."""
+    settings = read_settings(path, overrides)
+    if mapping_of(settings.values.get("judge")).get("kind") == "local":
+        brought_by_training("kinds", "judge.local", f"{path}: a judge in this process")
+    return check_settings(JudgeFile, settings).judge

@@ -1,0 +1,163 @@
+"""Reads texts from outside in a process that can be killed: all that a rule does with them but Math-Verify's part.
+
+The patterns of the rules take time in proportion to a text's length, as far as a checker can tell. One that did not
+would hold its whole process: Python's regular expressions keep the interpreter lock and end before anything else runs.
+So one process reads for all rules of a main process. It starts with the first text and needs no sympy. A timer of its
+own CPU time kills it. A new process then makes the calls one by one, so that the text at fault is seen and gets the
+reply `otherwise`. Where there is no such timer (Windows), only the parent's wall time limits it.
+"""
+
+import atexit
+import json
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from cooper_verify.rules.child import TRIES, Budget, ChildProcess, current_budget, limit, reply_to_parent
+
+logger = logging.getLogger(__name__)
+
+CPU_S = 0.5
+"""CPU seconds that one call may take. Those that are known take milliseconds."""
+_TOGETHER_CPU_S = 0.1
+"""The same while all replies come together: the calls are made again where one needs more."""
+_WALL_S = 60.0
+_MEMORY_MIB = 2048
+_FROM_OUTSIDE = (-9, -15)
+"""Exit codes of a process that was killed by the system, an operator, or its parent for its silence."""
+_CALLS = 256
+"""Calls that are sent together. Other threads have their turn between two of these batches."""
+
+
+_CALLS_ALONE = 32
+"""Calls that are sent together where each has its own reply. Between two of these batches the budget is looked at."""
+
+
+def guarded(function: Callable[..., Any], calls: Sequence[Sequence[Any]], otherwise: Any) -> list[Any]:
+    """The function's results for the arguments of each call, as JSON gives them back; `otherwise` for a call that needs
+    more than half a second of CPU time or too much memory, and for all to which a `cpu_budget` leaves no time.
+    Arguments are made JSON; what is no JSON becomes text.
+
+    The function is one of a module of this package. Safe to use from several threads. Raises RuntimeError with the
+    traceback if it raises anything.
+    """
+    name = f"{function.__module__}:{function.__qualname__}"
+    results: list[Any] = []
+    budget = current_budget()
+    for start in range(0, len(calls), _CALLS):
+        with _guard.lock:
+            results += _guard.results(name, calls[start : start + _CALLS], otherwise, budget)
+    return results
+
+
+class _Guard(ChildProcess):
+    def __init__(self) -> None:
+        super().__init__("cooper_verify.rules.guard")
+        self.lock = Lock()
+
+    def results(self, name: str, calls: Sequence[Sequence[Any]], otherwise: Any, budget: Budget) -> list[Any]:
+        """One result for each call. All replies come together, or one by one if the process ends before."""
+        if budget.is_spent:
+            return [otherwise] * len(calls)
+        if together := self.exchange([name, calls, True], 1, _WALL_S):
+            budget.spend(sum(reply["cpu_s"] for reply in together[0]))
+            return [*map(_result, together[0])]
+        budget.spend(_TOGETHER_CPU_S)
+        results: list[Any] = []
+        losses = 0
+        while len(results) < len(calls) and not budget.is_spent:
+            rest = calls[len(results) :][:_CALLS_ALONE]
+            replies = self.exchange([name, rest, False], len(rest), _WALL_S)
+            results += map(_result, replies)
+            budget.spend(sum(reply["cpu_s"] for reply in replies))
+            if len(replies) == len(rest):
+                continue
+            budget.spend(CPU_S)
+            losses = 0 if replies else losses
+            if self.exit_code in _FROM_OUTSIDE:
+                losses += 1
+                logger.warning("the process that reads texts was lost: killed, or silent for %g s", _WALL_S)
+            if losses in (0, TRIES):
+                results.append(otherwise)
+                losses = 0
+        return results + [otherwise] * (len(calls) - len(results))
+
+
+def _result(reply: dict[str, Any]) -> Any:
+    if "error" in reply:
+        raise RuntimeError(f"the process that reads texts raised an error:\n{reply['error']}")
+    return reply["result"]
+
+
+_guard = _Guard()
+atexit.register(lambda: _guard.close())
+
+
+def _forget() -> None:
+    """After a fork: the process is the parent's. Its handle is kept, for to close it would write to its pipe."""
+    global _guard
+    _of_parents.append(_guard)
+    _guard = _Guard()
+
+
+_of_parents: list[_Guard] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+# What follows runs in the process itself.
+
+
+def main() -> None:
+    """Make calls until standard input ends."""
+    logging.disable(logging.CRITICAL)
+    limit("RLIMIT_AS", _MEMORY_MIB * 2**20)
+    limit("RLIMIT_CORE", 0)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    reply_to_parent({"ready": True})
+    for line in sys.stdin:
+        name, calls, together = json.loads(line)
+        seconds = _TOGETHER_CPU_S if together else CPU_S
+        replies = (_reply(_named(name), arguments, seconds) for arguments in calls)
+        if together:
+            reply_to_parent([*replies])
+        else:
+            for reply in replies:
+                reply_to_parent(reply)
+
+
+def _reply(function: Callable[..., Any], arguments: Sequence[Any], cpu_s: float) -> dict[str, Any]:
+    _set_timer(cpu_s)
+    start = time.process_time()
+    try:
+        result = {"result": function(*arguments)}
+    except MemoryError:
+        os._exit(1)
+    except Exception:  # noqa: BLE001 - the parent raises it
+        result = {"error": traceback.format_exc()}
+    _set_timer(0)
+    return {**result, "cpu_s": time.process_time() - start}
+
+
+@cache
+def _named(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
+
+
+def _set_timer(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""The rule for multiple choice: an answer is right if it gives the option's letter, or its text if that is known."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cooper_base.data.problem import Problem
+from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.extraction import SENTENCE_END, TAIL_CHARS, is_retracted, reference_text, text_answer
+from cooper_verify.rules.notation import one_notation
+from cooper_verify.rules.plain_text import bare_text, differ_in_form, plain_text
+from cooper_verify.rules.rule import RULES, ComputedConfig
+from cooper_verify.rules.text_cache import text_cache
+
+Options = Mapping[str, str]
+"""Maps letters to texts, as `plain_text` gives them."""
+_LEAD = r"(?i:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choices?|letters?)\b[\s:=]*)*"
+_OPTION = re.compile(
+    rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
+)
+_SAID_WRONG = re.compile(
+    r"\W*(?:(?:which|that|this|it)\s+)?(?:is|was|seems|looks)\s+(?:wrong|incorrect|false|not\s+(?:right|correct))\b",
+    re.IGNORECASE,
+)
+_PRIMED = re.compile(r"\s*+[A-Za-z]\s*+(?:'++|\^\s*+(?:\{\s*+)?\\prime\s*+\}?)\s*+")
+_SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
+_SEPARATOR = r"(?:\s*[,;&>]\s*(?:and\s+)?|\s*(?:->|\\to\b|\\rightarrow\b)\s*|\s+and\s+|\s+)"
+_SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
+_SINGLE = re.compile(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?")
+_WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL)
+_RUN = re.compile(r"[A-J]{2,6}")
+_DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
+_REASON = re.compile(r"[,\s]\s*(?:\(|because\b|since\b|is (?:the )?(?:correct|right|best|answer)\b)", re.IGNORECASE)
+_LETTER = r"[A-J](?!\w|['\u2019]|(?<=[AI])\s[a-z])"  # "A dog" and "I think" name no option
+_ANOTHER = re.compile(
+    rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})|(?<![^\s(])(?P<marked>[A-Ja-j])(?:[)\]:]|\.\s)"
+)
+_ANY = re.compile(rf"(?<![\w'\u2019\\])(?:{_LETTER})")
+_NEGATION = re.compile(
+    r"(?i)\b(?:not|no|neither|nor|wrong|incorrect|false|eliminate|exclude|except|reject|unlike|cannot|rule out)\b|n't\b"
+)
+_REJECTED = re.compile(  # "B, not C" chooses B
+    r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?(?:not|rather than|instead of)\s++[(\[]?[A-J][)\]]?"
+    r"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*)[)\s.]*+\Z"
+)
+_ELIMINATION = re.compile(
+    r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?)\b",
+    re.IGNORECASE,
+)
+_CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
+_MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
+
+
+_FIELDS = ("options", "choices")
+"""Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
+
+
+@RULES.register
+class ChoiceRule(ComputedConfig):
+    """Multiple choice. The reference is a letter (`B`, `(b)`, `B) apple`, `A, C`) or the text of a listed option.
+
+    Options are read from the question ("A) apple B) pear") or from the problem's metadata (`options` or `choices`).
+    """
+
+    kind: Literal["choice"] = "choice"
+
+    def fields(self) -> Sequence[str]:
+        return _FIELDS
+
+    def verdict(self, problem: Problem, text: str) -> Verdict:
+        reference = _reference(problem)
+        return "unparsed" if reference is None else choice_verdict(reference, text, options_of(problem))
+
+    def objection(self, problem: Problem) -> str | None:
+        if _reference(problem):
+            return None
+        return "names no option: it is neither a letter nor the text of an option in the question or the metadata"
+
+
+def _reference(problem: Problem) -> "Choice | None":
+    """The reference, which is a choice or the text of an option; None if it names no option."""
+    reference = reference_text(problem.answer)
+    plain = plain_text(reference)
+    named = (Choice((letter,)) for letter, text in options_of(problem).items() if text == plain)
+    return reference_choice(reference) or next(named, None)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Option letters in the order given, and the text of the option if there is one."""
+
+    letters: tuple[str, ...]
+    text: str = ""
+
+
+@text_cache(4096)
+def reference_choice(reference: str) -> Choice | None:
+    """The choice that a reference names: `B`, `(b)`, `B) apple`, `A, C`, whose order counts; None for everything else.
+
+    `b`, `x` and `K` are variables, and `B. Apple` (unlike `B. 12`) may be a name.
+    """
+    text = bare_text(reference).strip(' *"')
+    if single := _SINGLE.fullmatch(text):
+        return Choice(((single.group(1) or single.group(2)).upper(),))
+    if _SEVERAL.fullmatch(text):
+        return Choice(tuple(re.findall(r"\b[A-J]\b", text)))
+    option = _WITH_TEXT.fullmatch(text)
+    if option is None or _ANOTHER.search(option.group(3)):
+        return None
+    return Choice(((option.group(1) or option.group(2)).upper(),), plain_text(option.group(3)))
+
+
+def choice_verdict(expected: Choice, completion: str, options: Options) -> Verdict:
+    """The verdict on `completion`, for which an option's text alone is an answer too; `unparsed` for neither."""
+    answer = text_answer(completion, letters=True)
+    if answer.whole is not None:
+        return _free_verdict(expected, answer.whole, options)
+    line = answer.line or ""
+    end = SENTENCE_END.search(line)
+    sentence, after = (line[: end.start()], line[end.end() :]) if end else (line, "")
+    boxes = [", ".join(answer.boxes)] if len(expected.letters) > 1 else answer.boxes
+    verdicts = {_text_verdict(expected, text, text in boxes, options) for text in (*boxes, sentence) if text}
+    verdicts -= {"unparsed"}
+    if not verdicts:
+        return "unparsed"
+    retracted = is_retracted(answer.after) or is_retracted(after)
+    return "correct" if verdicts == {"correct"} and not retracted else "wrong"
+
+
+def _free_verdict(expected: Choice, text: str, options: Options) -> Verdict:
+    """The verdict on a completion without a box or a statement: its last line must be an option or name one."""
+    *earlier, last = [bare_text(line) for line in text.splitlines() if line.strip()]
+    if any(map(_read, earlier)):
+        return "unparsed"  # the completion repeats the options
+    verdict = _text_verdict(expected, last, False, options)
+    mentioned = {letter.upper() for letter in _MENTION.findall(last)}
+    if verdict != "unparsed" or not mentioned or not _CUE.search(last) or _NEGATION.search(last):
+        return verdict
+    return "correct" if len(mentioned) == 1 and mentioned == {*expected.letters} else "wrong"
+
+
+def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
+    if is_boxed and _PRIMED.fullmatch(text):
+        return "unparsed"  # an event's complement, or a point's image
+    bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
+    given, plain = _read(bare, is_boxed), plain_text(text)
+    if expected.text and plain == expected.text:
+        return "correct"
+    for letter, option in options.items():
+        if option == plain:
+            return "correct" if expected.letters == (letter,) else "wrong"
+    if given is None:
+        return "wrong" if _ANY.search(bare) and _NEGATION.search(bare) else "unparsed"
+    if any(given.text == option and (letter,) != given.letters for letter, option in options.items()):
+        return "wrong"  # the letter of one option with the text of another
+    if given.letters != expected.letters:
+        # "rules out C, leaving D": which of them it chooses takes a reader
+        return "unparsed" if _ELIMINATION.search(bare) and {*expected.letters} < {*given.letters} else "wrong"
+    if not given.text or not expected.text or given.text == expected.text:
+        return "correct"
+    return "unparsed" if differ_in_form(given.text, expected.text) else "wrong"
+
+
+def _read(text: str, is_boxed: bool = False) -> Choice | None:
+    """The choice in a text that states a choice and nothing else; it has several letters if the text names several."""
+    if _SEVERAL.fullmatch(text):
+        return Choice(tuple(re.findall(r"\b[A-J]\b", text)))
+    if _RUN.fullmatch(text):
+        return Choice(tuple(text))
+    if small := _SMALL.fullmatch(text) or (re.fullmatch(r"([a-j])", text) if is_boxed else None):
+        return Choice((small.group(1).upper(),))
+    if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):
+        return choice
+    if is_boxed and "\\" in text:
+        return None  # a formula, whose letters are no options
+    letters = tuple(dict.fromkeys(_ANY.findall(text)))
+    return Choice((*letters, "?")) if len(letters) > 1 else None  # "B or C" does not choose both
+
+
+def _option_with_rest(option: re.Match[str]) -> Choice | None:
+    """The choice in "B", "B) apple" or "B because ..."; None if something else begins with that letter."""
+    letter, rest = (option["enclosed"] or option["bare"] or option["small"]).upper(), option["rest"]
+    if _SAID_WRONG.match(rest):
+        return None
+    delimiter, reason = _DELIMITER.match(rest), _REASON.match(rest)
+    if rest.strip(" .:)") and not delimiter and not reason and not (option["enclosed"] and rest[0] == " "):
+        return None
+    others = {(other["joined"] or other["marked"]).upper() for other in _ANOTHER.finditer(rest)}
+    if delimiter and delimiter.group().strip() in (",", "\u2014", "-"):
+        others |= set(_ANY.findall(rest))  # "A, then B"
+    others -= {letter}
+    text = "" if reason or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
+    return Choice((letter, *sorted(others)), text)
+
+
+_LETTERS = "ABCDEFGHIJ"
+_QUESTION_CHARS = 32_000
+"""Only this many characters at the end of a question are read: options are its last part."""
+_MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A-J])\)(?=\S))")
+
+
+def options_of(problem: Problem) -> Options:
+    """The options in a problem's metadata or question, without ambiguous texts; empty if fewer than two are listed."""
+    found = next(filter(None, (_listed(problem.metadata.get(field)) for field in _FIELDS)), None)
+    return _distinct(found) if found else _in_question(problem.question)
+
+
+@text_cache(4096)
+def _in_question(question: str) -> Options:
+    """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
+    text = "\n".join(bare_text(line) for line in one_notation(question[-_QUESTION_CHARS:]).splitlines())
+    run: list[re.Match[str]] = []
+    for mark in _MARK.finditer(text):
+        letter = next(filter(None, mark.groups()))
+        if letter == "A":
+            run = [mark]
+        elif run and letter == _LETTERS[len(run) : len(run) + 1]:
+            run.append(mark)
+    if not run:
+        return {}
+    ends = [mark.start() for mark in run[1:]] + [len(text)]
+    texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
+    texts[-1] = texts[-1].split("\n", 1)[0]  # what follows the last option does not belong to it
+    return _distinct(zip(_LETTERS, texts, strict=False))
+
+
+def _listed(value: Any) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping) and {"label", "text"} <= value.keys():
+        labels, texts = value["label"], value["text"]
+        return _listed(dict(zip(labels, texts, strict=False))) if isinstance(labels, list) else []
+    if isinstance(value, Mapping):
+        named = [(str(letter).strip("(). ").upper(), str(text)) for letter, text in value.items()]
+        return [(letter, text) for letter, text in named if letter and letter in _LETTERS]
+    if isinstance(value, list | tuple):
+        unmarked = [re.sub(rf"\A\s*(?:{_MARK.pattern})", "", str(text)) for text in value]
+        return list(zip(_LETTERS, unmarked, strict=False))
+    return []
+
+
+def _distinct(options: Iterable[tuple[str, str]]) -> Options:
+    # No completion could give a text that is longer than what is read of it.
+    plain = [(letter, plain_text(one_notation(text)) if len(text) <= TAIL_CHARS else "") for letter, text in options]
+    if len(plain) < 2:
+        return {}
+    counts = Counter(text for _, text in plain)
+    only_letters = re.compile(r"[a-j](?:\W+[a-j])*")
+    return {letter: text for letter, text in plain if text and counts[text] == 1 and not only_letters.fullmatch(text)}

@@ -1,0 +1,131 @@
+"""The rule for answers in words: an answer is right if its text is the same, whatever its formatting."""
+
+import re
+from typing import Literal
+
+from cooper_base.data.problem import Problem
+from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, reference_text, text_answer
+from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
+from cooper_verify.rules.rule import RULES, ComputedConfig
+
+_REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|but)\b|/", re.IGNORECASE)
+_POLAR = re.compile(
+    r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
+)
+_MARKED = re.compile(r"[(\[]?([A-J])[)\].:]\s*(\S.*)", re.DOTALL)
+_AGAINST = {
+    "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
+    "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
+}
+_IN_WORD = re.compile(r"\w")
+_AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
+
+
+@RULES.register
+class ExactRule(ComputedConfig):
+    """The same text, whatever its case, LaTeX or punctuation. `0.5` does not equal `1/2`, and `A` is not an option."""
+
+    kind: Literal["exact"] = "exact"
+
+    def verdict(self, problem: Problem, text: str) -> Verdict:
+        return exact_verdict(reference_text(problem.answer), text)
+
+
+def exact_verdict(reference: str, completion: str) -> Verdict:
+    """The verdict against a `reference_text`; `unparsed` too if only a reader can assess a longer answer."""
+    answer = text_answer(completion)
+    if not reference:
+        return "unparsed"
+    if answer.boxes:
+        return _boxed_verdict(reference, answer)
+    if answer.line is not None:
+        verdict, rest = _line_verdict(reference, answer.line)
+        return "wrong" if verdict == "correct" and is_retracted(rest or answer.after) else verdict
+    if answer.whole is None:
+        return "unparsed"
+    if _is_same(reference, answer.whole):
+        return "correct"
+    is_answer = len(answer.whole.split()) <= len(reference.split())
+    return _difference(reference, answer.whole) if is_answer and plain_text(answer.whole) else "unparsed"
+
+
+def _boxed_verdict(reference: str, answer: TextAnswer) -> Verdict:
+    boxes = answer.boxes
+    same = all(_is_same(reference, box) for box in boxes)
+    # Several boxes may be the items of one answer.
+    if not same and not (len(boxes) > 1 and _is_same(reference, ", ".join(boxes), polar=False)):
+        return _difference(reference, boxes[0]) if len(boxes) == 1 else "wrong"
+    is_contradicted = answer.line is not None and _line_verdict(reference, answer.line)[0] == "wrong"
+    return "wrong" if is_contradicted or is_retracted(answer.after) else "correct"
+
+
+def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
+    """The verdict on a line that states an answer, and the rest of the line after the answer.
+
+    A full stop may belong to the answer ("St. Louis", "p.m."), so every start of the line up to a full stop is tried.
+    """
+    beginnings = [(line[: end.start()], line[end.end() :]) for end in SENTENCE_END.finditer(line)] + [(line, "")]
+    for beginning, rest in beginnings:
+        if _is_same(reference, beginning):
+            return "correct", rest
+    return _difference(reference, beginnings[0][0]), ""
+
+
+def _is_same(reference: str, text: str, polar: bool = True) -> bool:
+    fold_case = not case_matters(reference)
+    expected = plain_text(reference, fold_case)
+    if not expected:
+        return text.strip() == reference.strip()  # only signs, such as > or +
+    found = plain_text(text, fold_case)
+    if found == expected:
+        return True
+    # A name may lack its accents: Sao Paulo is São Paulo, but ano is not año.
+    is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()
+    if is_name and (expected == without_accents(found) or found == without_accents(expected)):
+        return True
+    reason = _REASON.search(text)
+    if reason is not None and plain_text(text[: reason.start()], fold_case) == expected:
+        return not is_retracted(text[reason.start() :])
+    return polar and _is_polar(reference, text)
+
+
+def _is_polar(reference: str, text: str) -> bool:
+    """Whether both say yes or both say no, and the text goes on to say why: "Yes, because ..."."""
+    expected, polar = plain_text(reference), _POLAR.match(text.strip(" *\"'"))
+    if polar is None or expected not in _AGAINST or polar.group(1).casefold() != expected:
+        return False
+    return not _AGAINST[expected].search(polar.group(2))
+
+
+def _difference(reference: str, text: str) -> Verdict:
+    """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat") or the reference and no
+    contradiction; else wrong."""
+    expected, found = plain_text(reference), plain_text(text)
+    if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
+        return "unparsed"
+    is_inside = bool(expected) and _holds(found, expected)
+    return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
+
+
+def _holds(text: str, words: str) -> bool:
+    """Whether the words occur in the text, not as a part of longer words."""
+    start = -1
+    while (start := text.find(words, start + 1)) >= 0:
+        if not _IN_WORD.search(text[max(0, start - 1) : start] + text[start + len(words) :][:1]):
+            return True
+    return False
+
+
+def _is_marked(reference: str, text: str) -> bool:
+    """Whether one has the mark of an option and is otherwise the other, or its letter: "D. blue" and "blue" or "D"."""
+    sides = bare_text(reference).strip(' *"'), bare_text(text).strip(' *"')
+    for side, other in (sides, sides[::-1]):
+        if marked := _MARKED.fullmatch(side):
+            return other.strip("().") == marked.group(1) or plain_text(other) == plain_text(marked.group(2))
+    return False
+
+
+def _words(text: str) -> list[str]:
+    return [] if re.search(r"\d", text) else sorted(re.findall(r"\w+", without_accents(text)))

@@ -1,0 +1,141 @@
+"""What completions state, and whether it is different: what may serve as a wrong answer where no rule judges."""
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+from cooper_base.data.text import boxed
+from cooper_verify.rules.extraction import extract_answer, reference_text
+from cooper_verify.rules.fast_path import fast_verdict
+from cooper_verify.rules.guard import guarded
+from cooper_verify.rules.number import number_value, plain_number, with_divisions
+from cooper_verify.rules.number_words import ONES, PARTS, TIMES
+from cooper_verify.rules.plain_text import plain_text
+from cooper_verify.rules.units import are_measures
+
+_SPELLED = re.compile(rf"\b(?:{'|'.join([*list(ONES)[2:], *TIMES, *PARTS])})s?\b", re.IGNORECASE)
+_ITEMS = re.compile(r"[,;](?!\d{3}(?!\d))|\band\b|\bor\b")
+_NO_SYMBOL = re.compile(r"\\(?:[dt]?frac|sqrt|text|mathrm|left|right|times|cdot|div|displaystyle)(?![A-Za-z])")
+
+
+@lru_cache(maxsize=16384)
+def are_different(first: str, other: str) -> bool:
+    """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not."""
+    return guarded(_differ, [(first, other)], False)[0]
+
+
+def are_unrelated(first: str, other: str) -> bool:
+    """Whether two answers are different and have no word in common."""
+    return guarded(_share_nothing, [(first, other)], False)[0]
+
+
+def stated_answers(completions: Sequence[str]) -> list[tuple[str, ...]]:
+    """The final answers of each completion, in a form in which equal answers are mostly equal; empty for none."""
+    return [tuple(answers) for answers in guarded(_stated, [(text,) for text in completions], ())]
+
+
+def states_another(right: str, text: str) -> bool:
+    """Whether a text states an answer, and another than a right completion does: not the same in other words.
+
+    Texts that state none explicitly are compared as they are.
+    """
+    return guarded(_states_another, [(right, text)], False)[0]
+
+
+def gives_several(completions: Sequence[str], reference: str) -> list[bool]:
+    """Whether each completion states more answers than the reference has: `19 or 18`, where the reference is `19`."""
+    return guarded(_gives_several, [(completion, reference) for completion in completions], False)
+
+
+def _stated(completion: str) -> list[str]:
+    return [*map(plain_text, extract_answer(completion).texts)]
+
+
+def _share_nothing(first: str, other: str) -> bool:
+    return not {*plain_text(first).split()} & {*plain_text(other).split()} and _differ(first, other)
+
+
+def _states_another(right: str, text: str) -> bool:
+    stated, others = extract_answer(right), extract_answer(text)
+    if "free" in (stated.kind, others.kind):
+        return bool(others.texts) and not set(map(plain_text, stated.texts)) & set(map(plain_text, others.texts))
+    return bool(others.texts) and all(_differ(text, two) for text in stated.texts for two in others.texts)
+
+
+_BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
+
+
+def _gives_several(completion: str, reference: str) -> bool:
+    answers = extract_answer(completion)
+    if answers.kind == "free" or not answers.texts:
+        return False
+    return len(answers.texts) > 1 or len(_BETWEEN.findall(answers.texts[0])) > len(_BETWEEN.findall(reference))
+
+
+@lru_cache(maxsize=16384)
+def _differ(first: str, other: str) -> bool:
+    """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not.
+
+    Numbers are compared by value, in words too. Else each answer is the reference of a verdict on the other, without a
+    process, and both must be `wrong`. A number in words that is not understood may be any number. Lists differ if an
+    item of either is in no form in the other. Formulas that only Math-Verify can compare differ if they have variables
+    and not the same symbols.
+    """
+    texts = [with_divisions(reference_text(text)) for text in (first, other)]
+    values = [_value(text) for text in texts]
+    if None not in values and not are_measures(*texts):
+        return values[0] != values[1]
+    if all(_SPELLED.search(text) or re.search(r"\d", text) for text in texts) and any(map(_SPELLED.search, texts)):
+        return False
+    verdicts = {fast_verdict(a, boxed(b)) for a, b in (texts, texts[::-1])}
+    if None not in verdicts:
+        return verdicts == {"wrong"}
+    items = [[part for part in _ITEMS.split(text.strip("()[]{}\\ ")) if part.strip()] for text in texts]
+    if "correct" not in verdicts and min(map(len, items)) > 1:
+        return any(all(_differ(a, b) for b in items[1]) for a in items[0]) or any(
+            all(_differ(a, b) for a in items[0]) for b in items[1]
+        )
+    symbols = [sorted(re.findall(r"\w|[+*/^=<>|-]", _NO_SYMBOL.sub("", text))) for text in texts]
+    has_variables = all(any(map(str.isalpha, names)) for names in symbols)
+    return "correct" not in verdicts and has_variables and symbols[0] != symbols[1]
+
+
+def _value(text: str) -> Fraction | None:
+    """The value of a number, in figures or in English words: `0.5`, "twenty-four", "minus two dozen"."""
+    if (number := plain_number(text)) is not None and "e" not in number:
+        return number_value(number)
+    spelled = re.sub(r"-(?=[a-z])|,", " ", text.casefold())
+    sign = -1 if re.match(r"\s*(?:minus|negative)\s", spelled) else 1
+    whole, _, digits = re.sub(r"^\s*(?:minus|negative)\s", "", spelled).partition(" point ")
+    head, _, tail = whole.rpartition(" and ")
+    if not head or not any(word.removesuffix("s") in PARTS for word in tail.split()):
+        head, tail = whole.replace(" and ", " "), "zero"
+    places = [ONES.get(word, 10) for word in digits.split()]
+    total, rest = _sum(head.split()), _sum(tail.split())
+    if total is None or rest is None or any(digit > 9 for digit in places):
+        return None
+    return sign * (total + rest + Fraction("0." + "".join(map(str, places or [0]))))
+
+
+def _sum(words: Sequence[str]) -> Fraction | None:
+    """The value of words for a whole number, or for so many parts of one; None for other words, or in another order."""
+    total = group = Fraction(0)
+    for word in words:
+        single = word.removesuffix("s")
+        if word.isdecimal() or word in ONES:
+            value, open_tens = int(word) if word.isdecimal() else ONES[word], group % 100
+            if word in ("a", "an") and group:  # half a dozen
+                continue
+            if open_tens and not (open_tens >= 20 and open_tens % 10 == 0 and 1 <= value <= 9):
+                return None
+            group += value
+        elif single in PARTS:
+            group = (group or Fraction(1)) / PARTS[single]
+        elif single not in TIMES:
+            return None
+        elif TIMES[single] > 100:
+            total, group = total + (group or Fraction(1)) * TIMES[single], Fraction(0)
+        else:
+            group = (group or Fraction(1)) * TIMES[single]
+    return total + group if words else None

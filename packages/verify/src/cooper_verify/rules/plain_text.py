@@ -1,0 +1,149 @@
+"""Canonical forms for answers in words (whatever their LaTeX, Markdown or punctuation), for dates and for times."""
+
+import re
+import unicodedata
+
+from cooper_base.data.text import without_end
+from cooper_verify.rules.extraction import EMOJI
+from cooper_verify.rules.notation import composed
+from cooper_verify.rules.text_cache import text_cache
+
+TEXT_COMMAND = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)?|[mh]box|emph|underline|operatorname\*?)"
+    r"\s*\{((?>(?:[^{}]++|\{[^{}]*+\})*))\}"
+)
+_SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|~|\s+")
+_DELIMITERS = re.compile(r"\\[()\[\]]|\\left\b|\\right\b|\\?\$|\*\*|__|`")
+_ESCAPED = re.compile(r"\\([%&#_{}])")
+_DEGREE = re.compile(r"(?:(?<!\s)\s++)?\^\s*+(?:\{\s*+)?\\circ\s*+\}?|\\degree\b")
+_QUOTES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys("\u201c\u201d\u00ab\u00bb", '"'))
+_DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
+_EMOJI_AT_START = re.compile(rf"\A(?>(?:{EMOJI}\s*+)+)")
+_EMOJI = re.compile(rf"(?:(?<!\s)\s++)?(?>(?:{EMOJI}[\s!]*+)+)")
+_EDGES = " \t.,;:!*_\"'"
+_ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)", re.IGNORECASE)
+_NUMBER_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
+
+
+def without_accents(text: str) -> str:
+    return "".join(
+        character for character in unicodedata.normalize("NFD", text) if not unicodedata.combining(character)
+    )
+
+
+@text_cache(4096)
+def bare_text(text: str) -> str:
+    r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
+    text = _EMOJI_AT_START.sub("", without_end(_EMOJI, composed(text) if not text.isascii() else text))
+    text = text.translate(_QUOTES).translate(_DASHES)
+    for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
+        text = TEXT_COMMAND.sub(r" \1 ", text)
+    text = _SPACES.sub(" ", text.replace("{,}", ","))
+    text = _DELIMITERS.sub("", _DEGREE.sub("\u00b0", text))
+    return re.sub(r"\s+", " ", _ESCAPED.sub(r"\1", text)).strip()
+
+
+@text_cache(4096)
+def plain_text(text: str, fold_case: bool = True) -> str:
+    """The form in which answers in words are compared. Equal forms mean equal answers.
+
+    It ignores case (unless `fold_case` is False), a leading article, outer quotation marks and punctuation, full stops
+    after letters ("p.m.") and hyphens between words. "and" is a comma in lists, `twelve` is `12`, a date with a named
+    month is one written year-month-day, and `9 pm` is `21:00`.
+    """
+    text = bare_text(text).strip(_EDGES)
+    if len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(text[1:-1]):
+        text = text[1:-1].strip(_EDGES)
+    text = re.sub(
+        r"(?:(?<!\s)\s++)?([_^])\s*+", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text))
+    )
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    text = re.sub(r"(?<=[^\W\d_])\.", "", text)
+    text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
+    text = re.sub(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)", r"\1\2", text)
+    text = re.sub(r"(?:(?<!\s)\s++)?[,;]\s*+|(?<!\s)\s++(?:and|&)(?=\s)\s*+", ", ", text)
+    text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
+    return " ".join(_NUMBERS.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
+
+
+def case_matters(text: str) -> bool:
+    """Whether an answer is so short that its case may carry meaning: Co is cobalt, CO is a gas, and mW is not MW."""
+    letters = bare_text(text).strip(_EDGES)
+    return len(letters) == 2 and letters.isalpha() and letters != letters.lower() and letters.casefold() != "no"
+
+
+_INFLECTION = re.compile(r"(?:'s|s'|s|es|ed|ing|ly)\Z")
+_FORM_WORDS = {"a", "an", "the", "of", "to", "is", "are", "it", "and"}
+
+
+def differ_in_form(text: str, other: str) -> bool:
+    """Whether two plain texts without figures have the same words in other forms: "cat" and "the cats"."""
+    if re.search(r"\d", text + other):
+        return False
+    words, others = ([_stem(word) for word in re.findall(r"[\w']+", phrase)] for phrase in (text, other))
+    words, others = ([word for word in words_of_text if word not in _FORM_WORDS] for words_of_text in (words, others))
+    return bool(words) and sorted(words) == sorted(others)
+
+
+def _stem(word: str) -> str:
+    """A word without its ending: `cat` for "cats", `citi` for "city" and "cities", `increas` for "increasing"."""
+    if not word.isalpha() and "'" not in word:
+        return word
+    stem = re.sub(r"(?:y|ies|ied)\Z", "i", word) if len(word) > 3 else word
+    stem = _INFLECTION.sub("", stem) if len(stem) > 3 else stem
+    stem = stem.removesuffix("e") if len(stem) > 3 else stem
+    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
+
+
+_MONTHS = "january february march april may june july august september october november december"
+_NAMES = {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
+_NAMES |= {name[:3]: number for name, number in _NAMES.items()} | {"sept": 9}
+_MONTH = rf"(?P<month>{'|'.join(sorted(_NAMES, key=len, reverse=True))})\b\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?:,?\s*\b(?P<year>\d{4}))?"
+_WRITTEN = (
+    re.compile(rf"\b{_MONTH}\s+(?:the\s+)?{_DAY}\b(?!\d|:){_YEAR}", re.IGNORECASE),
+    re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}", re.IGNORECASE),
+    re.compile(rf"\b{_MONTH}(?P<day>),?\s+(?:of\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
+    re.compile(r"(?<![\d-])(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?![\d-])"),
+)
+_NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
+_TIME = re.compile(
+    r"(?<![\w:.])(?:(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d)|(?P<name>noon|midnight)\b)",
+    re.IGNORECASE,
+)
+MONTH = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)
+
+
+def with_iso_dates(text: str) -> str:
+    """`text` with dates as year-month-day: "Jan. 5th, 2024", "5 January 2024" and "2024/1/5" become `2024-01-05`.
+
+    A missing year or day is left empty (`-01-05`, `2024-01-`). In 1/5/2024 either figure may be the month: it stays.
+    """
+    for pattern in _WRITTEN:
+        text = pattern.sub(_iso, text)
+    return text
+
+
+def _iso(date: re.Match[str]) -> str:
+    month = _NAMES.get(date["month"].lower()) or int(date["month"])
+    day = int(date["day"] or 0)
+    if not 1 <= month <= 12 or day > 31:
+        return date.group()
+    return f"{date['year'] or ''}-{month:02}-{f'{day:02}' if day else ''}"
+
+
+def _clock(time: re.Match[str]) -> str:
+    """A time by a clock of 12 hours: `21:00` and `9 P.M.` become `9:00 pm`, `09:00` is am, `9:00` may be either."""
+    if time["name"]:
+        return _NAMED_TIME[time["name"].lower()]
+    hour, minute, half = int(time["hour"]), time["minute"], (time["half"] or "").lower()
+    if half and 1 <= hour <= 12:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    elif half or minute is None or hour > 23 or not (hour > 12 or time["hour"][0] == "0"):
+        return time.group()
+    return f"{hour if hour <= 12 else hour - 12}:{minute or '00'} {'am' if hour < 12 else 'pm'}"

@@ -1,0 +1,147 @@
+"""Verdicts on a file of answers, written in the file's order as they are found."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from cooper_base.data.labelled import label_of, read_rows, require, text_field
+from cooper_base.data.problem import Problem
+from cooper_base.data.readers import Row
+from cooper_base.data.verdict import Verdict
+from cooper_base.errors import InputError
+from cooper_base.files.durable import append, naming, open_to_append, write_text
+from cooper_verify.rules.kinds.maths import MathsRule
+from cooper_verify.rules.rule import RuleConfig
+
+CHUNK = 256
+"""Rows verified between two writes; an interruption loses at most this many."""
+
+ADDED = ("verdict", "seconds")
+"""The fields of the output that the input does not give."""
+
+
+@dataclass
+class VerdictCounts:
+    """How often each verdict was given, by the row's `gold_correct`: 1.0 (right), 0.0 (wrong) or None (unknown)."""
+
+    by_gold: Counter[tuple[str, float | None]]
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        return Counter(verdict for verdict, _ in self.by_gold.elements())
+
+    @property
+    def with_gold(self) -> int:
+        """Number of rows that say whether their completion is right, and on which the rule is not silent."""
+        return sum(count for (verdict, gold), count in self.by_gold.items() if gold is not None and verdict != "silent")
+
+    @property
+    def precision(self) -> float | None:
+        """Share of accepted completions that are right; None without any."""
+        accepted = self.by_gold["correct", 1.0] + self.by_gold["correct", 0.0]
+        return self.by_gold["correct", 1.0] / accepted if accepted else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of right completions that are accepted, of those on which the rule is not silent; None without any."""
+        right = sum(count for (verdict, gold), count in self.by_gold.items() if gold == 1 and verdict != "silent")
+        return self.by_gold["correct", 1.0] / right if right else None
+
+
+_Task = tuple[Problem, str, float | None]
+"""A problem, whose metadata are the row's fields, a completion, and whether that is right."""
+
+
+def verify_file(
+    data: Path,
+    out: Path,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    rule: RuleConfig = MathsRule(),  # noqa: B008 - a frozen record
+) -> VerdictCounts:
+    """Write every row of `data`, with the fields `verdict` and `seconds` added, to the JSONL file `out`. Fields of
+    these names in `data` are called `input/verdict` and `input/seconds` there.
+
+    A row needs `answer` (or `reference_answer`) and `completion`. If it has `gold_correct` (or `label`), the verdict is
+    compared with that. If `out` already holds verdicts on the first rows of `data`, the work continues after them.
+    `workers` threads ask the rule, which also sees the row's `question` and, as metadata, all its fields. Raises
+    InputError before the first verdict: for a bad row, and for an `out` that was made from another file.
+    """
+    tasks = read_rows(data, _task, ["answer and completion"])
+    earlier = _earlier(out, tasks)
+    counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
+    verifier = rule.build()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with closing(verifier), naming(out), open_to_append(out) as appended, ThreadPoolExecutor(workers) as threads:
+
+        def timed(task: _Task) -> tuple[Verdict, float]:
+            start = time.perf_counter()
+            return verifier.verify_problems([task[:2]])[0], time.perf_counter() - start
+
+        for start in range(len(earlier), len(tasks), CHUNK):
+            chunk = tasks[start : start + CHUNK]
+            lines = []
+            for (problem, _, gold), (verdict, seconds) in zip(chunk, threads.map(timed, chunk), strict=True):
+                fields = {**_kept(problem.metadata), "verdict": verdict, "seconds": round(seconds, 6)}
+                lines.append(json.dumps(fields, ensure_ascii=False) + "\n")
+                counts[verdict, gold] += 1
+            append(appended, "".join(lines))
+            if progress is not None:
+                progress(start + len(chunk), len(tasks))
+    return VerdictCounts(counts)
+
+
+def _task(row: Row) -> _Task:
+    answer = next((name for name in ("answer", "reference_answer") if name in row.fields), "answer")
+    require(row, (answer, "completion"), "answer and completion")
+    answer, completion = text_field(row, answer), text_field(row, "completion")
+    try:
+        json.dumps(row.fields)
+    except TypeError as error:
+        raise InputError(f"{row.location}: cannot be written as JSON ({error}); leave that column out") from error
+    gold = next((name for name in ("gold_correct", "label") if row.fields.get(name) is not None), None)
+    question = row.fields.get("question")
+    problem = Problem(row.location, question if isinstance(question, str) else "", answer, metadata=row.fields)
+    return problem, completion, None if gold is None else label_of(row, gold)
+
+
+def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
+    """The verdicts that `out` already holds. An incomplete last line is removed."""
+    if not out.exists():
+        return []
+    try:
+        text = out.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, IsADirectoryError) as error:
+        raise InputError(f"{out}: not a file of verdicts ({error}); choose another output") from error
+    whole = text[: text.rfind("\n") + 1]
+    verdicts = []
+    for number, line in enumerate(whole.split("\n")[:-1]):
+        if number >= len(tasks) or (verdict := _verdict_on(tasks[number][0].metadata, line)) is None:
+            raise InputError(f"{out}:{number + 1}: not a verdict on this row of the input; choose another output")
+        verdicts.append(verdict)
+    if len(whole) < len(text):
+        write_text(out, whole)
+    return verdicts
+
+
+def _verdict_on(row: Mapping[str, Any], line: str) -> str | None:
+    """The verdict in a line that was written for exactly this row; None for any other line."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
+        return None
+    kept = {name: entry[name] for name in entry if name not in ADDED}
+    return entry["verdict"] if json.dumps(kept) == json.dumps(_kept(row)) else None  # as text, NaN equals itself
+
+
+def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an input row under their names in the output."""
+    return {f"input/{name}" if name in ADDED else name: value for name, value in row.items()}

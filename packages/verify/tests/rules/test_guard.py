@@ -1,0 +1,173 @@
+"""A pattern that takes more than linear time stalls no process but the one that reads texts."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+
+from cooper_base.data.problem import Problem
+from cooper_base.data.text import boxed
+from cooper_verify.rules import guard
+from cooper_verify.rules.child import cpu_budget
+from cooper_verify.rules.kinds.choice import ChoiceRule
+from cooper_verify.rules.kinds.exact import ExactRule
+from cooper_verify.rules.kinds.maths import MathsRule, RuleVerifier
+from cooper_verify.rules.kinds.numeric import NumericRule
+from cooper_verify.rules.other_answers import are_different, stated_answers
+from cooper_verify.rules.rule import RuleConfig
+from planted import EXPONENTIAL, STALLS, planted
+
+
+@pytest.fixture
+def pattern(tmp_path, monkeypatch) -> Iterator[None]:
+    """The process that reads texts has a pattern which takes exponential time on `STALLS`."""
+    (tmp_path / "sitecustomize.py").write_text(planted(EXPONENTIAL))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    guard._guard.close()
+    yield
+    guard._guard.close()
+
+
+def _process() -> psutil.Process:
+    """The process that reads texts."""
+    guard.guarded(int, [(1,)], 0)
+    process = guard._guard._process
+    assert process is not None
+    return psutil.Process(process.pid)
+
+
+RULES: dict[str, tuple[RuleConfig, str, str]] = {
+    "maths": (MathsRule(), "12", "13"),
+    "exact": (ExactRule(), "Tokyo", "Kyoto"),
+    "choice": (ChoiceRule(), "B", "C"),
+    "numeric": (NumericRule(), "2.5", "2.7"),
+}
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_a_text_that_stalls_a_pattern_is_a_timeout_and_its_neighbours_have_their_verdicts(pattern, kind):
+    settings, right, wrong = RULES[kind]
+    problem = Problem("p", "Which?", right)
+    texts = [boxed(right), STALLS, boxed(wrong), boxed(right)]
+    with settings.build() as rule:
+        assert rule.verify_problems([(problem, text) for text in texts]) == ["correct", "timeout", "wrong", "correct"]
+
+
+def test_a_reference_that_stalls_a_pattern_does_not_verify(pattern):
+    problem = Problem("p", "Which?", STALLS)
+    for rule in (MathsRule().build(), ExactRule().build()):
+        assert "timeout" in (rule.fault(problem, STALLS) or "")
+
+
+def test_what_completions_state_is_read_there_too(pattern):
+    assert stated_answers([r"\boxed{12}", STALLS]) == [("12",), ()]
+    assert are_different("12", "13")
+
+
+def test_other_threads_go_on_meanwhile(pattern):
+    _process()
+    with RuleVerifier() as verifier, ThreadPoolExecutor(1) as thread:
+        stalled = thread.submit(verifier.verify, "12", STALLS)
+        longest, last = 0.0, time.monotonic()
+        while not stalled.done():
+            time.sleep(0.01)
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        assert stalled.result() == "timeout"
+        assert longest < 0.8
+
+
+def test_a_process_that_is_killed_from_outside_is_replaced_and_asked_again():
+    first = _process()
+    first.kill()
+    with RuleVerifier() as verifier:
+        assert verifier.verify_many([("12", r"\boxed{12}"), ("12", r"\boxed{13}")]) == ["correct", "wrong"]
+    assert _process().pid != first.pid
+
+
+def test_all_rules_and_threads_share_one_process():
+    pid = _process().pid
+    problem = Problem("p", "Which?", "B")
+    with RuleVerifier() as one, ChoiceRule().build() as other, ThreadPoolExecutor(8) as threads:
+        pairs = [(str(number), boxed(str(number + number % 2))) for number in range(400)]
+        expected = ["wrong" if number % 2 else "correct" for number in range(400)]
+        verdicts = [threads.submit(one.verify_many, pairs) for _ in range(8)]
+        choices = threads.submit(other.verify_problems, [(problem, boxed(letter)) for letter in "ABCD" * 100])
+        assert [verdict.result() for verdict in verdicts] == [expected] * 8
+        assert choices.result() == ["wrong", "correct", "wrong", "wrong"] * 100
+    assert _process().pid == pid
+
+
+def test_an_interrupted_question_leaves_no_reply_for_the_next(pattern):
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    _process()
+    before = signal.signal(signal.SIGINT, interrupt)
+    with RuleVerifier() as verifier:
+        threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            verifier.verify_many([("12", STALLS)] * 2 + [("12", r"\boxed{12}")])
+        signal.signal(signal.SIGINT, before)
+        assert verifier.verify("12", r"\boxed{13}") == "wrong"
+
+
+def test_an_error_in_the_process_is_an_error_here():
+    with pytest.raises(RuntimeError, match="invalid literal for int"):
+        guard.guarded(int, [("x",)], 0)
+
+
+IN_A_FORK = r"""
+import os
+from cooper_rl import RuleVerifier
+verifier = RuleVerifier()
+assert verifier.verify("12", r"\boxed{12}") == "correct"
+child = os.fork()
+for number in range(300):
+    assert verifier.verify(str(number), rf"\boxed{{{number}}}") == "correct"
+    assert verifier.verify(str(number), r"\boxed{999}") == "wrong"
+if child:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_has_a_process_of_its_own():
+    subprocess.run([sys.executable, "-c", IN_A_FORK], check=True)
+
+
+ENDS = r"""
+import sys, time
+from cooper_verify.rules import guard
+guard.guarded(int, [(1,)], 0)
+print(guard._guard._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_it_ends_with_its_parent_even_if_that_is_killed():
+    parent = subprocess.Popen([sys.executable, "-c", ENDS], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    process = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.communicate()
+    psutil.wait_procs([process], timeout=20)
+    assert not process.is_running()
+
+
+def test_a_spent_budget_leaves_timeouts_and_nothing_behind():
+    slow, fast = ("x^2+2x", r"\boxed{x(x+2)}"), ("12", r"\boxed{12}")
+    with RuleVerifier() as verifier:
+        with cpu_budget(0.0) as budget:
+            assert budget.is_spent
+            assert verifier.verify_many([slow, fast]) == ["timeout", "timeout"]
+        assert verifier.verify_many([slow, fast]) == ["correct", "correct"]
+        with cpu_budget(60.0) as budget:
+            assert verifier.verify_many([slow, fast]) == ["correct", "correct"]
+            assert not budget.is_spent

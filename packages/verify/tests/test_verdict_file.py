@@ -1,0 +1,121 @@
+"""`cooper verify` on files: it keeps the order, adds seconds, compares with gold and continues after interruptions."""
+
+import json
+
+import pytest
+
+from cooper_base.errors import InputError
+from cooper_verify.rules.rule import FunctionRule
+from cooper_verify.verdict_file import verify_file
+
+ROWS = [
+    {"answer": "12", "completion": "The answer is 12.", "gold_correct": True, "id": "a"},
+    {"answer": "x+1", "completion": r"\boxed{1+x}", "gold_correct": True},
+    {"reference_answer": "12", "completion": "The answer is 13.", "gold_correct": False},
+    {"answer": "12", "completion": "The answer is twelve.", "gold_correct": True},
+    {"answer": "12", "completion": "12, I think", "question": "6 + 6?", "gold_correct": False},
+]
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return path
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_come_back_in_order_with_verdict_and_seconds(data, tmp_path, workers):
+    out = tmp_path / "out.jsonl"
+    counts = verify_file(data, out, workers)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["verdict"] for row in rows] == ["correct", "correct", "wrong", "unparsed", "correct"]
+    assert all(0 <= row["seconds"] < 60 for row in rows)
+    kept = [{key: value for key, value in row.items() if key not in ("verdict", "seconds")} for row in rows]
+    assert kept == ROWS
+    assert counts.verdicts == {"correct": 3, "wrong": 1, "unparsed": 1}
+    assert (counts.precision, counts.recall, counts.with_gold) == (pytest.approx(2 / 3), pytest.approx(2 / 3), 5)
+
+
+def test_an_interrupted_file_is_continued(data, tmp_path):
+    out = tmp_path / "out.jsonl"
+    whole = verify_file(data, out)
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:2]) + lines[2][:9])
+    seen = []
+    assert verify_file(data, out, progress=lambda done, total: seen.append((done, total))) == whole
+    assert [json.loads(line)["verdict"] for line in out.read_text().splitlines()] == [
+        json.loads(line)["verdict"] for line in lines
+    ]
+    assert seen == [(5, 5)]
+
+
+def test_bad_rows_and_a_foreign_output_are_refused(data, tmp_path):
+    out = tmp_path / "out.jsonl"
+    with data.open("a") as file:
+        file.write('{"answer": "12"}\n')
+    with pytest.raises(InputError, match=r"in.jsonl:6: field 'completion' is missing"):
+        verify_file(data, out)
+    assert not out.exists()
+    data.write_text('{"answer": ["12"], "completion": "12"}\n')
+    with pytest.raises(InputError, match="field 'answer': expected text"):
+        verify_file(data, out)
+    data.write_text('{"answer": "12", "completion": "12"}\n')
+    out.write_text('{"something": "else"}\n')
+    with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this row of the input"):
+        verify_file(data, out)
+    assert out.read_text() == '{"something": "else"}\n'
+
+
+def seven_only(problem, completion_text):
+    """A rule that judges one kind of problem."""
+    return "silent" if problem.answer != "7" else "correct" if completion_text == "7" else "wrong"
+
+
+def test_what_the_rule_is_silent_on_is_no_miss(tmp_path):
+    data = tmp_path / "in.jsonl"
+    said = [("7", "7", 1), ("7", "seven", 1), ("8", "8", 1), ("8", "9", 0)]
+    rows = [{"answer": answer, "completion": text, "gold_correct": gold} for answer, text, gold in said]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    counts = verify_file(data, tmp_path / "out.jsonl", rule=FunctionRule(kind=f"{__name__}:seven_only"))
+    assert (counts.precision, counts.recall, counts.with_gold) == (1.0, 0.5, 2)
+    assert counts.verdicts["silent"] == 2
+
+
+def test_without_gold_there_is_no_precision(tmp_path):
+    data = tmp_path / "in.jsonl"
+    data.write_text('{"answer": "12", "completion": "12"}\n')
+    counts = verify_file(data, tmp_path / "out.jsonl")
+    assert (counts.with_gold, counts.precision, counts.recall) == (0, None, None)
+
+
+def test_odd_line_ends_and_earlier_verdicts_in_the_data_do_not_prevent_continuing(tmp_path):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [{"answer": "2", "completion": "answer: 2\u2028\x85"}, {"answer": "2", "completion": "2", "verdict": "mine"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert verify_file(data, out) == verify_file(data, out)
+    assert len(out.read_text(encoding="utf-8").split("\n")) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[1]", b"7", b"\xff", b"{", b"[" * 100_000, b'{"answer": "12", "completion": "12", "verdict": ["correct"]}'],
+)
+def test_an_output_that_holds_something_else_is_named_and_left_alone(tmp_path, line):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    data.write_text('{"answer": "12", "completion": "12"}\n')
+    out.write_bytes(line + b"\n")
+    with pytest.raises(InputError, match=r"out\.jsonl"):
+        verify_file(data, out)
+    assert out.read_bytes() == line + b"\n"
+
+
+def test_a_row_that_json_cannot_hold_is_reported_before_any_verdict(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    data, out = tmp_path / "in.parquet", tmp_path / "out.jsonl"
+    parquet.write_table(pyarrow.Table.from_pylist([{"answer": "1", "completion": "1", "raw": b"\x00"}]), data)
+    with pytest.raises(InputError, match=r"in\.parquet:row 1: cannot be written as JSON"):
+        verify_file(data, out)
+    assert not out.exists()

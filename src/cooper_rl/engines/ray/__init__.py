@@ -1,5 +1,0 @@
-"""The engine for several devices and machines: learners and samplers as processes of a Ray cluster."""
-
-from cooper_rl.engines.ray.config import ClusterEngine
-
-__all__ = ["ClusterEngine"]

@@ -1,1 +1,0 @@
-"""Measures a policy and a reward model: accuracy, gold, attacks."""

@@ -1,4 +1,0 @@
-"""Graders that need a model in this process, the settings of a run, or a running reward service.
-
-Entry points of the group `cooper_rl.graders`, and the judge `judge.local`, bring them to `graders/written.py`.
-"""
