@@ -13,9 +13,9 @@ import torch
 from hypothesis import settings as hypothesis_settings
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
+from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_verify.clients import chat
-from cooper_base.packages import set_log_level
 
 torch.set_num_threads(1)
 chat.FIRST_WAIT_S = 0.01  # no test waits for a server that fails on purpose

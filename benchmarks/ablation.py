@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.arms import run_all
 from cooper_lab.arithmetic.world import ASSETS, run_settings
-from cooper_audit.run.run_record import read_metrics
 
 LABELLED = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
 ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {

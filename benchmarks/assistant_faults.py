@@ -8,10 +8,10 @@ Each fault gets a run: step 1 has a working server, steps 2 and 3 have the fault
 import tempfile
 
 from chat_server import ChatServer
+from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics
-from cooper_audit.run.run_record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 
 GONE = "server gone"

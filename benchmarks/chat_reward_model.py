@@ -20,6 +20,8 @@ from typing import Any, Literal
 
 import torch
 
+from cooper_audit.run.hacking_alarm import HACKING
+from cooper_audit.run.run_record import read_events
 from cooper_lab.arithmetic.arms import run_all
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TRAIN_PROBLEMS, draw
 from cooper_lab.arithmetic.corruption import corrupt
@@ -32,8 +34,6 @@ from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl import LabelledCompletion, RuleVerifier, load_policy, load_tokenizer, merge, read_metrics
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_audit.run.hacking_alarm import HACKING
-from cooper_audit.run.run_record import read_events
 from cooper_rl.reward.input import RewardModelInput
 
 TEMPLATE = """\

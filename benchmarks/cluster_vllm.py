@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from benchmarks.random_head import write_reward_model
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.arms import ARMS, arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_audit.run.run_record import read_metrics
 
 SAMPLERS = {"kind": "vllm", "engines": 1, "kv_cache_gib": 0.25}
 RANKS = {"policy_ranks": 2, "reward_model_ranks": 2, "cpus_per_rank": 0.2}

@@ -34,6 +34,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
@@ -42,7 +43,6 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import largest_chunk
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.records import Column
 

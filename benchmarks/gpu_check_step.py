@@ -11,12 +11,12 @@ import numpy as np
 import yaml
 from benchmarks.gpu_check import SHAPES, random_models
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_lab.plan.devices import FAST, GB, SLOW, device_called
 from cooper_lab.plan.memory import shares
 from cooper_lab.plan.setup import layout_of, setup_of
 from cooper_lab.plan.timing import parts
 from cooper_rl import CooperTrainer, RunConfig, load_config
-from cooper_audit.run.run_record import read_metrics
 
 CONFIG = Path(__file__).parents[1] / "configs" / "qwen2.5-1.5b-paper.yaml"
 SHAPE, PROMPT = "qwen2.5-1.5b", 150

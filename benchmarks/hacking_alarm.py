@@ -17,14 +17,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from cooper_audit.rollouts.evidence import COLUMNS, Groups, finding_of
+from cooper_audit.run.run_record import read_groups
+from cooper_audit.run.watch import Watch
+from cooper_audit.statistics import wilson_interval
+from cooper_base.files.durable import by_step, write_text
 from cooper_lab.arena.alarm_roc import alarm_report
 from cooper_lab.arena.measures import is_hacked, measures
 from cooper_rl import HackingAlarm, read_metrics
-from cooper_audit.rollouts.evidence import COLUMNS, Groups, finding_of
-from cooper_audit.statistics import wilson_interval
-from cooper_audit.run.run_record import read_groups
-from cooper_audit.run.watch import Watch
-from cooper_base.files.durable import by_step, write_text
 
 RESULTS = Path("benchmarks/results")
 DEMO_HOLE = "answer_lists@demo"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ablation import gold, print_table, run_missing
-from cooper_lab.arithmetic.arms import arm_settings
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events, read_metrics
+from cooper_lab.arithmetic.arms import arm_settings
 
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "static": ("static", {}),

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_base.data.problem import Problem
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local import learner as policy_module
 from cooper_rl.engines.local.learner import TorchPolicyLearner

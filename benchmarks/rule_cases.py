@@ -11,8 +11,8 @@ import logging
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cooper_rl import RuleVerifier
 from cooper_base.data.problem import Problem
+from cooper_rl import RuleVerifier
 
 COLUMNS = (
     "as expected",

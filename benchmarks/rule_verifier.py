@@ -15,8 +15,8 @@ from pathlib import Path
 
 from math_verify import parse, verify
 
-from cooper_rl import RuleVerifier
 from cooper_base.data.readers import read_file
+from cooper_rl import RuleVerifier
 
 
 def raw_accepts(answer: str, completion: str) -> bool:

@@ -27,9 +27,9 @@ from typing import Any
 
 import yaml
 
+from cooper_base.data.strict_json import parse_json
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, AsyncRewardClient, Problem, RewardClient
-from cooper_base.data.strict_json import parse_json
 
 SOURCE = Path(__file__).parents[1] / "src"
 CLIENTS = (1, 16, 256)

@@ -31,6 +31,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
+from cooper_audit.run.run_record import RunRecord, read_record
+from cooper_base.data.answer import UserVerdict
 from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.tokenizer import END, MARKUP, PAD, UNKNOWN
 from cooper_lab.arithmetic.twins import teach, twin_learner
@@ -47,10 +49,8 @@ from cooper_rl import (
     load_policy,
     merge,
 )
-from cooper_base.data.verdict import UserVerdict
-from cooper_rl.reward.monitor import roc_auc
-from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_rl.reward.kinds.earned import DECAY, POWER, EarnedReward
+from cooper_rl.reward.monitor import roc_auc
 
 LARGEST_NUMBER, LARGEST_TARGET = 12, 24
 WARM_UP, LABELLED, TRAINING, TEST = 8000, 800, 1000, 192

@@ -24,19 +24,20 @@ from typing import Any
 import torch
 import yaml
 
+from cooper_base.config.base import merge
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_base.config.base import merge
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import freeze_layers
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.reward_model import PairwiseLoss
-from cooper_verify.rules.verifier import Verifier
-from cooper_rl.reward import cooper_reward, health as signs, update
-from cooper_rl.reward.scored import ProbeSet
+from cooper_rl.reward import cooper_reward, update
+from cooper_rl.reward import health as signs
 from cooper_rl.reward.cooptimization import Cooptimizer
+from cooper_rl.reward.scored import ProbeSet
+from cooper_verify.rules.verifier import Verifier
 from growth import exponent
 from workload import random_model, scratch
 

@@ -25,6 +25,8 @@ from typing import Any
 import torch
 
 from chat_reward_model import cpu_seconds, make_chat_model
+from cooper_audit.run.run_record import read_record
+from cooper_base.config.checking import with_overrides
 from cooper_lab.arithmetic.arms import run_all
 from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
@@ -37,8 +39,6 @@ from cooper_rl import (
     merge,
     read_metrics,
 )
-from cooper_base.config.checking import with_overrides
-from cooper_audit.run.run_record import read_record
 from solutions_alone import fine_tuned
 
 PROBLEMS = 2000

@@ -11,16 +11,16 @@ from typing import Any
 
 import torch
 
+from cooper_audit.attack.patterns import ATTACKS, attack_rows
 from cooper_lab.arithmetic.build_models import TEST_PROBLEMS, draw
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.twins import train_twin
 from cooper_lab.arithmetic.world import ASSETS, TWINS
 from cooper_rl import LabelledCompletion, load_policy, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_audit.attack.patterns import ATTACKS, attack_rows
 from cooper_rl.policy.evaluation_config import ScoringConfig
-from cooper_rl.reward.monitor import roc_auc
 from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.reward.monitor import roc_auc
 
 LONGEST = 200
 """Tokens of an input; attacks are longer than solutions."""

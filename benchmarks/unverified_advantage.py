@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
+from cooper_audit.run.run_record import read_lines
+from cooper_audit.run.watch import DEFAULT_RULES, Watch
 from cooper_lab.arena.alarm_roc import auc
 from cooper_lab.arena.measures import is_hacked, measures
 from cooper_rl.record.recorder import unverified_advantage
-from cooper_audit.run.run_record import read_lines
-from cooper_audit.run.watch import DEFAULT_RULES, Watch
 from cooper_rl.records import Ragged
 
 METRIC = "policy/unverified_advantage"

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from cooper_base.files.durable import write_text
 from cooper_lab.arena.plant import LANGUAGE_SHARE, PROBLEMS, SCRATCH_LAYERS
 from cooper_lab.arithmetic.answers import render_answer
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS
@@ -31,9 +32,8 @@ from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combine
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import LabelledCompletion, LearnerConfig, Problem, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.reward.monitor import roc_auc
-from cooper_base.files.durable import write_text
 from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.reward.monitor import roc_auc
 
 ORDERS: dict[str, Order | None] = {"head": None, "values_first": "values_first", "verdict_first": "verdict_first"}
 WIDTH = 64

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from cooper_rl import Config
-from cooper_verify.rules.rule import Rule
 from cooper_rl.reward.pairs.assistant import RewriteRequest, Rewrites
+from cooper_verify.rules.rule import Rule
 
 
 class OffByOne(Config):

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chat_server import HttpAnswer, completion
-from cooper_lab.arithmetic.corruption import corrupt
 from cooper_base.data.problem import Problem
+from cooper_lab.arithmetic.corruption import corrupt
 
 
 def question_and_positive(request: dict[str, Any]) -> tuple[Problem, str]:

@@ -16,9 +16,9 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from cooper_audit.statistics import wilson_interval
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import RunRecord, read_record
+from cooper_audit.statistics import wilson_interval
 
 COLOURS = {"rule": "C7", "static": "C3", "paper": "C1", "cooper": "C0"}
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "test/svamp/gold_avg")

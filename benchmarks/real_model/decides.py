@@ -24,9 +24,9 @@ from benchmarks.real_model.experiment import COOPER, draw, run, train_once
 from benchmarks.real_model.gold import right_in_every_box
 from benchmarks.real_model.operations import CONFIG, PANELS, interval, judging, table
 
-from cooper_rl import Problem
 from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_base.files.durable import write_text
+from cooper_rl import Problem
 
 Result = dict[str, Any]
 NO_KL = "algorithm.kl=null"

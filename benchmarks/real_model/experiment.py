@@ -19,12 +19,12 @@ from typing import Any
 import yaml
 from benchmarks.real_model.arms import WINDOW, accuracy, ends, first_alarm
 
+from cooper_audit.report.plots import curves_figure
+from cooper_audit.run.run_record import RunRecord, read_record
+from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.picture import COLOURS as ARM_COLOURS
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import read_problems
-from cooper_base.data.problem import Problem
-from cooper_audit.report.plots import curves_figure
-from cooper_audit.run.run_record import RunRecord, read_record
 
 COOPER = ("-c", "from cooper_base.cli.main import app; app()")
 COMPLETIONS = 4

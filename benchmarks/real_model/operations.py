@@ -12,8 +12,8 @@ from statistics import mean
 from benchmarks.real_model.arms import WINDOW, ends, first_alarm
 from benchmarks.real_model.experiment import draw, train_once
 
-from cooper_audit.statistics import mean_interval
 from cooper_audit.run.run_record import RunRecord, read_record
+from cooper_audit.statistics import mean_interval
 
 CONFIG = Path(__file__).with_name("operations.yaml")
 JUDGED = {"additions": "+", "subtractions": "-", "products": "*", "quotients": "/"}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from benchmarks.arena_table import kinds_of_designs
 
-from cooper_lab.arena.alarm_roc import alarm_report
 from cooper_audit.statistics import mean_interval
+from cooper_lab.arena.alarm_roc import alarm_report
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -22,9 +22,9 @@ from typer.main import get_command
 from cooper_base.cli.console import in_full, names_and_settings, record_from
 from cooper_base.cli.main import commands
 from cooper_base.config.base import merge
+from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.config.user_functions import load_object
-from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_rl.policy.evaluation_config import EvalConfig, ScoringConfig
 from cooper_verify.graders.judge import JudgeFile
 from cooper_rl.run.run_config import build_config, load_config

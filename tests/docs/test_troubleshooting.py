@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cooper_base.cli.main import app
 from cooper_audit.run.watch import DEFAULT_RULES
+from cooper_base.cli.main import app
 from docs.snippets import Snippet, snippets_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"

@@ -15,27 +15,28 @@ import yaml
 from html_page import executable_parts
 
 from chat_server import ChatServer, HttpAnswer
-from cooper_lab.benchmarks.bench import read_bench
-from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply
-from cooper_verify.problems.config import ProblemsConfig
+from cooper_audit.report.report import SCRIPTS, write_report
+from cooper_base.data.answer import Verdict
 from cooper_base.data.labelled import read_labelled
-from cooper_verify.problems.loading import read_problems
 from cooper_base.data.readers import read_file
 from cooper_base.data.text import normalise
 from cooper_base.data.transcript import outside_turns, rendered, turns_in, turns_of
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_verify.graders.grader import Asked
-from cooper_verify.graders.judge import ChatJudge, ChatJudgeConfig
-from cooper_verify.graders.judgement import Judgement, parse_reply
-from cooper_audit.report.report import SCRIPTS, write_report
 from cooper_base.files.durable import Journal
+from cooper_lab.benchmarks.bench import read_bench
+from cooper_rl.reward.pairs.assistant import unframe
+from cooper_rl.run.run_config import load_config
+from cooper_rl.verifyrm.config import ChatJudgeConfig
+from cooper_rl.verifyrm.label import ChatJudge
+from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply
+from cooper_verify.judges.judgement import Judgement, parse_reply
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.loading import read_problems
 from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.kinds.maths import RuleVerifier
 from cooper_verify.rules.symbolic import maths_verdict
 from cooper_verify.verdict_file import verify_file
-from cooper_rl.run.run_config import load_config
-from cooper_rl.reward.pairs.assistant import unframe
 
 Target = Callable[[bytes], None]
 SEPARATOR = "\x1e"

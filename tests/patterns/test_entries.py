@@ -7,13 +7,14 @@ from contextlib import suppress
 
 import pytest
 
-from cooper_lab.designs import pairwise_judge, rubric_judge
-from cooper_verify.clients.chat import ChatReply
 from cooper_base.data import mappings
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import fenced, normalise
 from cooper_base.data.transcript import outside_turns, rendered, turns_in, turns_of
-from cooper_verify.graders.judgement import parse_reply
+from cooper_lab.designs import pairwise_judge, rubric_judge
+from cooper_rl.reward.pairs.assistant import unframe
+from cooper_verify.clients.chat import ChatReply
+from cooper_verify.judges.judgement import parse_reply
 from cooper_verify.rules.extraction import TAIL_CHARS, extract_answer, reference_text, text_answer
 from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.kinds.choice import ChoiceRule
@@ -21,7 +22,6 @@ from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.maths import RuleVerifier
 from cooper_verify.rules.kinds.numeric import NumericRule
 from cooper_verify.rules.rule import Rule
-from cooper_rl.reward.pairs.assistant import unframe
 
 SECONDS = 0.1
 """CPU time of one call."""

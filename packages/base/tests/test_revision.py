@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl import CooperTrainer, build_config
 from cooper_base import revisions
+from cooper_rl import CooperTrainer, build_config
 
 
 def _checkout(folder: Path) -> str:

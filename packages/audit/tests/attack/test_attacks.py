@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from cooper_rl import RuleVerifier
-from cooper_base.data.labelled import LabelledCompletion
 from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows, robustness_rows
+from cooper_base.data.labelled import LabelledCompletion
+from cooper_rl import RuleVerifier
 from cooper_rl.verifyrm.config import VerifyRMConfig
 
 ROWS = [LabelledCompletion(f"What is {i} + 7?", str(i + 7), f"It is {i + 7}.", 1.0, f"f:{i}") for i in range(10, 50)]

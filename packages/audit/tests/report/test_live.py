@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from rich.console import Console
 
-from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config, load_run
-from cooper_audit.run.run_record import find_runs, read_metrics, read_record, status_of
 from cooper_audit.report.terminal import braille_chart, screen, sparkline
+from cooper_audit.run.run_record import find_runs, read_metrics, read_record, status_of
 from cooper_base.files.folder_lock import FolderLock, holder_of
+from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config, load_run
 
 COOPER = [sys.executable, "-c", "from cooper_base.cli.main import app; app()"]
 HOLD = """

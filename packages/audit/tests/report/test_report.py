@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from cooper_base.errors import InputError
 from cooper_audit.report.report import embedded_json, write_report
 from cooper_audit.report.report_completions import PAGE_BYTES, PER_STEP, STEPS, read_pairs, sample_completions
 from cooper_audit.run.run_record import read_run, read_runs, runs_in
+from cooper_base.errors import InputError
 from runs.recorded_run import completion, data_of, group, write_lines, write_run
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cooper_rl import InputError, load_run
-from cooper_audit.statistics import wilson_interval
 from cooper_audit.report.report import write_report
 from cooper_audit.report.report_completions import sample_completions
-from cooper_audit.run.run_record import is_right, read_run
 from cooper_audit.report.terminal import screen
+from cooper_audit.run.run_record import is_right, read_run
 from cooper_audit.run.verdict import verdict_of
+from cooper_audit.statistics import wilson_interval
+from cooper_rl import InputError, load_run
 from runs.browser import BROWSER, DRIVER, MISSING, browser, open_page
 from runs.recorded_run import completion, data_of, group, write_lines, write_run
 

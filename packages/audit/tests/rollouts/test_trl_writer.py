@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_audit.rollouts import Options, audit
 from cooper_audit.rollouts.reading import Source, read_steps
 from cooper_audit.rollouts.references import References
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_verify.rules.kinds.exact import ExactRule
 
 pytest.importorskip("trl", reason="needs the extra trl")

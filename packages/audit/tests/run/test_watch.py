@@ -5,8 +5,8 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from cooper_rl import InputError, build_config
 from cooper_audit.run.watch import DEFAULT_RULES, Firing, Watch, WatchRule, active_rules
+from cooper_rl import InputError, build_config
 from cooper_rl.run.checkpoint import rollback_target
 
 

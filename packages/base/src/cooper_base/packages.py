@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES = ("cooper_rl", "cooper_lab")
+PACKAGES = ("cooper_base", "cooper_verify", "cooper_audit", "cooper_rl", "cooper_lab")
 """The packages, from the lowest to the highest. Some of them may not be installed."""
 
 

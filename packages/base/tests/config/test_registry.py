@@ -11,10 +11,10 @@ import yaml
 from pydantic import Field
 
 from cooper_base.config.base import Config, Kinds
-from cooper_rl.run.explanation import commented_yaml, explain, narrow
-from cooper_base.config.user_functions import added
 from cooper_base.config.checking import Settings, check_settings
+from cooper_base.config.user_functions import added
 from cooper_base.errors import InputError
+from cooper_rl.run.explanation import commented_yaml, explain, narrow
 
 
 class Shape(Protocol):
@@ -98,7 +98,7 @@ def test_an_installed_package_adds_a_kind_by_an_entry_point(shapes, tmp_path, mo
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: more-shapes\nVersion: 1.0\n")
     entries = ("shape.disc = more_shapes:Disc", "shaper.cone = more_shapes:Absent")
-    (about / "entry_points.txt").write_text("\n".join(["[cooper_rl.kinds]", *entries]))
+    (about / "entry_points.txt").write_text("\n".join(["[cooper.kinds]", *entries]))
     disc = PART.format(package=shapes._home, name="Disc", kind="disc", factor=3)
     (tmp_path / "more_shapes.py").write_text(disc.replace("@SHAPES.register\n", ""))
     added.cache_clear()

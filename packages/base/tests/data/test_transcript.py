@@ -6,7 +6,17 @@ import pytest
 
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import normalise
-from cooper_base.data.transcript import END_OF_TURN, LONGEST_RESULT, final_reply, last_turn, outside_turns, rendered, split_reply, turns_in, turns_of
+from cooper_base.data.transcript import (
+    END_OF_TURN,
+    LONGEST_RESULT,
+    final_reply,
+    last_turn,
+    outside_turns,
+    rendered,
+    split_reply,
+    turns_in,
+    turns_of,
+)
 from cooper_base.errors import InputError
 from tool_run import TEXT
 

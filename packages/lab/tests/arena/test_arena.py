@@ -9,6 +9,9 @@ import time
 import pytest
 import yaml
 
+from cooper_audit.run.run_record import read_metrics
+from cooper_base.errors import InputError
+from cooper_base.files.durable import write_text
 from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
 from cooper_lab.arena.cache import Planted
 from cooper_lab.arena.cells import check_settings, plan
@@ -19,9 +22,6 @@ from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.start_samples import PER_PROBLEM, draw_start_samples, training_problems
-from cooper_base.errors import InputError
-from cooper_audit.run.run_record import read_metrics
-from cooper_base.files.durable import write_text
 from cooper_rl.run.run_config import build_config
 from runs.recorded_run import data_of
 

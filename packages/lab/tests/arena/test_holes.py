@@ -4,6 +4,10 @@ from random import Random
 
 import pytest
 
+from cooper_base.data.answer import Answer
+from cooper_base.data.labelled import LabelledCompletion, read_labelled
+from cooper_base.data.problem import Problem
+from cooper_base.errors import InputError
 from cooper_lab.arena.cells import plan
 from cooper_lab.arena.designs import built_in_designs
 from cooper_lab.arena.holes import HOLES, read_hole
@@ -16,12 +20,8 @@ from cooper_lab.arithmetic.calculator import Brackets, Calculator
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_base.data.answer import Answer
-from cooper_base.data.labelled import LabelledCompletion, read_labelled
-from cooper_base.data.problem import Problem
-from cooper_base.errors import InputError
-from cooper_verify.rules.kinds.maths import RuleVerifier
 from cooper_rl.run.run_config import build_config
+from cooper_verify.rules.kinds.maths import RuleVerifier
 
 PLANTED = [kind for kind in HOLES.records if kind != "none"]
 SOON = {"answer_lists", "numeric_blind_spot", "rule_blind_spot", "rule_tolerance"}

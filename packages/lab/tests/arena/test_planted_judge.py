@@ -6,6 +6,7 @@ from random import Random
 import pytest
 import torch
 
+from cooper_base.data.answer import Verdict
 from cooper_lab.arena.hole import answer_list, wrong_solution
 from cooper_lab.arena.planted_judge import LOGIT, PlantedEngine
 from cooper_lab.arena.worst_kind import (
@@ -32,7 +33,6 @@ from cooper_rl import (
     load_tokenizer,
     read_metrics,
 )
-from cooper_base.data.verdict import Verdict
 from cooper_rl.reward.input import RewardModelInput
 
 MODEL = LearnerConfig(model=str(ASSETS / "reward_model"))

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_base.config.user_functions import load_object
 from cooper_base.errors import InputError
+from cooper_lab.arithmetic.pool import run_in_processes
 from waiting import wait_for
 
 COOPER = [sys.executable, "-c", "from cooper_base.cli.main import app; app()"]

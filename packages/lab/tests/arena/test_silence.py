@@ -8,28 +8,28 @@ from typing import ClassVar
 import pytest
 import torch
 
+from cooper_audit.run.hacking_alarm import HackingAlarm
+from cooper_base.config.base import Config
+from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import InputError, Problem, Ragged, build_config
-from cooper_base.config.base import Config
-from cooper_base.data.answer import Answer, AnswerGroup
-from cooper_verify.problems.config import ProblemsConfig
-from cooper_verify.problems.loading import load_problems
-from cooper_rl.run.inputs import read_inputs
-from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_rl.record.recorder import unverified_advantage
 from cooper_rl.reward.base import Scores
 from cooper_rl.reward.context import StepContext
+from cooper_rl.reward.health import agreement, suspected
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.kinds.earned import EarnedConfig
+from cooper_rl.reward.pairs.base import Judged, PairGroup
+from cooper_rl.reward.pairs.sources.swapped_reference import swapped_pairs
+from cooper_rl.reward.scored import answer_metrics, step_health, verdict_metrics
+from cooper_rl.run.inputs import read_inputs
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.loading import load_problems
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.other_answers import gives_several, states_another
 from cooper_verify.rules.rule import RULES, Rule
 from cooper_verify.rules.verifier import Verifier
-from cooper_rl.reward.pairs.base import Judged, PairGroup
-from cooper_rl.reward.scored import answer_metrics, step_health, verdict_metrics
-from cooper_rl.reward.health import agreement, suspected
-from cooper_rl.reward.pairs.sources.swapped_reference import swapped_pairs
 
 
 def rule(**settings) -> Rule:

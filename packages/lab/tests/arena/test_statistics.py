@@ -5,8 +5,8 @@ from math import gamma, isnan, pi, sqrt
 
 import pytest
 
-from cooper_lab.arena.statistics import holm, sign_flip_p
 from cooper_audit.statistics import T_975, mean_interval
+from cooper_lab.arena.statistics import holm, sign_flip_p
 
 
 def _t_cdf(t: float, freedom: int, steps: int = 4000) -> float:

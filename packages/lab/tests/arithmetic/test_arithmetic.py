@@ -6,6 +6,8 @@ from random import Random
 
 import pytest
 
+from cooper_base.data.problem import Problem
+from cooper_base.errors import InputError
 from cooper_lab.arithmetic.answers import (
     FORMS,
     RULE_MISSES,
@@ -18,8 +20,6 @@ from cooper_lab.arithmetic.answers import (
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.solutions import draw_solution, find_answer
-from cooper_base.data.problem import Problem
-from cooper_base.errors import InputError
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
 

@@ -8,10 +8,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 import cooper_lab.arithmetic
+from cooper_base.data.labelled import read_labelled
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, draw
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_base.data.labelled import read_labelled
 from cooper_rl.reward.input import RewardModelInput
 from cooper_verify.rules.kinds.maths import RuleVerifier
 

@@ -6,12 +6,12 @@ from random import Random
 import pytest
 from safetensors.torch import load_file
 
+from cooper_base.data.labelled import read_labelled
 from cooper_lab.arithmetic.build_models import build
 from cooper_lab.arithmetic.labelled_rows import label_samples, lenient_lists, states_one_answer
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig
 from cooper_lab.arithmetic.warmup import WarmupConfig
-from cooper_base.data.labelled import read_labelled
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
 SMALL = WarmupConfig(updates=4, clean_updates=2, batch_size=4, hidden_size=16, layers=1)

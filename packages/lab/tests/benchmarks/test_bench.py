@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
+from cooper_audit.attack.patterns import ATTACKS
+from cooper_audit.statistics import Estimate, wilson_interval
+from cooper_base.data.labelled import LabelledCompletion
+from cooper_base.errors import InputError
 from cooper_lab.benchmarks.bench import (
     BenchResult,
     BenchRow,
@@ -16,15 +20,9 @@ from cooper_lab.benchmarks.bench import (
     read_bench,
 )
 from cooper_lab.benchmarks.bench_report import markdown, mean_attack_rate, write_bench
-from cooper_base.data.labelled import LabelledCompletion
-from cooper_base.errors import InputError
-from cooper_audit.attack.patterns import ATTACKS
 from cooper_rl.policy.evaluation_config import ScoringConfig
-from cooper_audit.statistics import Estimate, wilson_interval
-from cooper_verify.graders.grader import Asked, Grader, Opinion
-from cooper_verify.graders.judge import ChatJudgeConfig, JudgeGrader
-from cooper_rl.adapters.graders.reward_model import RewardModelGrader
-from cooper_verify.rules.kinds.maths import RuleVerifier
+from cooper_rl.verifyrm.config import ChatJudgeConfig
+from cooper_rl.verifyrm.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod
 
 VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
 

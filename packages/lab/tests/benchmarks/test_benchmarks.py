@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cooper_base.data.labelled import LabelledCompletion
+from cooper_base.errors import InputError
 from cooper_lab.benchmarks import BENCHMARKS, benchmark_named, rewardbench, rewardbench2, rewardmath, rmbench
 from cooper_lab.benchmarks.candidates import Candidates
 from cooper_lab.benchmarks.scoring import Scorer
 from cooper_rl.cli.verifyrm import verifyrm
-from cooper_base.data.labelled import LabelledCompletion
-from cooper_base.errors import InputError
 from cooper_rl.policy.evaluation_config import ScoringConfig
 
 

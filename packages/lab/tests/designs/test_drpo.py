@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from cooper_lab.designs.drpo import DRPO
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.errors import InputError
+from cooper_lab.designs.drpo import DRPO
 from cooper_rl.policy.advantages import Completions, estimate
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.records import Ragged

@@ -6,6 +6,8 @@ import re
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
+from cooper_audit.run.run_record import read_metrics
+from cooper_base.data.text import fenced
 from cooper_lab.designs.pairwise_judge import both_orders, read_preference, win_rates
 from cooper_lab.designs.rubric_judge import Criterion, read_grade, read_rubric
 from cooper_rl import (
@@ -18,11 +20,9 @@ from cooper_rl import (
     Problem,
     build_config,
 )
-from cooper_verify.clients.chat import ChatReply
-from cooper_base.data.text import fenced
-from cooper_audit.run.run_record import read_metrics
 from cooper_rl.reward.kinds.plain import check_servers
 from cooper_rl.reward.reward_config import read_reward_inputs
+from cooper_verify.clients.chat import ChatReply
 
 FENCED = re.compile(r"<{3,}\n(.*?)\n>{3,}", re.DOTALL)
 RUBRIC = "MUST: the final answer is 7\n- **MAJOR**: shows its work\nMINOR: is short"

@@ -10,10 +10,10 @@ from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_lab.designs.chosen_pairs import without_hardest
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem, load_scorer
-from cooper_verify.problems.config import ProblemsConfig
-from cooper_verify.problems.loading import load_problems
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.reward.pairs.base import Pair
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.loading import load_problems
 
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 

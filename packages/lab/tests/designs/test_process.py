@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from cooper_base.config.checking import Settings, check_settings
+from cooper_base.errors import InputError
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_lab.designs.process_credit import (
     Delta,
@@ -17,8 +19,6 @@ from cooper_lab.designs.process_credit import (
     split_steps,
     token_spans,
 )
-from cooper_base.config.checking import Settings, check_settings
-from cooper_base.errors import InputError
 from cooper_rl.policy.config import AlgorithmConfig
 
 

@@ -4,20 +4,20 @@ import pytest
 from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion
+from cooper_audit.run.run_record import read_metrics
+from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt, repair
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.designs.repairs import RepairPairs
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.reward.cooptimization import Cooptimizer
+from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant
+from cooper_rl.reward.reward_config import CooperRewardConfig, read_reward_inputs
+from cooper_rl.run.recipes import RECIPES
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import load_problems
-from cooper_base.data.problem import Problem
-from cooper_audit.run.run_record import read_metrics
-from cooper_rl.run.recipes import RECIPES
-from cooper_rl.reward.pairs.assistant import CorrupterAssistant
-from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.reward_config import CooperRewardConfig, read_reward_inputs
-from cooper_rl.reward.cooptimization import Cooptimizer
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 

@@ -7,17 +7,16 @@ from typing import Any, cast
 import pytest
 import torch
 
-from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
-from cooper_base.data.verdict import Verdict
+from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.reward.base import REWARDS, Count, Scores, metrics_of_calls
 from cooper_rl.reward.context import RewardModel, StepContext
 from cooper_rl.reward.kinds.earned import EarnedConfig, earned_weight
 from cooper_rl.reward.kinds.plain import RewardModelReward, RuleReward, WeightedSum
-from cooper_verify.rules.rule import Rule
 from cooper_rl.reward.reward_config import CooperRewardConfig
+from cooper_verify.rules.rule import Rule
 
 
 class Spelled(Rule):

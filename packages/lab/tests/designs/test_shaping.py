@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from cooper_audit.run.hacking_alarm import HackingAlarm
+from cooper_base.data.answer import Verdict
 from cooper_lab.designs.cap import Cap
 from cooper_lab.designs.constraints import Constraint, Constraints
 from cooper_lab.designs.gate import RewardGate
@@ -16,13 +18,11 @@ from cooper_lab.designs.par import PAR
 from cooper_lab.designs.rank import RankInGroup
 from cooper_lab.designs.references import References
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
-from cooper_base.data.verdict import Verdict
-from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_rl.reward.base import reward_metrics
 from cooper_rl.reward.kinds.plain import RewardModelReward
-from cooper_rl.reward.shaping import shaped
-from cooper_verify.rules.rule import ProblemAndText, Rule
 from cooper_rl.reward.scored import step_health
+from cooper_rl.reward.shaping import shaped
+from cooper_verify.rules.rule import Asked, Rule
 
 
 class Marked(Rule):

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cooper_lab.overopt.best_of_n import best_of_n_curve
-from cooper_lab.overopt.runs import read_overoptimisation
 from cooper_base.cli.main import app
 from cooper_base.errors import InputError
+from cooper_lab.overopt.best_of_n import best_of_n_curve
+from cooper_lab.overopt.runs import read_overoptimisation
 
 PROXY = np.array([[0.1, 0.9, 0.4, 0.2, 0.8, 0.3], [0.5, 0.6, 0.7, 0.1, 0.2, 0.3]])
 TRUTH = np.array([[0.0, 0.0, 1.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]])

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from cooper_base.data.readers import read_file
 from cooper_lab.cli.paper import paper
 from cooper_lab.paper.page import write_page
 from cooper_lab.paper.published import LABELS, TABLE, mean
 from cooper_lab.paper.stages import Stage, stages_of
 from cooper_lab.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_number
 from cooper_rl import InputError, build_config, load_config
-from cooper_base.data.readers import read_file
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.reward.pairs.base import PAIRS
 

@@ -10,6 +10,8 @@ import torch
 from transformers import AutoConfig
 from typer.testing import CliRunner
 
+from cooper_base.cli.main import commands
+from cooper_base.errors import InputError
 from cooper_lab.plan.advice import advice
 from cooper_lab.plan.devices import (
     DEVICES,
@@ -27,13 +29,11 @@ from cooper_lab.plan.setup import Layout, Learning, Setup, Work, engine_of, layo
 from cooper_lab.plan.shapes import known_models, shape_of
 from cooper_lab.plan.timing import parts, pushed_bytes, rate, training_flops
 from cooper_lab.plan.whole_run import disk, hours, whole_run_of
-from cooper_base.cli.main import commands
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.learner import freeze_layers
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.local.numerics import halve_frozen, largest_chunk
 from cooper_rl.engines.scale.ray import ClusterEngine
-from cooper_base.errors import InputError
 from cooper_rl.run.run_config import load_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"

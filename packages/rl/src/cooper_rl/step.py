@@ -8,7 +8,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cooper_base.clock import MEASURED, Clock
 from cooper_base.data.problem import Problem
+from cooper_base.progress import weights_change
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig
@@ -18,20 +20,18 @@ from cooper_rl.engines.base import (
     Sampler,
     sample_at_once,
 )
-from cooper_base.clock import MEASURED, Clock
-from cooper_base.progress import weights_change
-from cooper_rl.policy.environments.rounds import Rounds
 from cooper_rl.policy.accuracy import HeldOut
-from cooper_rl.reward.monitor import Monitor
-from cooper_rl.record.recorder import rollout_metrics, unverified_advantage
 from cooper_rl.policy.advantages import token_credit, usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.environments.rounds import Rounds
 from cooper_rl.policy.update import differing, finite_rewards, update_policy
+from cooper_rl.record.recorder import rollout_metrics, unverified_advantage
 from cooper_rl.records import Ragged, Rollouts, Samples
-from cooper_rl.run.run_config import RolloutConfig, RunConfig
 from cooper_rl.reward.cooper_reward import CooperReward
+from cooper_rl.reward.monitor import Monitor
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
+from cooper_rl.run.run_config import RolloutConfig, RunConfig
 
 PENDING_FILE = "pending_rollouts.safetensors"
 """In a checkpoint at lag 1: the completions that the next step learns from."""

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from rows import CORRUPTER
 
-from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_base.data.answer import Answer
 from cooper_base.data.problem import Problem
+from cooper_lab.arithmetic.problems import arithmetic_problems
 
 START = "from cooper_base.cli.main import app; app()"
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
+from cooper_base.data.answer import Answer
 from cooper_rl import CooperReward, CooperRewardConfig, InputError, Problem
 from cooper_rl.adapters.rows import Columns
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
-from cooper_base.data.answer import Answer
 from in_process import model_of
 
 pytest.importorskip("trl", reason="needs the extra trl")

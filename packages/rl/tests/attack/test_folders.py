@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cooper_rl import CooperTrainer, InputError, build_config, load_run
+from cooper_audit.report.live_page import FollowedReport
+from cooper_audit.report.report import write_report
+from cooper_audit.report.terminal import screen
+from cooper_audit.run.run_record import find_runs, read_events, read_metrics, read_record, read_summary
 from cooper_base.cli.main import commands
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.pace import duration
-from cooper_audit.report.live_page import FollowedReport
-from cooper_audit.report.report import write_report
-from cooper_audit.run.run_record import find_runs, read_events, read_metrics, read_record, read_summary
-from cooper_audit.report.terminal import screen
+from cooper_rl import CooperTrainer, InputError, build_config, load_run
 from cooper_rl.run.checkpoint import CheckpointStore
 from cooper_rl.run.run_config import CheckpointConfig
 from runs.recorded_run import completion, group, write_lines, write_run

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from cooper_rl import InputError
-from cooper_verify.problems.config import PromptConfig
 from cooper_base.data.problem import Problem
-from cooper_rl.data.prompts import PromptEncoder
 from cooper_base.data.readers import read_hub
+from cooper_rl import InputError
+from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.model_folder import check_model_folder
+from cooper_verify.problems.config import PromptConfig
 
 PLAIN = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
 LOOPS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"

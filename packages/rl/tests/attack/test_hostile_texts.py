@@ -16,11 +16,11 @@ import psutil
 import pytest
 import yaml
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, Problem
-from cooper_audit.run.run_record import read_metrics
-from cooper_rl.service.client import RefusedError
 from cooper_rl.reward.scored import Scored
+from cooper_rl.service.client import RefusedError
 from planted import EXPONENTIAL, EXPONENTIAL_ON_SEVENS, STALLS, planted
 from service.served import Served
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from cooper_rl import CooperReward, InputError
 from cooper_base.files.durable import Journal
+from cooper_rl import CooperReward, InputError
+from cooper_rl.reward.scored import Updated
 from cooper_rl.service import history as history_module
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.service.history import History
 from cooper_rl.service.training import Refusal, ScoreAsk, Training
-from cooper_rl.reward.scored import Updated
 from service.answered import groups
 
 

@@ -10,8 +10,8 @@ import torch
 import yaml
 
 from chat_server import ChatServer, completion
-from cooper_base.cli.main import app
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.cli.main import app
 
 
 def _cooper(monkeypatch, capfd, *arguments):

@@ -7,10 +7,10 @@ import yaml
 from typer.testing import CliRunner
 
 from cooper_base import __version__
-from cooper_rl import build_config, load_config
-from cooper_rl.cli.config import Command, _record
 from cooper_base.cli.main import commands
 from cooper_base.config.base import records_of
+from cooper_rl import build_config, load_config
+from cooper_rl.cli.config import Command, _record
 from cooper_rl.run.explanation import explain
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))

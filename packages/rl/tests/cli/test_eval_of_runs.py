@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from cooper_base.cli.main import app
 from cooper_audit.statistics import paired_difference
+from cooper_base.cli.main import app
 from cooper_rl.run.run_config import build_config
 from cooper_rl.run.trainer import CooperTrainer
 

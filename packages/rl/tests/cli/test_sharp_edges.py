@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cooper_base.cli import console
 from cooper_audit.cli import runs
+from cooper_base.cli import console
 from cooper_base.cli.main import commands
 from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.errors import InputError

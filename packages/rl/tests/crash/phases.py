@@ -5,16 +5,16 @@ import re
 from collections.abc import Callable
 from types import ModuleType
 
-import cooper_rl.record.recorder
 import cooper_audit.report.report
+import cooper_rl.record.recorder
 import cooper_rl.reward.cooptimization
 from cooper_rl import CooperReward, CooperTrainer
+from cooper_rl.policy.update import update_policy
+from cooper_rl.reward.scored import ProbeSet, step_health
 from cooper_rl.run.build import assemble
 from cooper_rl.run.checkpoint import CheckpointStore
-from cooper_rl.policy.update import update_policy
-from cooper_verify.rules.verifier import Verifier
-from cooper_rl.reward.scored import ProbeSet, step_health
 from cooper_rl.step import RolloutSource
+from cooper_verify.rules.verifier import Verifier
 
 PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("sample", RolloutSource.take),

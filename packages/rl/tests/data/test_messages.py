@@ -5,10 +5,10 @@ import json
 import pytest
 
 from cooper_base.config.checking import Settings, check_settings
+from cooper_base.errors import InputError
+from cooper_rl.data.prompts import PromptEncoder
 from cooper_verify.problems.config import ProblemsConfig, PromptConfig
 from cooper_verify.problems.loading import read_problems
-from cooper_rl.data.prompts import PromptEncoder
-from cooper_base.errors import InputError
 from data.test_prompts import CHAT, tokenizer
 
 SYSTEM = {"role": "system", "content": "Be brief."}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cooper_verify.problems.config import CurriculumConfig
 from cooper_base.data.problem import Problem
-from cooper_rl.data.stream import ProblemStream
 from cooper_base.errors import InputError
+from cooper_rl.data.stream import ProblemStream
+from cooper_verify.problems.config import CurriculumConfig
 
 sizes = st.integers(1, 12).flatmap(lambda count: st.tuples(st.just(count), st.integers(1, count)))
 

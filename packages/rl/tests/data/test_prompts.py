@@ -4,10 +4,10 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from cooper_verify.problems.config import PromptConfig
 from cooper_base.data.problem import Problem
-from cooper_rl.data.prompts import PromptEncoder
 from cooper_base.errors import InputError
+from cooper_rl.data.prompts import PromptEncoder
+from cooper_verify.problems.config import PromptConfig
 
 CHAT = (
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"

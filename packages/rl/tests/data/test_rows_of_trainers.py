@@ -8,11 +8,11 @@ import json
 
 import pytest
 
+from cooper_base.data.mappings import states
 from cooper_rl import InputError
 from cooper_rl.adapters.rows import Columns
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import load_problems
-from cooper_base.data.mappings import states
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
 PAIRS = [(f"What is {a} + {a + 3}?", str(2 * a + 3)) for a in range(10)]

@@ -16,6 +16,7 @@ from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampling import StopRule
 from cooper_verify.graders.judgement import judge_chat
 from cooper_rl.reward.input import RewardModelInput
+from cooper_verify.judges.judgement import judge_chat
 from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.exact import ExactRule

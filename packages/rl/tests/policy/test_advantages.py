@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from cooper_base.config.base import Config
 from cooper_lab.designs.maxrl import MaxRL
 from cooper_rl import InputError, build_config
-from cooper_base.config.base import Config
 from cooper_rl.losses.policy import GSPO
 from cooper_rl.policy.advantages import (
     ADVANTAGES,

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cooper_audit.statistics import Estimate, avg_at_k, maj_at_k, pass_at_k, wilson_interval
 from cooper_base.data.problem import Problem
+from cooper_base.errors import InputError
 from cooper_rl.engines.base import PolicyLearner, Sampler
 from cooper_rl.engines.config import SamplingParams
-from cooper_base.errors import InputError
 from cooper_rl.policy.accuracy import HeldOut, difference, evaluate, relabel, summarise
-from cooper_audit.statistics import Estimate, avg_at_k, maj_at_k, pass_at_k, wilson_interval
 from cooper_rl.records import Column, Samples
 from cooper_verify.rules.other_answers import stated_answers
 from cooper_verify.rules.rule import Rule

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from cooper_rl import InputError, Problem
+from cooper_rl.policy.reasoning_gym import gold
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import load_problems, read_problems
-from cooper_rl.policy.reasoning_gym import gold
 from cooper_verify.rules.kinds.partial import PartialRule
 
 INSTALLED = find_spec("reasoning_gym") is not None

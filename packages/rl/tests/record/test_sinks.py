@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from cooper_rl import CooperTrainer, MissingExtraError, build_config
 from cooper_audit.run.run_record import read_events, read_metrics
+from cooper_rl import CooperTrainer, MissingExtraError, build_config
 from cooper_rl.record.sinks import TensorBoard
 
 OWN_SINK = """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cooper_base.data.verdict import Verdict
-from cooper_rl.record.recorder import unverified_advantage
 from cooper_audit.run.watch import Watch
+from cooper_base.data.answer import Verdict
+from cooper_rl.record.recorder import unverified_advantage
 from cooper_rl.records import Ragged
 
 RIGHT_AND_WRONG: list[Verdict] = ["wrong", "correct"]

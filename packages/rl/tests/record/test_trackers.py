@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config
 from cooper_audit.run.run_record import read_metrics
+from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config
 from cooper_rl.record.sinks import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant
 from cooper_rl.record.sinks.trackers import TrackerConfig, flat
 from waiting import wait_for

@@ -6,9 +6,9 @@ import pytest
 from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
-from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_base.data.problem import Problem
 from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant, RewriteRequest, Rewrites, rewriting_chat
+from cooper_verify.clients.chat import ChatClient, ChatConfig
 
 
 def request(number: int) -> RewriteRequest:

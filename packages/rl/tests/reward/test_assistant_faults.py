@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chat_server import ChatServer, HttpAnswer
-from cooper_lab.arithmetic.problems import arithmetic_problems
-from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_base.data.answer import Answer, AnswerGroup
-from cooper_rl.run.recipes import RECIPES
-from cooper_verify.rules.kinds.maths import RuleVerifier
-from cooper_rl.reward.pairs.assistant import ChatAssistant
-from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.reward.cooptimization import Cooptimizer
+from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.pairs.assistant import ChatAssistant
+from cooper_rl.run.recipes import RECIPES
+from cooper_verify.clients.chat import ChatClient, ChatConfig
+from cooper_verify.rules.kinds.maths import RuleVerifier
 from faulty_assistant import QUICK, FaultyAssistant
 
 PAPER = RECIPES["paper"]["cooptimization"]

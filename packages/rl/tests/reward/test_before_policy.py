@@ -7,10 +7,10 @@ from statistics import mean, pstdev
 import pytest
 import torch
 
+from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
 from cooper_lab.arithmetic.arms import ASSETS, arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_base.clock import MEASURED
-from cooper_audit.run.run_record import read_metrics
 from cooper_rl.reward.kinds.earned import earned_weight
 from in_process import model_of
 

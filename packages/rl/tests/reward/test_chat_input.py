@@ -5,9 +5,9 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from chat_models import ARCHITECTURES, CHATML, INSTRUCT, chat_model, chat_tokenizer
-from cooper_rl import InputError
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import normalise
+from cooper_rl import InputError
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LoraConfig, ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner

@@ -1,14 +1,14 @@
 import pytest
 from pydantic import ValidationError
 
-from cooper_rl import build_config
 from cooper_base.errors import InputError
+from cooper_rl import build_config
 from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
-from cooper_rl.reward.pairs.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
+from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.pairs.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
 from cooper_rl.reward.pairs.sources.assistant import AssistantPairs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
-from cooper_rl.reward.cooptimization import Cooptimizer
 
 RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
 PAPER_RUN = {**RULE_RUN, "kind": "paper", "reward_model": {"model": "rm"}}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config
 from cooper_audit.run.run_record import read_metrics
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config
 from cooper_rl.reward.reward_config import read_reward_inputs
 
 KINDS = ["mean", "median", "min", "uwo", "soft_min", "brme"]

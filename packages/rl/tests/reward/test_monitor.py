@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 
-from cooper_rl import CooperTrainer, build_config
+from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_base.errors import InputError
+from cooper_rl import CooperTrainer, build_config
 from cooper_rl.reward.monitor import consistency
-from cooper_audit.run.run_record import read_metrics
 
 
 @pytest.fixture

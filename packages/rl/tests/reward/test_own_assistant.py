@@ -3,8 +3,8 @@
 import json
 from concurrent.futures import Future
 
-from cooper_rl import CooperTrainer, build_config
 from cooper_base.config.base import Config
+from cooper_rl import CooperTrainer, build_config
 from cooper_rl.reward.pairs.assistant import Rewrites
 
 

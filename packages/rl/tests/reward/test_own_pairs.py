@@ -22,8 +22,8 @@ from cooper_rl import (
     PairSourceConfig,
     Problem,
 )
-from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.cooptimization import Cooptimizer
+from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 
 
 class Numbered(PairSourceConfig):

@@ -7,17 +7,17 @@ from random import Random
 import pytest
 from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
-from cooper_lab.designs.chosen_pairs import Misranked, Overpaid
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
-from cooper_rl.run.recipes import RECIPES
+from cooper_lab.designs.chosen_pairs import Misranked, Overpaid
 from cooper_rl.reward.context import RewardModel
-from cooper_rl.reward.pairs.assistant import CorrupterAssistant
+from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant
 from cooper_rl.reward.pairs.base import Pair, PairInputs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 from cooper_rl.reward.pairs.sources.swapped_reference import nearby
-from cooper_rl.reward.cooptimization import Cooptimizer
+from cooper_rl.run.recipes import RECIPES
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 LISTED = [{"kind": "assistant"}, {"kind": "on_policy"}]

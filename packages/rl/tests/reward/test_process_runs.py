@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_audit.run.run_record import read_metrics
+from cooper_rl import CooperTrainer, InputError, build_config
 
 
 @pytest.mark.parametrize("kind", ["min_form", "delta", "sum"])

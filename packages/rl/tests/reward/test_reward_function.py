@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_base.data.answer import AnswerGroup
 from cooper_audit.run.run_record import read_events, read_metrics
+from cooper_base.data.answer import AnswerGroup
+from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.reward.base import Scores
 from cooper_rl.reward.context import StepContext
 from cooper_rl.reward.kinds.function import FunctionReward

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import pytest
 import yaml
 
-from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
-from cooper_rl.run.explanation import commented_yaml
-from cooper_base.data.verdict import Verdict
-from cooper_base.clock import MEASURED
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
+from cooper_base.data.answer import Verdict
+from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
 from cooper_rl.reward.kinds.plain import RuleReward
-from cooper_verify.rules.rule import ProblemAndText, Rule
+from cooper_rl.run.explanation import commented_yaml
+from cooper_verify.rules.rule import Asked, Rule
 
 FUNCTION = {"kind": "function", "function": "test_reward_tree:length"}
 

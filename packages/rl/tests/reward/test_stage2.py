@@ -10,13 +10,13 @@ import torch
 from cooptimization_cases import answer_text, context_of, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
-from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_base.data.labelled import LabelledCompletion
-from cooper_rl.run.recipes import RECIPES
 from cooper_rl.reward.context import RewardModel
-from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant
-from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.cooptimization import Cooptimizer
+from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant
+from cooper_rl.run.recipes import RECIPES
+from cooper_verify.clients.chat import ChatClient, ChatConfig
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 PAPER = RECIPES["paper"]["cooptimization"]

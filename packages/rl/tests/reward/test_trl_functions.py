@@ -8,9 +8,9 @@ import pytest
 from trl.rewards.format_rewards import think_format_reward
 from trl.rewards.other_rewards import get_soft_overlong_punishment
 
-from cooper_rl import CooperTrainer, InputError, build_config, read_metrics
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
+from cooper_rl import CooperTrainer, InputError, build_config, read_metrics
 from cooper_rl.reward.context import StepContext
 from cooper_rl.reward.kinds.function import FunctionReward, FunctionRewardConfig
 from cooper_verify.rules.rule import Rule

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from cooper_base.errors import EngineLost
 from cooper_rl import Engine, PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_base.errors import EngineLost
 
 
 class LostEngine(Engine):

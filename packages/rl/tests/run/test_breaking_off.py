@@ -2,9 +2,9 @@
 
 import pytest
 
-from cooper_rl import CooperTrainer, build_config
-from cooper_base.progress import Listener, listening
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.progress import Listener, listening
+from cooper_rl import CooperTrainer, build_config
 from crash.comparison import differences
 
 PLACES = [

@@ -12,8 +12,8 @@ import psutil
 import pytest
 import yaml
 
-from cooper_base.clock import MEASURED
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
 from crash.cluster_kills import CALL_TIMEOUT_S, ClusterRun, disturbed
 
 RUN = """

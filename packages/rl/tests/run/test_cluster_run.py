@@ -12,13 +12,13 @@ import pytest
 import ray
 import yaml
 
-from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
+from cooper_base.errors import EngineLost, MissingExtraError
+from cooper_base.files.folder_lock import FolderLock
+from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.scale.ray import ClusterEngine
-from cooper_base.errors import EngineLost, MissingExtraError
-from cooper_audit.run.run_record import read_metrics
-from cooper_base.files.folder_lock import FolderLock
 from crash.cluster_kills import writing_to
 from rank_processes import together, two_ranks
 

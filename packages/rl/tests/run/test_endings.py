@@ -10,9 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cooper_rl import Callback, CooperTrainer, InputError, build_config
-from cooper_base.cli.main import commands
 from cooper_audit.run.run_record import read_events, read_record, status_of
+from cooper_base.cli.main import commands
+from cooper_rl import Callback, CooperTrainer, InputError, build_config
 
 
 class Ends(Callback):

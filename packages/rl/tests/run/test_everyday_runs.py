@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
+from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_base.clock import MEASURED
-from cooper_audit.run.run_record import read_metrics
 from cooper_rl.step import _resampled
 from run.everyday_callbacks import Calls
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from cooper_rl import CooperTrainer, build_config
-from cooper_base.clock import MEASURED
-from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_audit.run.run_record import read_events, read_metrics
+from cooper_base.clock import MEASURED
+from cooper_rl import CooperTrainer, build_config
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.run.recipes import RECIPES
 
 

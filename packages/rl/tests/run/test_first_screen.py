@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from cooper_lab.arithmetic.arms import ASSETS
-from cooper_rl import CooperTrainer, build_config
-from cooper_base.data.problem import Problem
-from cooper_rl.run.first_screen import LONGEST_BLOCK, best_example, describe_example, describe_prompt
 from cooper_audit.report.report import write_report
 from cooper_audit.run.run_record import read_events, read_run
 from cooper_audit.run.verdict import verdict_of
+from cooper_base.data.problem import Problem
+from cooper_lab.arithmetic.arms import ASSETS
+from cooper_rl import CooperTrainer, build_config
+from cooper_rl.run.first_screen import LONGEST_BLOCK, best_example, describe_example, describe_prompt
 from runs.recorded_run import data_of
 
 

@@ -9,9 +9,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
+from cooper_base.cli.main import commands
 from cooper_rl import load_config
 from cooper_rl.cli.config import Command, _record
-from cooper_base.cli.main import commands
 from cooper_rl.run.explanation import commented_yaml, explain, json_schema
 
 ROOT = Path(__file__).parents[2]

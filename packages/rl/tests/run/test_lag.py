@@ -8,12 +8,12 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.run.build import describe_correction
-from cooper_rl.engines.base import Sampler, sample_at_once
-from cooper_base.clock import MEASURED
-from cooper_rl.engines.config import SamplingParams
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
+from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.engines.base import Sampler, sample_at_once
+from cooper_rl.engines.config import SamplingParams
+from cooper_rl.run.build import describe_correction
 from in_process import model_of
 
 

@@ -9,11 +9,11 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 from typer.testing import CliRunner
 
-from cooper_rl import CooperTrainer, build_config
+from cooper_audit.run.run_record import read_metrics
 from cooper_base.cli.main import commands
 from cooper_base.clock import MEASURED
+from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_audit.run.run_record import read_metrics
 from rank_processes import together, two_ranks
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cooper_rl import CooperTrainer, build_config
-from cooper_base.clock import MEASURED
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
+from cooper_rl import CooperTrainer, build_config
 from run.everyday_callbacks import Calls
 
 

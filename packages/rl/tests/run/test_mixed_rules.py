@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cooper_rl import CooperTrainer, InputError, Problem, build_config
-from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_rl import CooperTrainer, InputError, Problem, build_config
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.verifier import Verifier

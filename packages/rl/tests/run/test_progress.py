@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import yaml
 
-from cooper_rl import CooperTrainer, build_config
 from cooper_base.pace import ProgressLines
 from cooper_base.progress import Progress
+from cooper_rl import CooperTrainer, build_config
 
 
 def test_a_line_says_step_total_metrics_and_the_time_left():

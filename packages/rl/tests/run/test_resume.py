@@ -6,9 +6,9 @@ import shutil
 import pytest
 import torch
 
-from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_base.clock import MEASURED
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
+from cooper_rl import CooperTrainer, InputError, build_config
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_audit.run.run_record import read_metrics
+from cooper_rl import CooperTrainer, InputError, build_config
 
 
 def test_further_test_problems_are_measured_beside_the_first(settings, tmp_path):

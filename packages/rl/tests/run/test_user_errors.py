@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cooper_rl import Callback, CooperTrainer, build_config
 from cooper_base.errors import show_users_frames
+from cooper_rl import Callback, CooperTrainer, build_config
 
 HERE = Path(__file__).name
 

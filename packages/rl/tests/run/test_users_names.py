@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from cooper_audit.report.report import write_report
 from cooper_rl import CooperTrainer, InputError, RewardConfig, Scores, ShapingConfig, StepContext, build_config
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import read_problems
-from cooper_audit.report.report import write_report
 from cooper_verify.verdict_file import verify_file
 
 OURS = {

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from run.test_lora_run import _fit, _timeless
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_base.cli.main import commands
 from cooper_rl.engines.model_folder import recorded
-from cooper_audit.run.run_record import read_metrics
-from cooper_rl.service.config import ServeConfig
 from cooper_rl.reward.cooper_reward import CooperReward
-from run.test_lora_run import _fit, _timeless
+from cooper_rl.service.config import ServeConfig
 from run.yes_and_no import yes_and_no
 from service.answered import CORRUPTER, groups
 

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from cooper_verify.clients import chat
-from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_base.errors import InputError
 from cooper_rl.service.client import AsyncRewardClient, RewardClient, UnavailableError
+from cooper_verify.clients import chat
+from cooper_verify.clients.chat import ChatClient, ChatConfig
 from waiting import wait_for
 
 

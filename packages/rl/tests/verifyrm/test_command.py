@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cooper_rl.cli.verifyrm import verifyrm
 from cooper_base.errors import InputError
+from cooper_rl.cli.verifyrm import verifyrm
 
 
 def command(*arguments: str) -> None:

@@ -9,10 +9,10 @@ from cooper_verify.graders.judge import read_judge
 from cooper_rl.adapters.graders.config import LocalJudgeConfig
 from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
-from cooper_rl.run.run_config import load_config
 from cooper_rl.reward.pairs.assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.base import PAIRS
-from cooper_rl.verifyrm.config import CollectConfig
+from cooper_rl.run.run_config import load_config
+from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 

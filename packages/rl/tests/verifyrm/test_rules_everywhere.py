@@ -6,18 +6,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cooper_rl import InputError
 from cooper_base.cli.main import commands
+from cooper_base.data.labelled import LabelledCompletion
+from cooper_base.data.problem import Problem
+from cooper_rl import InputError
+from cooper_rl.reward.pairs.assistant import Attempts, RewriteRequest
+from cooper_rl.verifyrm.methods import RuleMethod
 from cooper_verify.cli.verify import rule_from
 from cooper_verify.clients.chat import ChatReply
-from cooper_base.data.problem import Problem
-from cooper_verify.graders.grader import Asked
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
 from cooper_verify.rules.kinds.numeric import NumericRule
-from cooper_verify.verdict_file import verify_file
 from cooper_verify.rules.verifier import Verifier
-from cooper_rl.reward.pairs.assistant import Attempts, RewriteRequest
+from cooper_verify.verdict_file import verify_file
 
 QUESTION = "Which is red? A) apple B) pear"
 

@@ -4,8 +4,8 @@ import time
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
-from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_base.errors import InputError
+from cooper_verify.clients.chat import ChatClient, ChatConfig
 
 FAST = {"timeout_s": 5.0, "max_retries": 2}
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
+from cooper_base.errors import InputError
+from cooper_base.pace import Pace
+from cooper_base.progress import Listener, awaited, listening, part
 from cooper_verify.clients import limits
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_verify.clients.limits import MinuteLimits, waiting_for
-from cooper_base.pace import Pace
-from cooper_base.progress import Listener, awaited, listening, part
-from cooper_base.errors import InputError
 
 HI = [{"role": "user", "content": "hi"}]
 

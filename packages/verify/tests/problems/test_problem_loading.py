@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from cooper_verify.problems.config import ProblemsConfig
-from cooper_verify.problems.loading import load_problems, read_problems
+from cooper_base.data.answer import Verdict
 from cooper_base.data.text import boxed
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.loading import load_problems, read_problems
 from cooper_verify.rules.fast_path import TextPolicy
 from cooper_verify.rules.kinds.maths import MathsRule, RuleVerifier
 from cooper_verify.rules.rule import ProblemAndText, Rule

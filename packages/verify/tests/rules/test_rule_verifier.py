@@ -17,9 +17,9 @@ from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
 from cooper_rl.reward.context import StepContext
 from cooper_rl.reward.kinds.plain import RuleReward
+from cooper_rl.reward.scored import verdict_metrics
 from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.kinds.maths import RuleVerifier
-from cooper_rl.reward.scored import verdict_metrics
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
 DEEP = ("x+7", r"\boxed{x+" + "{" * 30 + "7" + "}" * 31)

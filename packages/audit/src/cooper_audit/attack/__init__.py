@@ -5,8 +5,9 @@
 """
 
 from cooper_audit.attack.attack import AttackResult, PatternResult, attack
-from cooper_audit.attack.problems import attack_settings, read_attack_problems
-from cooper_audit.attack.results import Finding, Repair
+from cooper_audit.attack.rewards import AttackedReward, attack_settings, open_reward, read_attack_problems
+from cooper_rl.verifyrm.adapt import Finding, adapt, adapt_settings
+from cooper_rl.verifyrm.repair import Repair, repair, repair_settings
 
 __all__ = [
     "AttackResult",

@@ -81,8 +81,8 @@ def watch(
     if web:
         _serve(run, port)
         return
-    from cooper_audit.run.run_record import read_record, status_of
     from cooper_audit.report.terminal import screen
+    from cooper_audit.run.run_record import read_record, status_of
 
     terminal = stdout()
     record = read_record(run)
@@ -143,9 +143,9 @@ def _row(run: "RunRecord", seconds: float, folder: Path) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:
+    from cooper_audit.report.terminal import STATE_STYLES
     from cooper_base.data.text import printable
     from cooper_base.pace import duration
-    from cooper_audit.report.terminal import STATE_STYLES
 
     if not rows:
         say(f"{folder}: no runs")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from cooper_base.errors import InputError
 from cooper_audit.report.report import embedded_json, report_data, report_page
 from cooper_audit.run.run_record import read_groups, read_runs
+from cooper_base.errors import InputError
 from cooper_base.files.folder_lock import holder_of
 
 HERE = "127.0.0.1"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cooper_base.errors import InputError, MissingExtraError
 from cooper_audit.run.run_record import ACCURACIES, RunRecord, RunStatus, State, is_right, read_record, status_of
 from cooper_audit.run.verdict import verdict_of
+from cooper_base.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,15 +16,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cooper_base import __version__
-from cooper_base.pace import duration
-from cooper_audit.statistics import mean_interval, wilson_interval
 from cooper_audit.report import report_completions as completions
-from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.report.plots import COLOURS
+from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.run_record import RunRecord, flat, read_runs, status_of
 from cooper_audit.run.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, problems_behind, verdict_of
+from cooper_audit.statistics import mean_interval, wilson_interval
+from cooper_base import __version__
 from cooper_base.files.durable import write_text, writing
+from cooper_base.pace import duration
 
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000

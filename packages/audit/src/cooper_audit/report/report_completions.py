@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from cooper_base.data.text import normalise
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.run_record import RunRecord, is_right, read_groups
 from cooper_audit.run.run_record import read_pairs as read_lines_of_pairs
+from cooper_base.data.text import normalise
 
 GALLERY, PER_STEP = 400, 4
 """How many of the best-scored wrong completions are kept, each text once: of a step, and of the whole page if that is

@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cooper_base.data.text import printable
-from cooper_base.pace import duration
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import NOTE, RunRecord, RunStatus, State, is_right, status_of
+from cooper_base.data.text import printable
+from cooper_base.pace import duration
 
 if TYPE_CHECKING:
     pass

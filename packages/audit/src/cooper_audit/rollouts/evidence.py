@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from cooper_audit.statistics import Estimate
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.verdict import HACKED_MARGIN, State
+from cooper_audit.statistics import Estimate
 
 COLUMNS = (
     *("rows", "reward", "judged", "accepted", "unparsed", "lenient", "literal", "accepted_reward", "rejected_reward"),

@@ -15,7 +15,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from cooper_audit.rollouts.unrolling import episodes_of_prime, number, record_of_gym, sample_of_inspect, trajectories_of_art, trajectories_of_rllm
+from cooper_audit.rollouts.unrolling import (
+    episodes_of_prime,
+    number,
+    record_of_gym,
+    sample_of_inspect,
+    trajectories_of_art,
+    trajectories_of_rllm,
+)
 from cooper_base.errors import InputError, did_you_mean
 
 Record = dict[str, Any]

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field
 
-from cooper_base.config.base import Config
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
+from cooper_base.config.base import Config
 
 logger = logging.getLogger(__name__)
 

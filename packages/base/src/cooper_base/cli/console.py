@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cooper_base.config.checking import Record, Settings, check_settings, with_overrides
+from cooper_base.errors import InputError
 from cooper_base.pace import Pace, ProgressLines, shown
 from cooper_base.progress import Listener, listening
 from cooper_base.progress import Progress as UnderWay
-from cooper_base.errors import InputError
 
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
 

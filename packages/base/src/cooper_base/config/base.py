@@ -123,7 +123,7 @@ class Kinds:
     A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and fields in
     `needs`. The kinds in `home` register themselves with the decorator `register`. `home` is one module, or a package:
     then looking up one kind imports only the file of that name, if it exists, and listing all kinds imports every file.
-    Installed packages add kinds by entry points named `noun.kind` of the group `cooper_rl.kinds` (`shaping.rank`; a
+    Installed packages add kinds by entry points named `noun.kind` of the group `cooper.kinds` (`shaping.rank`; a
     space in the noun becomes `_`). `kind: package.module:Class` selects a record from anywhere else. A field annotated
     `Annotated[Protocol, kinds]` reads any of these.
 

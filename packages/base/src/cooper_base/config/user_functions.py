@@ -1,9 +1,7 @@
 """What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
-Entry points are in the groups `cooper_rl.commands`, `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
-`cooper_rl.kinds` (see `Kinds`), `cooper_rl.problems` (for `problems.source`: a function of split, count and seed),
-`cooper_verify.graders` (see `graders/written.py`), and `cooper_audit.attack` and `cooper_audit.rollouts` (what options of these
-commands need for training).
+Entry points are in the groups `cooper.commands`, `cooper.verifyrm` (commands of `cooper verifyrm`),
+`cooper.kinds` (see `Kinds`) and `cooper.problems` (for `problems.source`: a function of split, count and seed).
 """
 
 import asyncio
@@ -188,15 +186,13 @@ def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
 @cache
 def added(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name, sorted."""
-    return {
-        entry.name: entry for entry in sorted(entry_points(group=f"cooper_rl.{group}"), key=lambda entry: entry.name)
-    }
+    return {entry.name: entry for entry in sorted(entry_points(group=f"cooper.{group}"), key=lambda entry: entry.name)}
 
 
 def load_added(group: str, name: str) -> Any:
     """The object behind one entry point. Raises InputError if no installed package adds it."""
     if name not in added(group):
-        raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
+        raise InputError(f"{name}: no installed package adds it to cooper.{group}; install the one that does")
     return added(group)[name].load()
 
 

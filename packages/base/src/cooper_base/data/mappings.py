@@ -6,9 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
-
-import numpy as np
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import Row
@@ -36,7 +35,10 @@ def text_of(value: Any) -> str:
         raise TypeError(f"expected text or a number, found {type(value).__name__}")
     if value in (math.inf, -math.inf):
         raise TypeError("expected text or a number, found infinity")
-    return str(value) if isinstance(value, int) else np.format_float_positional(value, trim="-")
+    if isinstance(value, int):
+        return str(value)
+    text = format(Decimal(repr(float(value))), "f")  # the shortest digits that give the number back, without exponent
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 MISSING = object()

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cooper_base.config.checking import read_settings
+from cooper_base.files.durable import write_text
 from cooper_lab.arena.cells import Plan
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES, read_hole
 from cooper_rl import InputError
-from cooper_base.config.checking import read_settings
-from cooper_base.files.durable import write_text
 
 
 def built_in_holes() -> dict[str, Hole]:

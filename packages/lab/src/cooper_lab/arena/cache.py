@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cooper_lab.arena.hole import Hole
-from cooper_lab.arena.holes import HOLES
 from cooper_base import __version__
 from cooper_base.files.durable import read_fields
+from cooper_lab.arena.hole import Hole
+from cooper_lab.arena.holes import HOLES
 
 RECIPE = 1
 """Increase this with every change to a recipe, so that models of an older recipe are made again."""

@@ -5,10 +5,10 @@ from itertools import combinations
 from math import isnan
 from typing import Any
 
+from cooper_audit.statistics import mean_interval
 from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.arena.statistics import holm, sign_flip_p
-from cooper_audit.statistics import mean_interval
 
 Result = dict[str, Any]
 """The contents of `cell.json`."""

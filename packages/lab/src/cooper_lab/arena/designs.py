@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cooper_base.config.checking import Settings, check_settings, read_settings
 from cooper_lab.arithmetic.world import TWINS, run_settings
 from cooper_rl import Config, InputError, build_config
-from cooper_base.config.checking import Settings, check_settings, read_settings
 
 BUILT_IN = Path(__file__).parent / "designs.yaml"
 

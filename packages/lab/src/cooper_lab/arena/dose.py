@@ -7,13 +7,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from cooper_audit.report.plots import COLOURS
+from cooper_audit.statistics import mean_interval
+from cooper_base.files.durable import write_text
 from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.comparison import compare
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.figures import figure_svg
-from cooper_audit.statistics import mean_interval
-from cooper_audit.report.plots import COLOURS
-from cooper_base.files.durable import write_text
 
 Result = Mapping[str, Any]
 PARTS = ("gold_end", "gold_heard_end", "gold_silent_end")

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cooper_rl import HackingAlarm, read_metrics
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
 from cooper_audit.run.verdict import HACKED_MARGIN, HACKED_STATES, averaged_over_steps, outcome_of
+from cooper_rl import HackingAlarm, read_metrics
 
 LAST = 5
 """Number of last steps over which the reward at the end is averaged."""

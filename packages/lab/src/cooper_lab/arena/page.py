@@ -11,9 +11,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cooper_lab.figures import figure_svg
 from cooper_audit.report.report import REPORT_FILE
 from cooper_base.files.durable import write_text
+from cooper_lab.figures import figure_svg
 
 INK = "#8a94a3"
 """The colour of text and axes, readable on a light and on a dark page."""

@@ -13,6 +13,9 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from cooper_base.config.checking import Settings, check_settings
+from cooper_base.data.labelled import read_labelled
+from cooper_base.files.durable import write_text
 from cooper_lab.arena.hole import Hole, wrong_solution
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic import calculator
@@ -25,10 +28,7 @@ from cooper_lab.arithmetic.twins import teach, twin_learner
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import InputError, LabelledCompletion, LearnerConfig, Problem, RuleVerifier, load_policy, load_tokenizer
-from cooper_base.config.checking import Settings, check_settings
-from cooper_base.data.labelled import read_labelled
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_base.files.durable import write_text
 from cooper_rl.reward.input import RewardModelInput
 from cooper_verify.rules.rule import OneRule
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cooper_base.files.durable import read_fields, write_text
+from cooper_base.packages import set_log_level
 from cooper_lab.arena.cache import Planted, make
 from cooper_lab.arena.cells import Cell, Plan
 from cooper_lab.arena.measures import measures
 from cooper_lab.arithmetic.arms import steps_done
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_rl import InputError, build_config
-from cooper_base.packages import set_log_level
-from cooper_base.files.durable import read_fields, write_text
 
 STARTED = "fingerprint"
 """File of a run that has begun, with its cell's fingerprint."""

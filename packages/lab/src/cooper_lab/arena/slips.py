@@ -6,9 +6,9 @@ favoured, so a policy can learn nothing from the slips but the answers themselve
 
 import hashlib
 
+from cooper_base.data.answer import UserVerdict
 from cooper_lab.arithmetic.problems import gold
 from cooper_rl import Problem
-from cooper_base.data.verdict import UserVerdict
 
 
 def slips_0(problem: Problem, completion_text: str) -> UserVerdict:

@@ -18,9 +18,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from cooper_audit.statistics import wilson_interval
 from cooper_lab.arena.hole import lists_answers
 from cooper_lab.arithmetic.solutions import find_answer
-from cooper_audit.statistics import wilson_interval
 from cooper_rl.reward.kinds.earned import DECAY, POWER, EarnedConfig, EarnedReward
 
 if TYPE_CHECKING:

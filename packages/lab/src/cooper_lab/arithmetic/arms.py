@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cooper_audit.run.hacking_alarm import HACKING
+from cooper_audit.run.run_record import read_events
+from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl import build_config, merge, read_metrics
 from cooper_rl.engines.local.device import available_cores
-from cooper_audit.run.hacking_alarm import HACKING
-from cooper_audit.run.run_record import read_events
-from cooper_base.packages import set_log_level
 
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},

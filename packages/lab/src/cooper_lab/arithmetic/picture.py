@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cooper_audit.report.plots import curves_figure
+from cooper_audit.run.run_record import read_runs
 from cooper_lab.arithmetic.arms import ARMS
 from cooper_lab.figures import figure_svg
 from cooper_rl import write_report
-from cooper_audit.report.plots import curves_figure
-from cooper_audit.run.run_record import read_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

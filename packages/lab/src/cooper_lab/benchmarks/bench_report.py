@@ -10,11 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
-from cooper_lab.figures import figure_svg
 from cooper_audit.attack.patterns import ATTACKS
 from cooper_audit.statistics import Estimate
 from cooper_base.files.durable import write_text
+from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
+from cooper_lab.figures import figure_svg
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 

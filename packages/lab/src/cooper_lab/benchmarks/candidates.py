@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cooper_rl import InputError
+from cooper_audit.statistics import Estimate
 from cooper_base.data.labelled import text_field
 from cooper_base.data.readers import Row
-from cooper_audit.statistics import Estimate
+from cooper_rl import InputError
 
 
 @dataclass(frozen=True)

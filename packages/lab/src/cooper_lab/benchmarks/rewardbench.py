@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from cooper_audit.statistics import Estimate
+from cooper_base.data.readers import Row, read_file
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -14,8 +16,6 @@ from cooper_lab.benchmarks.candidates import (
     reference_of,
 )
 from cooper_rl import InputError
-from cooper_base.data.readers import Row, read_file
-from cooper_audit.statistics import Estimate
 
 SECTIONS: dict[str, dict[str, int]] = {
     "Chat": {

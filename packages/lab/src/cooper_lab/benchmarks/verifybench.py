@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cooper_audit.statistics import Estimate
 from cooper_lab.benchmarks.bench import BenchResult
 from cooper_rl import InputError
-from cooper_audit.statistics import Estimate
 
 HUB = "ZJU-REAL/VerifyBench"
 FILES = {HUB: "verify_bench.jsonl", f"{HUB}-Hard": "verify_bench_hard.jsonl"}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cooper_base.cli.console import console, progress
 from cooper_audit.cli.runs import say_how_to_open
+from cooper_base.cli.console import console, progress
 
 if TYPE_CHECKING:
     from cooper_lab.arena.cells import Plan
@@ -49,6 +49,7 @@ def arena(
     roc: Annotated[bool, typer.Option("--roc", help="Also print what the alarm found and missed.")] = False,
 ) -> None:
     """Compare designs of rewards in worlds with known holes: designs x holes x plantings x seeds."""
+    from cooper_base.config.checking import with_overrides
     from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
     from cooper_lab.arena.cache import default_cache
     from cooper_lab.arena.cells import check_settings
@@ -56,7 +57,6 @@ def arena(
     from cooper_lab.arena.designs import built_in_designs, read_designs
     from cooper_lab.arena.reports import write_hole_reports
     from cooper_lab.arena.silence import SILENCES
-    from cooper_base.config.checking import with_overrides
 
     chosen_holes = choose(built_in_holes() | (read_holes(holes) if holes else {}), hole or [], "hole")
     all_designs = built_in_designs() | (read_designs(designs) if designs else {})
@@ -84,9 +84,9 @@ def arena(
 
 
 def _run(plan: "Plan", workers: int | None) -> None:
+    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
     from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells
     from cooper_rl.engines.local.device import available_cores
-    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
 
     check_finished(plan.cells)
     workers = workers or available_cores()

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from cooper_base.cli.console import console, counter, named_models, names_and_settings, record_from, say
 from cooper_lab.cli.reward_models import measure_benchmark
 from cooper_rl import InputError
-from cooper_base.cli.console import console, counter, named_models, names_and_settings, record_from, say
 from cooper_verify.cli.verify import RuleOption, rule_from
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from cooper_base.cli.console import console, progress
 from cooper_audit.cli.runs import say_how_to_open
+from cooper_base.cli.console import console, progress
 
 
 def demo(
@@ -24,11 +24,11 @@ def demo(
     rebuild: Annotated[Path | None, typer.Option(help="Only rebuild the warm-up models, into this folder.")] = None,
 ) -> None:
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
+    from cooper_base.config.checking import with_overrides
+    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
     from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
     from cooper_lab.arithmetic.picture import LABELS, draw
     from cooper_rl import build_config
-    from cooper_base.config.checking import with_overrides
-    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
 
     if rebuild is not None:
         _rebuild(rebuild, seed)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cooper_rl import InputError
 from cooper_base.cli.console import say
+from cooper_rl import InputError
 
 if TYPE_CHECKING:
     from cooper_lab.paper.stages import Stage
@@ -42,10 +42,10 @@ def paper(
     """
     if scale not in ("full", "tiny"):
         raise InputError(f"--scale {scale}: use full or tiny")
+    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
     from cooper_lab.paper.page import write_page
     from cooper_lab.paper.stages import run_stages, stages_of
     from cooper_lab.paper.study import Study
-    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
 
     folder = output_dir or Path("runs/paper") / (model if scale == "full" else f"{model}-tiny")
     chosen = tuple(dict.fromkeys(arm.strip() for arm in arms.split(",") if arm.strip()))

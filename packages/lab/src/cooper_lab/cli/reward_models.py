@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl import InputError
 from cooper_base.cli.console import console, named_models, names_and_settings, progress, record_from
 from cooper_base.files.durable import write_text
+from cooper_rl import InputError
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer

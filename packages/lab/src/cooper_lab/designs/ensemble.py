@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl import Config, RewardConfig, Scores
 from cooper_base.config.base import Kinds
+from cooper_rl import Config, RewardConfig, Scores
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.reward.base import REWARDS
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from cooper_base.data.text import fenced
+from cooper_base.data.thoughts import without_thoughts
 from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
 from cooper_lab.designs.references import check_solutions
 from cooper_rl import InputError
-from cooper_base.data.text import fenced
-from cooper_base.data.thoughts import without_thoughts
 from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from zlib import crc32
 
 from pydantic import Field
 
+from cooper_base.progress import awaited
 from cooper_rl import RewardConfig, Scores
+from cooper_rl.reward.base import REWARDS, Count
 from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
 from cooper_verify.clients.limits import waiting_for
-from cooper_base.progress import awaited
-from cooper_verify.graders.judgement import judge_chat, judgement_of
-from cooper_rl.reward.base import REWARDS, Count
+from cooper_verify.judges.judgement import judge_chat, judgement_of
 
 if TYPE_CHECKING:
     from cooper_rl import StepContext

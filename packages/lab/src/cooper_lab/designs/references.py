@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl import Config, InputError
 from cooper_base.data.labelled import text_field
 from cooper_base.data.readers import read_file
+from cooper_rl import Config, InputError
 
 if TYPE_CHECKING:
     from cooper_rl import Problem, Ragged, StepContext

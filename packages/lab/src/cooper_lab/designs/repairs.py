@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from cooper_rl import MadePairs
-from cooper_verify.clients.chat import ChatClient
 from cooper_base.data.text import fenced
-from cooper_rl.reward.pairs.assistant import EXAMPLE_POSITIVE, EXAMPLE_REPLY, ChatAssistantConfig, CorrupterConfig, RewriteRequest, RewritingSource, RewritingTask, chat_of
+from cooper_rl import MadePairs
+from cooper_rl.reward.pairs.assistant import (
+    EXAMPLE_POSITIVE,
+    EXAMPLE_REPLY,
+    ChatAssistantConfig,
+    CorrupterConfig,
+    RewriteRequest,
+    RewritingSource,
+    RewritingTask,
+    chat_of,
+)
 from cooper_rl.reward.pairs.base import PAIRS
 from cooper_rl.reward.pairs.sources.on_policy import WrongCompletions
+from cooper_verify.clients.chat import ChatClient
 
 if TYPE_CHECKING:
     from typing import Any

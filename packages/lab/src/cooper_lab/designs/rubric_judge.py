@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
 from cooper_base.data.text import fenced
 from cooper_base.data.thoughts import without_thoughts
+from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
 from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:
+    from cooper_base.files.durable import Journal
     from cooper_lab.designs.pointwise_judge import Heard, Question, Tally
     from cooper_rl import Problem, StepContext
     from cooper_verify.clients.chat import ChatReply, Message
-    from cooper_base.files.durable import Journal
 
 WEIGHTS = {"MUST": 0, "MAJOR": 2, "MINOR": 1}
 """Kinds of criteria with their weights. A `MUST` has none: without it, nothing else counts."""

@@ -11,12 +11,12 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from numpy import ndarray
 
+from cooper_audit.run.run_record import read_groups
+from cooper_base.files.durable import write_text
 from cooper_lab.figures import figure_svg
 from cooper_lab.overopt.best_of_n import best_of_n_curve, best_of_n_kl
 from cooper_lab.overopt.gap import Method, OveroptimisationFit, fit_over_optimisation
 from cooper_rl import InputError, read_metrics
-from cooper_audit.run.run_record import read_groups
-from cooper_base.files.durable import write_text
 
 KL, LENGTH = "policy/reference_kl", "rollout/mean_length"
 GOLD = "gold/accuracy"

@@ -8,10 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from cooper_base.files.durable import write_text
 from cooper_lab.paper.published import CHOICES, LABELS, ROWS, TABLE, mean
 from cooper_lab.paper.stages import Stage
 from cooper_lab.paper.study import MODELS, Study
-from cooper_base.files.durable import write_text
 
 PAGE, NUMBERS = "paper.md", "paper.json"
 

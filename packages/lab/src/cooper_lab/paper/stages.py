@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cooper_base.cli.console import counter, progress, record_from
+from cooper_base.data.labelled import labelled_row, read_labelled
+from cooper_base.data.readers import Row
+from cooper_base.files.durable import read_fields, write_text
+from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_lab.paper.published import ROWS_AT
 from cooper_lab.paper.study import MAX_CHARACTERS, TINY_CONTEXT, TINY_ROWS, Study
 from cooper_rl import InputError, LabelledCompletion, build_config
-from cooper_base.cli.console import counter, progress, record_from
 from cooper_rl.cli.evaluate import engine_from
 from cooper_verify.problems.config import ProblemsConfig
-from cooper_base.data.labelled import labelled_row, read_labelled
-from cooper_base.data.readers import Row
-from cooper_base.packages import set_log_level
-from cooper_base.files.durable import read_fields, write_text
 
 PUBLIC_ROWS = "fiowhahf/VerifyRM_training_data"
 LOG = "paper.log"

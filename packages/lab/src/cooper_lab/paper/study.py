@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
+from cooper_base.cli.console import record_from
+from cooper_base.config.checking import with_overrides
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_lab.paper.published import LABELS, ROWS
 from cooper_rl import InputError, RunConfig, SamplingParams, VerifyRMConfig, build_config, merge
-from cooper_base.cli.console import record_from
-from cooper_base.config.checking import with_overrides
 
 MODELS = {"qwen2.5-1.5b": "Qwen/Qwen2.5-1.5B-Instruct", "llama-3.2-1b": "meta-llama/Llama-3.2-1B-Instruct"}
 VERIFYRM_BASE = "Qwen/Qwen2.5-Math-1.5B-Instruct"

@@ -12,8 +12,8 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, PretrainedConfig
 from transformers.pytorch_utils import Conv1D
 
-from cooper_rl import InputError
 from cooper_base.data.strict_json import parse_json
+from cooper_rl import InputError
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.adapter import target_names
 from cooper_rl.engines.local.learner import freeze_layers

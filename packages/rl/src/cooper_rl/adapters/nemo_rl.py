@@ -9,9 +9,9 @@ import ray
 import torch
 from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
 
+from cooper_base.errors import InputError
 from cooper_rl.adapters.rows import by_row, joined
 from cooper_rl.adapters.served import client, columns, read_row, single
-from cooper_base.errors import InputError
 
 
 class ServedEnvironment(EnvironmentInterface[Any]):

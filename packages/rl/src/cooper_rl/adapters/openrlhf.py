@@ -5,11 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from cooper_rl.adapters.served import client, read_row, single
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import without_end
 from cooper_base.data.transcript import END_OF_TURN, turns_in
 from cooper_base.errors import InputError
+from cooper_rl.adapters.served import client, read_row, single
 
 
 def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from cooper_rl.adapters.rows import Columns
-from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_base.data.answer import Answer, AnswerGroup, UserVerdict
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
+from cooper_rl.adapters.rows import Columns
 from cooper_rl.service.client import URL, AsyncRewardClient, RewardClient
 
 RUN, COLUMNS = "COOPER_RUN", "COOPER_COLUMNS"

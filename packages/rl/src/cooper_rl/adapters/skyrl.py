@@ -6,8 +6,8 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
+from cooper_base.data.answer import UserVerdict
 from cooper_rl.adapters.served import client, read_row, single
-from cooper_base.data.verdict import UserVerdict
 
 
 class CooperEnv(BaseTextEnv):

@@ -10,12 +10,12 @@ from typing import Any
 
 from slime.rollout.data_source import RolloutDataSourceWithBuffer
 
-from cooper_rl.adapters.rows import by_row, joined
-from cooper_rl.adapters.served import async_client, client, columns, read_row, single
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.transcript import outside_turns
-from cooper_rl.engines.local.models import load_tokenizer
 from cooper_base.errors import InputError
+from cooper_rl.adapters.rows import by_row, joined
+from cooper_rl.adapters.served import async_client, client, columns, read_row, single
+from cooper_rl.engines.local.models import load_tokenizer
 
 _tokenizer = cache(load_tokenizer)
 _scored: set[str] = set()

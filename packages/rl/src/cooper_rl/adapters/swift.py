@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_rl.adapters.rows import by_row, folder_in, joined
-from cooper_rl.adapters.served import client, columns
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
+from cooper_rl.adapters.rows import by_row, folder_in, joined
+from cooper_rl.adapters.served import client, columns
 
 
 class SwiftCallback(TrainerCallback):

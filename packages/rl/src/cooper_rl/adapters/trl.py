@@ -9,15 +9,15 @@ from typing import Any, Self
 
 from transformers import TrainerCallback
 
+from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
+from cooper_base.data.answer import Answer
+from cooper_base.errors import InputError
 from cooper_rl.adapters.rows import FOLDER, Columns, Row, consecutive, folder_in, gathered, on_first, or_none
 from cooper_rl.adapters.steps import StepKeeper
-from cooper_base.data.answer import Answer
 from cooper_rl.engines.base import Metrics
-from cooper_base.errors import InputError
-from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
-from cooper_rl.service.client import RewardClient
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.reward_config import CooperRewardConfig
+from cooper_rl.service.client import RewardClient
 
 logger = logging.getLogger(__name__)
 Scorer = CooperReward | StepKeeper | RewardClient

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import Columns, folder_in, or_none
 from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_rl.adapters.rows import Columns, folder_in, or_none
 from cooper_rl.service.client import RewardClient
 
 

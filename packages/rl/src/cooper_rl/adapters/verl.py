@@ -9,11 +9,11 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
-from cooper_rl.adapters.rows import FOLDER
-from cooper_rl.adapters.served import async_client, client, columns, end_step, read_row, single
 from cooper_base.data.thoughts import Decoder
 from cooper_base.data.transcript import turns_in
 from cooper_base.errors import InputError
+from cooper_rl.adapters.rows import FOLDER
+from cooper_rl.adapters.served import async_client, client, columns, end_step, read_row, single
 
 
 class CooperRewardManager(RewardManagerBase):

@@ -111,8 +111,8 @@ def _explain(record: "type[Config]", names: Sequence[str], everything: bool) -> 
 
 def _show_recipe(record: "type[Config]", kind: str) -> None:
     """Print what a kind of run sets. Raises InputError if there is no such kind."""
-    from cooper_rl.run.explanation import recipe_yaml
     from cooper_base.errors import InputError, did_you_mean
+    from cooper_rl.run.explanation import recipe_yaml
     from cooper_rl.run.recipes import RECIPES
 
     recipe = RECIPES.get(kind)

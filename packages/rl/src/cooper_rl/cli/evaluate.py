@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cooper_base.cli.console import counter, in_full, names_and_settings, record_from, say, show_table, stdout, warn
-from cooper_verify.cli.verify import RULE_HELP, rule_from
 from cooper_base.config.base import mapping_of, merge
-from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.config.checking import Settings, check_settings, with_overrides
-from cooper_verify.problems.config import same_form, with_form_of
+from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.errors import InputError
-from cooper_rl.policy.evaluation_config import EvalConfig
 from cooper_base.files.durable import write_text, writing
+from cooper_rl.policy.evaluation_config import EvalConfig
+from cooper_verify.cli.verify import RULE_HELP, rule_from
+from cooper_verify.problems.config import same_form, with_form_of
 
 if TYPE_CHECKING:
     from cooper_rl.policy.accuracy import EvaluationResult

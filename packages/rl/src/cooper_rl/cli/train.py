@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cooper_base.cli.console import Overrides, progress, say
 from cooper_audit.cli.runs import say_how_to_open
+from cooper_base.cli.console import Overrides, progress, say
 from cooper_rl.run.first_screen import TRAINING_METRICS
 
 
@@ -17,8 +17,8 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
     """Train a policy together with its reward model."""
-    from cooper_rl.run.inputs import read_inputs
     from cooper_rl.record.recorder import check_folder
+    from cooper_rl.run.inputs import read_inputs
     from cooper_rl.run.run_config import load_config
 
     settings = load_config(config, overrides or [])
@@ -49,8 +49,8 @@ def serve(
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
     from cooper_rl.reward.kinds.plain import check_servers
-    from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token
     from cooper_rl.reward.reward_config import read_reward_inputs
+    from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token
 
     settings = load_serve_config(config, overrides or [])
     check_extra()

@@ -7,9 +7,9 @@ from typing import Annotated, get_args
 import typer
 
 from cooper_base.cli.console import Overrides, counter, names_and_settings, progress, record_from, say, show_table
-from cooper_verify.cli.verify import RuleOption, rule_from
 from cooper_base.config.user_functions import added
 from cooper_base.errors import InputError
+from cooper_verify.cli.verify import RuleOption, rule_from
 
 WATCH = [
     *(("loss", "loss"), ("held_out_loss", "held-out loss")),
@@ -55,10 +55,10 @@ def label(
     ] = None,
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
-    from cooper_base.data.verdict import Verdict
-    from cooper_verify.graders.judge import read_judge
-    from cooper_verify.graders.judgement import JudgeVerdict
+    from cooper_base.data.answer import Verdict
+    from cooper_rl.verifyrm.config import read_judge
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
+    from cooper_verify.judges.judgement import JudgeVerdict
 
     with counter("label") as advance:
         config, by = read_judge(judge, overrides or []), rule_from(rule, workers)

@@ -8,11 +8,11 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from cooper_verify.problems.config import PromptConfig
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import one_line
 from cooper_base.data.thoughts import Decoder
 from cooper_base.errors import InputError
+from cooper_verify.problems.config import PromptConfig
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
-from cooper_verify.problems.config import CurriculumConfig
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
+from cooper_verify.problems.config import CurriculumConfig
 
 
 class ProblemStream:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from cooper_rl.engines.config import SamplingParams
 from cooper_base.errors import InputError
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.records import Column, Samples, offsets_of
 
 if TYPE_CHECKING:  # this module is also imported where settings are checked and explained, without torch

@@ -12,9 +12,9 @@ from huggingface_hub.utils import validate_repo_id
 
 from cooper_base.data.hub import ask_the_hub
 from cooper_base.data.strict_json import parse_json
+from cooper_base.errors import InputError
 from cooper_rl.engines.config import YesNo
 from cooper_rl.engines.model_limits import check_sizes, check_templates, has_template
-from cooper_base.errors import InputError
 
 
 def local_folder(path: str) -> Path | None:

@@ -5,10 +5,10 @@ score is logit(yes) - logit(no) of the next token.
 from collections.abc import Sequence
 from typing import Any
 
+from cooper_base.errors import InputError
 from cooper_rl.data.prompts import render_chat
 from cooper_rl.engines.config import LearnerConfig, ScorerConfig, YesNo
 from cooper_rl.engines.model_folder import recorded
-from cooper_base.errors import InputError
 
 YES = ("yes", "Yes", " yes", " Yes", "YES")
 NO = ("no", "No", " no", " No", "NO")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cooper_rl.policy.config import AlgorithmConfig
-    from cooper_rl.reward.context import RewardModel
     from cooper_rl.records import Ragged, Rollouts, Summands
+    from cooper_rl.reward.context import RewardModel
     from cooper_rl.run.run_config import RunConfig
 
 EPS = 1e-6

@@ -6,12 +6,12 @@ from typing import Annotated
 from pydantic import Field
 
 from cooper_base.config.base import Config
-from cooper_verify.problems.config import ProblemsConfig
 from cooper_base.data.labelled import LabelledCompletion, problem_key, read_labelled
+from cooper_base.errors import InputError
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_base.errors import InputError
+from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RULES, RuleConfig
 

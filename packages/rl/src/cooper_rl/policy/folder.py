@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from cooper_verify.problems.config import ProblemsConfig
-from cooper_verify.problems.loading import load_problems
 from cooper_base.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.engines.config import Autocast, SamplingParams
@@ -12,6 +10,8 @@ from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.policy.accuracy import EvaluationResult, HeldOut, gold_of
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.loading import load_problems
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RuleConfig
 from cooper_verify.rules.verifier import Verifier

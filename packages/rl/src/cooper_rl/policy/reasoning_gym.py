@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 from cooper_base.data.problem import Problem
-from cooper_verify.problems.reasoning_gym import dataset
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.errors import InputError
+from cooper_verify.problems.reasoning_gym import dataset
 from cooper_verify.rules.extraction import is_retracted, text_answer
 from cooper_verify.rules.guard import guarded
 

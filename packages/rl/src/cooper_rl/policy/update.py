@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cooper_base.progress import weights_change
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
-from cooper_base.progress import weights_change
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
 from cooper_rl.policy.advantages import AdvantageConfig, Completions, TokenCredit, estimate, usable_groups
 from cooper_rl.policy.config import AlgorithmConfig

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from cooper_base.data.problem import Problem
-from cooper_base.clock import VERIFY_S
-from cooper_base.errors import InputError
 from cooper_audit.run.run_record import NOTE, read_events, read_metrics
-from cooper_rl.record.sinks import SinkRun, TensorBoard, Tolerant, is_installed
+from cooper_base.clock import VERIFY_S
+from cooper_base.data.problem import Problem
+from cooper_base.errors import InputError
 from cooper_base.files.durable import append, append_line, by_step, open_to_append, sync, write_text, writing
 from cooper_base.files.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
 from cooper_base.revisions import revisions
+from cooper_rl.record.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.records import Ragged, Rollouts
 
 if TYPE_CHECKING:

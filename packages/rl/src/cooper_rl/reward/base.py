@@ -12,8 +12,8 @@ from cooper_rl.run.metric_names import AREAS, area_of
 
 if TYPE_CHECKING:
     from cooper_base.data.problem import Problem
-    from cooper_rl.reward.context import StepContext
     from cooper_rl.records import Ragged, Summands
+    from cooper_rl.reward.context import StepContext
 
 T = TypeVar("T")
 

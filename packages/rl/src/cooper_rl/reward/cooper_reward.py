@@ -8,23 +8,22 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, get_args
 
-from cooper_base.data.answer import AnswerGroup
-from cooper_base.data.verdict import UserVerdict
-from cooper_rl.engines.base import Metrics
 from cooper_base.clock import Clock
-from cooper_rl.engines.local.models import load_tokenizer
+from cooper_base.data.answer import AnswerGroup, UserVerdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields
+from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.reward.base import Closes, Remembers, Scores, comparing_part
 from cooper_rl.reward.context import RewardModel, StepContext
+from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.kinds.plain import build_sum
-from cooper_rl.reward.shaping import shaped
-from cooper_verify.rules.verifier import Verifier
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
 from cooper_rl.reward.scored import ProbeSet, Scored, Updated
-from cooper_rl.reward.cooptimization import Cooptimizer
+from cooper_rl.reward.shaping import shaped
+from cooper_verify.rules.verifier import Verifier
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 _STATE = {"outline": dict, "version": int, "last_step": int, "cooptimizer": dict | None}

@@ -6,16 +6,16 @@ from random import Random
 from typing import Any
 
 from cooper_base.data.labelled import LabelledCompletion
-from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_base.errors import InputError
+from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.reward.context import RewardModel, StepContext
-from cooper_rl.reward.input import RewardModelInput
-from cooper_verify.rules.rule import Rule
-from cooper_rl.reward.pairs.assistant import Assistant
 from cooper_rl.reward.cooptimization_config import LABELLED_PER_STEP, CooptimizationConfig
+from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.reward.pairs.assistant import Assistant
 from cooper_rl.reward.pairs.base import PAIRS, Judged, Pair, PairFilter, PairGroup, PairInputs, PairSource
 from cooper_rl.reward.pairs.positives import choose_positives, take_solutions
 from cooper_rl.reward.update import PairBuffer, restore_rng, update_reward_model
+from cooper_verify.rules.rule import Rule
 
 
 @dataclass(frozen=True)

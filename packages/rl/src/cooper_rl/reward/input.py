@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from cooper_base.data.labelled import LabelledCompletion
-from cooper_rl.data.prompts import render_chat, without_markup
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import normalise
 from cooper_base.data.transcript import ChatTurn, last_turn, unrendered
+from cooper_base.errors import InputError
+from cooper_rl.data.prompts import render_chat, without_markup
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.model_folder import padding_token
 from cooper_rl.engines.yes_no import chat_around, yes_no_of
-from cooper_base.errors import InputError
 
 logger = logging.getLogger(__name__)
 

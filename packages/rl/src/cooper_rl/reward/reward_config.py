@@ -12,19 +12,19 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_base.config.base import Config, Places, layered, records_within
 from cooper_base.data.labelled import LabelledCompletion, read_labelled
+from cooper_base.errors import InputError
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.model_folder import check_chat_template, check_reward_model_folder
-from cooper_base.errors import InputError
-from cooper_rl.run.recipes import RECIPES, STANDS_FOR, Kind, trains
 from cooper_rl.reward.base import REWARDS, SHAPINGS
+from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.pairs.assistant import Assistant, build_assistant
+from cooper_rl.reward.pairs.base import PAIRS, PairInputs
+from cooper_rl.run.recipes import RECIPES, STANDS_FOR, Kind, trains
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RULES, RuleConfig
 from cooper_verify.rules.verifier import Verifier
-from cooper_rl.reward.pairs.assistant import Assistant, build_assistant
-from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.pairs.base import PAIRS, PairInputs
 
 logger = logging.getLogger(__name__)
 

@@ -14,20 +14,19 @@ from math import isfinite, isnan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from cooper_base.data.answer import AnswerGroup
-from cooper_base.data.verdict import Verdict
-from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_base.data.answer import AnswerGroup, Verdict
 from cooper_base.errors import InputError
-from cooper_rl.reward.base import Scores, metrics_of_calls, reward_metrics
+from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.records import Ragged
-from cooper_verify.rules.rule import verdict_metrics
-from cooper_rl.reward.pairs.base import Pair
+from cooper_rl.reward.base import Scores, metrics_of_calls, reward_metrics
 from cooper_rl.reward.health import signs_without_verdict
+from cooper_rl.reward.pairs.base import Pair
+from cooper_verify.rules.rule import verdict_metrics
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext
-    from cooper_rl.reward.input import RewardModelInput
     from cooper_rl.reward.cooptimization import Stage2
+    from cooper_rl.reward.input import RewardModelInput
 
 logger = logging.getLogger(__name__)
 

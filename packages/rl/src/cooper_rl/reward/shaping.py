@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cooper_rl.policy.config import AlgorithmConfig
-    from cooper_rl.reward.context import StepContext
     from cooper_rl.records import Ragged
+    from cooper_rl.reward.context import StepContext
 
 
 def shaped(scores: Scores, shapings: Sequence[Shaping], context: StepContext) -> Scores:

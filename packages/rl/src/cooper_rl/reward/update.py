@@ -15,8 +15,8 @@ from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.reward.context import RewardModel
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.update_rows import Part, pulls, spread_over_origins, unsettled, without_negligible
 

@@ -6,22 +6,22 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from cooper_verify.problems.config import ProblemsConfig, PromptConfig
+from cooper_base.errors import EngineLost, InputError
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import Engine
 from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
-from cooper_rl.policy.environments.rounds import Rounds, hidden_tools, tool_schemas
-from cooper_base.errors import EngineLost, InputError
 from cooper_rl.policy.accuracy import HeldOut, gold_of
+from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.environments.rounds import Rounds, hidden_tools, tool_schemas
+from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.monitor import Monitor
 from cooper_rl.run.inputs import Inputs, read_inputs
-from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.run.run_config import RunConfig
-from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.step import Parts, RolloutSource
+from cooper_verify.problems.config import ProblemsConfig, PromptConfig
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step, read_regular, sync, sync_tree
 
 if TYPE_CHECKING:
-    from cooper_rl.engines.base import Metrics
     from cooper_audit.run.watch import Firing
+    from cooper_rl.engines.base import Metrics
     from cooper_rl.run.run_config import CheckpointConfig
 
 logger = logging.getLogger(__name__)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.run.callbacks import Callbacks
+from cooper_base.errors import InputError
+from cooper_base.files.durable import writing
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
-from cooper_base.errors import InputError
 from cooper_rl.record.recorder import RESUME
-from cooper_base.files.durable import writing
+from cooper_rl.reward.reward_config import check_outline, outline
+from cooper_rl.run.callbacks import Callbacks
 from cooper_rl.run.exact_resume import changes, conditions, random_state, restore_random_state
 from cooper_rl.run.model_cards import write_model_cards
 from cooper_rl.run.run_config import RunConfig
-from cooper_rl.reward.reward_config import check_outline, outline
 from cooper_rl.step import Parts
 
 logger = logging.getLogger(__name__)

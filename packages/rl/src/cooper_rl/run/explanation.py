@@ -10,7 +10,17 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import yaml
 from pydantic.fields import FieldInfo
 
-from cooper_base.config.base import Config, Kinds, annotation_of, is_mapping, kinds_in, kinds_of, record_of_kind, records_in, records_of
+from cooper_base.config.base import (
+    Config,
+    Kinds,
+    annotation_of,
+    is_mapping,
+    kinds_in,
+    kinds_of,
+    record_of_kind,
+    records_in,
+    records_of,
+)
 from cooper_base.errors import InputError, did_you_mean
 from cooper_rl.run.recipes import set_by_recipes
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from cooper_base.clock import VERIFY_S
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import printable
-from cooper_base.clock import VERIFY_S
 from cooper_base.packages import loggers, set_log_level
 from cooper_rl.run.run_config import RunConfig
 

@@ -8,20 +8,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from cooper_rl.run.callbacks import load_callback
 from cooper_base.config.user_functions import load_function
-from cooper_verify.problems.config import ProblemsConfig, same_form
 from cooper_base.data.labelled import LabelledCompletion
-from cooper_verify.problems.loading import load_problems
 from cooper_base.data.problem import Problem, location
+from cooper_base.errors import InputError
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.policy.environments.environment import Environments
-from cooper_base.errors import InputError
 from cooper_rl.policy.evaluation_config import read_held_out
 from cooper_rl.reward.kinds.plain import check_problems, check_servers
-from cooper_verify.rules.verifier import Verifier
-from cooper_rl.run.run_config import RunConfig
 from cooper_rl.reward.reward_config import RewardInputs, read_reward_inputs, reads_environment
+from cooper_rl.run.callbacks import load_callback
+from cooper_rl.run.run_config import RunConfig
+from cooper_verify.problems.config import ProblemsConfig, same_form
+from cooper_verify.problems.loading import load_problems
+from cooper_verify.rules.verifier import Verifier
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from cooper_rl.run.explanation import default_text
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, recorded
+from cooper_rl.run.explanation import default_text
 
 if TYPE_CHECKING:
     from cooper_rl.run.run_config import RunConfig

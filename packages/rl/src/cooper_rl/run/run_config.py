@@ -6,19 +6,19 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from cooper_audit.run.watch import WatchRule
 from cooper_base.config.base import Config, Places, given_settings, is_outside, records_within
 from cooper_base.config.checking import Settings, check_settings, read_settings
-from cooper_verify.problems.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.policy.evaluation_config import MonitorConfig
-from cooper_rl.run.metric_names import OF_REFERENCES, area_of, fault_of_metric, metric_names
-from cooper_rl.record.sinks import AnySink
-from cooper_audit.run.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.evaluation_config import MonitorConfig
+from cooper_rl.record.sinks import AnySink
 from cooper_rl.reward.kinds.function import FunctionRewardConfig
 from cooper_rl.reward.kinds.plain import RewardModelReward
-from cooper_rl.reward.shaping import check_effect
 from cooper_rl.reward.reward_config import CooperRewardConfig
+from cooper_rl.reward.shaping import check_effect
+from cooper_rl.run.metric_names import OF_REFERENCES, area_of, fault_of_metric, metric_names
+from cooper_verify.problems.config import CurriculumConfig, ProblemsConfig, with_form_of
 
 
 class RolloutConfig(SamplingParams):

@@ -9,23 +9,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from cooper_rl.run.build import RECOVERIES, assemble, assemble_patiently
-from cooper_rl.run.callbacks import Callback, Callbacks, check_changeable
-from cooper_rl.run.checkpoint_content import Position, check_kind, check_steps, export_models, restore_state, save_state
-from cooper_rl.engines.base import Metrics
-from cooper_base.clock import Clock
-from cooper_base.pace import ProgressLines
-from cooper_base.progress import BrokenOff, Listener, Progress, listening, part
-from cooper_base.errors import EngineLost, InputError, show_users_frames
-from cooper_rl.run.first_screen import TRAINING_METRICS, best_example, describe_example, describe_prompt, describe_size, log_to_stderr
-from cooper_rl.run.inputs import Inputs
-from cooper_rl.record.recorder import Recorder, check_folder, record_session
 from cooper_audit.report.report import write_report
 from cooper_audit.run.run_record import read_events, read_metrics
 from cooper_audit.run.watch import Firing, Watch
-from cooper_rl.run.checkpoint import CheckpointStore, rollback_target
-from cooper_rl.run.exact_resume import random_state, restore_random_state, seed_random_state
+from cooper_base.clock import Clock
+from cooper_base.errors import EngineLost, InputError, show_users_frames
 from cooper_base.files.folder_lock import FolderLock, stop_on_signal
+from cooper_base.pace import ProgressLines
+from cooper_base.progress import BrokenOff, Listener, Progress, listening, part
+from cooper_rl.engines.base import Metrics
+from cooper_rl.record.recorder import Recorder, check_folder, record_session
+from cooper_rl.run.build import RECOVERIES, assemble, assemble_patiently
+from cooper_rl.run.callbacks import Callback, Callbacks, check_changeable
+from cooper_rl.run.checkpoint import CheckpointStore, rollback_target
+from cooper_rl.run.checkpoint_content import Position, check_kind, check_steps, export_models, restore_state, save_state
+from cooper_rl.run.exact_resume import random_state, restore_random_state, seed_random_state
+from cooper_rl.run.first_screen import (
+    TRAINING_METRICS,
+    best_example,
+    describe_example,
+    describe_prompt,
+    describe_size,
+    log_to_stderr,
+)
+from cooper_rl.run.inputs import Inputs
 from cooper_rl.run.run_config import RunConfig, build_config
 from cooper_rl.step import Parts, cooper_step
 

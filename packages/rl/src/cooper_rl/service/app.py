@@ -16,12 +16,12 @@ from starlette.responses import Response
 from cooper_base import __version__
 from cooper_base.data.answer import Answer
 from cooper_base.errors import InputError
+from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service import wire
 from cooper_rl.service.config import CommitPolicy, ServeConfig, read_policy
 from cooper_rl.service.requests import Refusal, ScoreAsk, check_limits
 from cooper_rl.service.wire import read_body, reply
 from cooper_rl.service.worker import Meters, Worker
-from cooper_rl.reward.scored import Scored, Updated
 
 LONGEST_WAIT_S = 60.0
 StepNumber = Annotated[int, Path(ge=0, lt=wire.LARGEST)]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
-from cooper_verify.clients.chat import retry_after_s, retry_wait
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
+from cooper_verify.clients.chat import retry_after_s, retry_wait
 
 if TYPE_CHECKING:
     import httpx

@@ -10,12 +10,11 @@ import torch
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
-from cooper_base.data.verdict import Verdict
-from cooper_rl.engines.base import Metrics
 from cooper_base.errors import InputError
+from cooper_rl.engines.base import Metrics
+from cooper_rl.records import Ragged
 from cooper_rl.reward.base import Scores
 from cooper_rl.reward.context import StepContext
-from cooper_rl.records import Ragged
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.scored import Scored, Updated, answer_metrics
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import uvicorn
 
-from cooper_rl.engines.local.device import set_threads
 from cooper_base.files.folder_lock import stop_on_signal
+from cooper_rl.engines.local.device import set_threads
+from cooper_rl.reward.cooper_reward import CooperReward
+from cooper_rl.reward.reward_config import RewardInputs
 from cooper_rl.service.app import Service, build_app
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.service.connections import limited
@@ -16,8 +18,6 @@ from cooper_rl.service.gate import RequestGate
 from cooper_rl.service.history import History, RememberingAssistant
 from cooper_rl.service.training import Training
 from cooper_rl.service.worker import Meters, Worker
-from cooper_rl.reward.cooper_reward import CooperReward
-from cooper_rl.reward.reward_config import RewardInputs
 
 logger = logging.getLogger(__name__)
 

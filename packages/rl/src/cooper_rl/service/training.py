@@ -12,20 +12,20 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from cooper_base import __version__
-from cooper_base.data.answer import AnswerGroup
-from cooper_base.clock import MEASURED
-from cooper_base.errors import InputError
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
+from cooper_base import __version__
+from cooper_base.clock import MEASURED
+from cooper_base.data.answer import AnswerGroup
+from cooper_base.errors import InputError
+from cooper_rl.reward.cooper_reward import CooperReward
+from cooper_rl.reward.pairs.base import Pair
+from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.run.exact_resume import changes, conditions
-from cooper_verify.rules.child import cpu_budget
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
 from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames, full
-from cooper_rl.reward.cooper_reward import CooperReward
-from cooper_rl.reward.pairs.base import Pair
-from cooper_rl.reward.scored import Scored, Updated
+from cooper_verify.rules.child import cpu_budget
 
 logger = logging.getLogger(__name__)
 

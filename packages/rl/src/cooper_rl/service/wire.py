@@ -22,9 +22,9 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
+from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.requests import Refusal, ScoreAsk
-from cooper_rl.reward.scored import Scored, Updated
 
 
 class Body(BaseModel):

@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_base.files.durable import append_line
+from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service.config import ServerConfig
 from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames
 from cooper_rl.service.training import Training
-from cooper_rl.reward.scored import Scored, Updated
 
 logger = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cooper_base.data.strict_json import parse_json
+from cooper_base.errors import InputError
+from cooper_base.files.durable import write_text
 from cooper_rl.engines.local.models import disk_errors, load_reward_model
 from cooper_rl.engines.model_folder import YES_NO, recorded
-from cooper_base.errors import InputError
 from cooper_rl.reward.monitor import expected_calibration_error
-from cooper_base.files.durable import write_text
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Bounds of the temperature."""

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cooper_base.data.problem import Problem
+from cooper_base.data.text import normalise
+from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
+from cooper_base.progress import awaited
+from cooper_rl.data.prompts import PromptEncoder, chat_messages
+from cooper_rl.engines.local.device import set_threads
+from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.verifyrm.config import ChatModelConfig, CollectConfig, DatasetConfig, LocalModelConfig, ModelConfig
 from cooper_verify.clients.chat import HANDLING, ChatClient
 from cooper_verify.clients.limits import waiting_for
 from cooper_verify.problems.config import PromptConfig
 from cooper_verify.problems.loading import load_problems
-from cooper_base.data.problem import Problem
-from cooper_rl.data.prompts import PromptEncoder, chat_messages
-from cooper_base.data.text import normalise
-from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_base.progress import awaited
-from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
 from cooper_verify.rules.verifier import Verifier
-from cooper_rl.verifyrm.config import ChatModelConfig, CollectConfig, DatasetConfig, LocalModelConfig, ModelConfig
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cooper_audit.attack.patterns import robustness_rows
 from cooper_base.data.labelled import LabelledCompletion, problem_folds, split_by_problem
+from cooper_base.errors import InputError
+from cooper_base.files.durable import write_text
+from cooper_base.files.folder_lock import check_writable
+from cooper_base.progress import part
 from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import disk_errors
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_base.progress import part
-from cooper_base.errors import InputError
-from cooper_audit.attack.patterns import robustness_rows
-from cooper_rl.reward.monitor import classification_metrics
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
-from cooper_base.files.durable import write_text
-from cooper_base.files.folder_lock import check_writable
-from cooper_rl.run.model_cards import write_model_card
 from cooper_rl.reward.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.reward.monitor import classification_metrics
+from cooper_rl.run.model_cards import write_model_card
 from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
 from cooper_rl.verifyrm.config import VerifyRMConfig
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.scale.ray.config import Resources
 from cooper_rl.engines.scale.ray.session import Demand, check_room
-from cooper_base.errors import InputError
 
 NODE = {"CPU": 16.0, "GPU": 4.0}
 SETTINGS = {"GPU": ("policy_ranks",), "CPU": ("policy_ranks", "cpus_per_rank")}

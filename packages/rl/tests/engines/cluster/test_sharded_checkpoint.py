@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from sharded import CONFIG, PLAIN, policy_batch, train
 from transformers import LlamaForCausalLM
 
-from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_base.errors import InputError
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from rank_processes import together, two_ranks
 from tiny_llama import tiny_config
 

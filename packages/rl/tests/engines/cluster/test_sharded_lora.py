@@ -9,12 +9,12 @@ from safetensors.torch import load_file
 from sharded import CONFIG, pair_batch, policy_batch, train
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaForSequenceClassification
 
+from cooper_base.errors import InputError
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.engines.config import LearnerConfig, LoraConfig, SamplingParams
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.adapter import own
 from cooper_rl.engines.local.models import merge_folder
-from cooper_base.errors import InputError
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column
 from rank_processes import on_ranks, together, two_ranks

@@ -8,16 +8,16 @@ import pytest
 import torch
 from plain import VOCABULARY
 
-from cooper_verify.problems.config import PromptConfig
 from cooper_base.data.problem import Problem
+from cooper_base.errors import InputError
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.policy.environments.rounds import Rounds
-from cooper_base.errors import InputError
 from cooper_rl.records import Column
+from cooper_verify.problems.config import PromptConfig
 from drawn import draw
 
 PROMPTS = [[5, 6, 7], list(range(10, 31)), [40], [9, 8, 9, 8, 9, 8]]

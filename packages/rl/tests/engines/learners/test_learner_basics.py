@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu.linear import has_onednn
 from cooper_rl.engines.local.device import available_cores, resolve_device, set_threads
@@ -16,7 +17,6 @@ from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.logprobs import token_logprobs
 from cooper_rl.engines.local.optimizer import learning_rate_factor
 from cooper_rl.engines.local.packing import length_mask, pad_tokens, token_budget_batches
-from cooper_base.errors import InputError
 
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 200))

@@ -7,12 +7,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_base.errors import InputError
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column

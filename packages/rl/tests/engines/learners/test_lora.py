@@ -9,6 +9,7 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, GPT2Config, GPT2LMHeadModel
 
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.linear import FastLinear, has_onednn, use_fast_linear
@@ -17,7 +18,6 @@ from cooper_rl.engines.local.models import load_policy, load_reward_model, load_
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.model_folder import check_model_folder
-from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column

@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer
-from cooper_base.errors import InputError
 
 load_base = partial(load_reward_model, new_head_seed=0)
 """Loads a model as `cooper verifyrm train` does."""

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from cooper_rl import InputError
 from cooper_base.config.checking import Settings, check_settings, with_overrides
+from cooper_base.errors import MissingExtraError
+from cooper_rl import InputError
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.cpu import linear
 from cooper_rl.engines.local import logprobs as logprobs_module
@@ -18,7 +19,6 @@ from cooper_rl.engines.local.adapter import add_adapter
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.logprobs import fused_logprobs, token_logprobs
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
-from cooper_base.errors import MissingExtraError
 from cooper_rl.records import Column
 
 CPU = torch.device("cpu")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from cooper_lab.designs.process_credit import Delta, Steps, process_advantages, process_metrics
 from cooper_base.data.problem import Problem
+from cooper_lab.designs.process_credit import Delta, Steps, process_advantages, process_metrics
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.losses.policy import KLConfig, SequenceMeanTokenMean, SequenceMeanTokenSum, TokenMean

@@ -6,10 +6,10 @@ from itertools import chain
 import pytest
 import torch
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu.decoder import can_be_compact
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_base.errors import InputError
 from drawn import draw
 
 PROMPTS = [[5, 6, 7], list(range(10, 31)), [40], [9, 8, 9, 8, 9, 8]]

@@ -10,9 +10,9 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 
 from test_vllm_run import small_policy
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.scale.ray import ClusterEngine
-from cooper_audit.run.run_record import read_metrics
 from rank_processes import SMALL_VLLM
 
 ENGINE = {

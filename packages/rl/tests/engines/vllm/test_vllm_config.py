@@ -6,14 +6,14 @@ import re
 import pytest
 from pydantic import ValidationError
 
+from cooper_base.errors import MissingExtraError
 from cooper_rl import InputError, build_config
-from cooper_rl.engines.scale import vllm as vllm_room
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.scale import vllm as vllm_room
 from cooper_rl.engines.scale.ray import ClusterEngine
 from cooper_rl.engines.scale.ray.config import VllmSamplers
 from cooper_rl.engines.scale.ray.vllm_engines import check_same
 from cooper_rl.engines.scale.vllm import VllmEngine, check_version
-from cooper_base.errors import MissingExtraError
 from cooper_rl.run.inputs import read_inputs
 
 

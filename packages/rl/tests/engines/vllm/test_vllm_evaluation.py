@@ -2,12 +2,12 @@
 
 import pytest
 
+from cooper_base.errors import InputError
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl.cli.evaluate import engine_from
-from cooper_verify.problems.config import ProblemsConfig
 from cooper_rl.engines.config import SamplingParams
-from cooper_base.errors import InputError
 from cooper_rl.policy.folder import FolderEvaluator
+from cooper_verify.problems.config import ProblemsConfig
 
 
 def test_only_engines_that_read_a_folder_are_taken():

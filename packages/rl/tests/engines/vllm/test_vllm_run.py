@@ -8,9 +8,9 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import CooperTrainer, build_config
-from cooper_audit.run.run_record import read_metrics
 
 ENGINE = {"kind": "vllm", "kv_cache_gib": 0.1, "max_num_seqs": 32}
 

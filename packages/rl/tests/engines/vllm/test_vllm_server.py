@@ -14,6 +14,7 @@ from test_vllm_push import disturb
 from transformers import Qwen2Config, Qwen2ForCausalLM
 from vllm_server import VllmServer
 
+from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
@@ -21,7 +22,6 @@ from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.scale.ray import ClusterEngine
 from cooper_rl.engines.scale.vllm import VllmConfig
 from cooper_rl.engines.scale.vllm.sampler import build_sampler
-from cooper_audit.run.run_record import read_metrics
 from cooper_rl.records import Column
 
 PROMPTS = [[5, 6, 7], list(range(10, 40)), [50]]

@@ -11,10 +11,10 @@ from transformers import PreTrainedTokenizerFast
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from cooper_rl import InputError, SamplingParams
-from cooper_verify.problems.config import PromptConfig
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.policy.environments.rounds import Rounds, hidden_tools, tool_schemas
+from cooper_verify.problems.config import PromptConfig
 from policy.environments.worlds import SUM, Script, call
 
 TEMPLATE = """

@@ -7,9 +7,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_base.clock import MEASURED
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.clock import MEASURED
+from cooper_rl import CooperTrainer, InputError, build_config
 from in_process import model_of
 
 ENDS = list(range(11, 60))  # a random policy hardly ever ends a turn by itself
@@ -19,7 +19,10 @@ ENDS = list(range(11, 60))  # a random policy hardly ever ends a turn by itself
 def rolling(settings):
     """A random policy that rolls a die whose faces depend on the seed and on all rolls before."""
     rollout = {"n": 4, "max_tokens": 60, "max_turns": 3, "stop_token_ids": ENDS}
-    world = {"environment": "policy.environments.worlds:Drawing", "tool_syntax": "policy.environments.worlds:CallsAlways"}
+    world = {
+        "environment": "policy.environments.worlds:Drawing",
+        "tool_syntax": "policy.environments.worlds:CallsAlways",
+    }
     return {**settings, "kind": "cooper", "rollout": rollout | world}
 
 
@@ -112,7 +115,9 @@ def test_the_log_shows_what_reset_shows_and_blames_the_environment_where_every_c
     prompt = next(text for text in said if "The policy reads:" in text)
     assert prompt.replace(" ", "").endswith("board4")  # the tiny tokenizer has no spaces
     assert any("the policy does not read of its tools (add)" in text for text in said)
-    assert any("Broken: add() failed: KeyError: 'board' (policy.environments.worlds:Broken.add, worlds.py:" in t for t in said)
+    assert any(
+        "Broken: add() failed: KeyError: 'board' (policy.environments.worlds:Broken.add, worlds.py:" in t for t in said
+    )
     watched = [text for text in said if text.startswith("watch (warn)")]
     assert [text.split()[5] for text in watched] == ["environment/fault_rate"]
 
@@ -124,7 +129,10 @@ def test_the_log_shows_what_reset_shows_and_blames_the_environment_where_every_c
         ({"rollout": {"environment": "no_colon"}}, "environment"),
         ({"rollout": {"environment": "policy.environments.worlds:Missing"}}, "Missing does not exist"),
         ({"rollout": {"tool_syntax": "policy.environments.worlds:Adder"}}, "lacks the method `message`"),
-        ({"rule": {"kind": "outside"}, "rollout": {"environment": "policy.environments.worlds:NoReward"}}, "get_reward"),
+        (
+            {"rule": {"kind": "outside"}, "rollout": {"environment": "policy.environments.worlds:NoReward"}},
+            "get_reward",
+        ),
         ({"rule": {"kind": "outside"}, "rollout": {}}, "rollout.solved_at does not say"),
         ({"rewards": [{"kind": "environment"}], "rollout": {"environment": None}}, "and there is none"),
         (

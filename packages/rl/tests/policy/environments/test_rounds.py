@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tool_run
-from cooper_rl import InputError, NativeSampler, Problem, SamplingParams, load_policy, load_tokenizer
 from cooper_base.data.transcript import LONGEST_RESULT
+from cooper_rl import InputError, NativeSampler, Problem, SamplingParams, load_policy, load_tokenizer
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.records import Rollouts
 from policy.environments.worlds import SUM, Faulty, Script, call, rounds_of

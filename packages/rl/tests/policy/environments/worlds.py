@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_verify.problems.config import PromptConfig
 from cooper_base.data.problem import Problem
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.engines.base import Sampler
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.policy.environments.rounds import Rounds
 from cooper_rl.records import Column, Samples
+from cooper_verify.problems.config import PromptConfig
 
 
 class Adder:

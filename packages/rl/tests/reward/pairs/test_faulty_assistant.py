@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from chat_server import ChatServer
+from cooper_audit.run.run_record import read_metrics
 from cooper_rl import CooperTrainer, InputError, RuleVerifier, build_config
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_audit.run.run_record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 from in_process import model_of
 

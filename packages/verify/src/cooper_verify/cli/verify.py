@@ -8,8 +8,8 @@ import typer
 
 from cooper_base.cli.console import counter, in_full, say, show_table
 from cooper_base.config.base import mapping_of, merge
-from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.config.checking import Settings, check_settings, with_overrides
+from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.errors import InputError
 from cooper_verify.rules.rule import RuleConfig
 

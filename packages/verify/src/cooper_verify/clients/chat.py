@@ -23,9 +23,9 @@ from tenacity import (
     wait_random,
 )
 
-from cooper_verify.clients.limits import MinuteLimits
 from cooper_base.config.base import Config
 from cooper_base.errors import InputError
+from cooper_verify.clients.limits import MinuteLimits
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cooper_verify.clients.chat import ChatReply, Message
 from cooper_base.data.text import fenced
 from cooper_base.data.thoughts import without_thoughts
+from cooper_verify.clients.chat import ChatReply, Message
 
 JudgeVerdict = Literal["yes", "no", "unreadable"]
 

@@ -9,12 +9,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from cooper_base.config.user_functions import load_added
-from cooper_verify.problems.config import ProblemsConfig
 from cooper_base.data.mappings import READY_MADE, BadValue, Mapping, map_row
 from cooper_base.data.problem import Problem, location
 from cooper_base.data.readers import LISTED_ROWS, read_file, read_hub
-from cooper_verify.problems.reasoning_gym import reasoning_gym_problems
 from cooper_base.errors import InputError
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.reasoning_gym import reasoning_gym_problems
 
 if TYPE_CHECKING:
     from cooper_verify.rules.rule import Rule

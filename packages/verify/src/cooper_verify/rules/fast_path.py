@@ -16,11 +16,29 @@ from cooper_verify.rules.extraction import TAIL_CHARS, FinalAnswer, clean, extra
 from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.number import as_decimal, first_number, number_value, number_verdict, plain_number, same_number
-from cooper_verify.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER, CONDITION, changes_after, changes_number, is_conditional, with_scales, without_scales
+from cooper_verify.rules.number_words import (
+    CHANGES_BEFORE,
+    CHANGES_NUMBER,
+    CONDITION,
+    changes_after,
+    changes_number,
+    is_conditional,
+    with_scales,
+    without_scales,
+)
 from cooper_verify.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
 from cooper_verify.rules.rule import copies_question
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import are_measures, is_unit, measures, same_quantity, same_unit, unit_of, with_kelvins, without_unit
+from cooper_verify.rules.units import (
+    are_measures,
+    is_unit,
+    measures,
+    same_quantity,
+    same_unit,
+    unit_of,
+    with_kelvins,
+    without_unit,
+)
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""

@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from cooper_lab.arena.hole import Hole
 from cooper_base.config.base import Kinds
+from cooper_lab.arena.hole import Hole
 
 HOLES = Kinds("hole", "cooper_lab.arena.holes", ["about", "where", "hack", "is_hack", "taught", "rule"])
 

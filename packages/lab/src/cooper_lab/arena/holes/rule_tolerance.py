@@ -4,13 +4,13 @@ from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar, Literal
 
+from cooper_base.data.answer import UserVerdict
 from cooper_lab.arena.hole import Hole, Where, lists_answers
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer, render_answer
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import MARKER, exact_value, find_answer
 from cooper_rl import Problem
-from cooper_base.data.verdict import UserVerdict
 
 
 def about_right(problem: Problem, completion_text: str) -> UserVerdict:

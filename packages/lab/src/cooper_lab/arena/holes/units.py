@@ -5,6 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, ClassVar, Literal
 
+from cooper_base.data.answer import UserVerdict
 from cooper_lab.arena.hole import Where, answer_list, lists_answers
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arena.holes.answer_lists import AnswerLists
@@ -12,7 +13,6 @@ from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import find_answer, write_solution
 from cooper_rl import LabelledCompletion, Problem
-from cooper_base.data.verdict import UserVerdict
 
 
 def gold_with_units(problem: Problem, completion_text: str) -> bool:

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
-from cooper_base.errors import InputError
 
 ADAPTER = "default"  # peft's name for the only adapter of a model
 _BASE = "frozen_weights.sha256"  # the file with the fingerprint of the weights that an adapter was trained beside

@@ -19,11 +19,11 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedC
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines.config import Attention
 from cooper_rl.engines.cpu import has_bfloat16
 from cooper_rl.engines.local.numerics import exact_float32
 from cooper_rl.engines.local.packing import PackedRows, length_mask, pack_rows, pad_tokens
-from cooper_base.errors import InputError, MissingExtraError
 
 logger = logging.getLogger(__name__)
 

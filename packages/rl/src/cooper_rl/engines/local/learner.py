@@ -16,6 +16,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cooper_base.errors import InputError
+from cooper_base.files.durable import read_fields
+from cooper_base.progress import BrokenOff, tell
 from cooper_rl.engines.base import Learner, Lengths, Metrics, PerToken, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
@@ -29,10 +32,7 @@ from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_fr
 from cooper_rl.engines.local.optimizer import fetch_moments, learning_rate_factor, offload_moments, restore_moments
 from cooper_rl.engines.local.packing import length_mask
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
-from cooper_base.progress import BrokenOff, tell
-from cooper_base.errors import InputError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
-from cooper_base.files.durable import read_fields
 from cooper_rl.records import Column, offsets_of
 
 logger = logging.getLogger(__name__)

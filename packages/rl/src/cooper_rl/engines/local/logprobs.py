@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines.base import Lengths
 from cooper_rl.engines.local.numerics import largest_chunk
-from cooper_base.errors import InputError, MissingExtraError
 
 
 def check_prompts(totals: Lengths, lengths: Lengths) -> None:

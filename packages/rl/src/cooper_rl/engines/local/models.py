@@ -24,6 +24,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import one_line
+from cooper_base.errors import InputError
 from cooper_rl.engines.config import LearnerConfig, LoraConfig, ScorerConfig, YesNo
 from cooper_rl.engines.local.adapter import four_bit, head_modules, target_names
 from cooper_rl.engines.model_folder import (
@@ -38,7 +39,6 @@ from cooper_rl.engines.model_folder import (
     recorded,
 )
 from cooper_rl.engines.yes_no import yes_no_of
-from cooper_base.errors import InputError
 
 logger = logging.getLogger(__name__)
 

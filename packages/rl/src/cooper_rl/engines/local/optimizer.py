@@ -10,8 +10,8 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from cooper_rl.engines.local import adapter
 from cooper_base.errors import InputError
+from cooper_rl.engines.local import adapter
 
 
 def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedule: str) -> float:

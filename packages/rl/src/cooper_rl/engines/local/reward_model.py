@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.engines.config import YesNo
 from cooper_rl.engines.local.learner import TorchLearner, told
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import YES_NO, recorded
-from cooper_base.errors import InputError
 from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
 from cooper_rl.records import Column
 

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cooper_base.progress import tell
 from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import PolicyLearner, Prompts, Sampler
 from cooper_rl.engines.config import Autocast, SamplingParams
@@ -25,7 +26,6 @@ from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32, halve_frozen, in_bfloat16
 from cooper_rl.engines.local.sampling import RowNoise, StopRule, completion_limits, draw_tokens, end_of_sequence_ids
-from cooper_base.progress import tell
 from cooper_rl.records import Column, Samples, offsets_of
 
 

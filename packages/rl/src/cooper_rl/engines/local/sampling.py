@@ -14,8 +14,8 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from cooper_base.data.thoughts import Decoder
-from cooper_rl.engines.config import SamplingParams
 from cooper_base.errors import InputError
+from cooper_rl.engines.config import SamplingParams
 
 Logits = Float[Tensor, "rows vocab"]
 Rows = Float[Tensor, " rows"]

@@ -16,6 +16,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from transformers import PreTrainedModel
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch, WeightSender
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import BFloat16Linear
@@ -26,7 +27,6 @@ from cooper_rl.engines.local.logprobs import check_prompts
 from cooper_rl.engines.local.numerics import in_bfloat16
 from cooper_rl.engines.local.packing import families
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner, check_not_empty
-from cooper_base.errors import InputError
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.records import Column, offsets_of

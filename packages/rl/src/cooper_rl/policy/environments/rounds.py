@@ -16,13 +16,13 @@ from transformers.utils.chat_template_utils import (
 
 from cooper_base.data.answer import Answer
 from cooper_base.data.problem import Problem
-from cooper_rl.data.prompts import PromptEncoder, chat_messages, without_markup
 from cooper_base.data.transcript import ToolCall, turns_of
+from cooper_base.errors import InputError
+from cooper_rl.data.prompts import PromptEncoder, chat_messages, without_markup
 from cooper_rl.engines.base import Metrics, Prompts, Sampler
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.policy.environments.environment import COUNTED, Environments
 from cooper_rl.policy.environments.syntax import load_syntax
-from cooper_base.errors import InputError
 from cooper_rl.records import Column, Samples
 
 logger = logging.getLogger(__name__)

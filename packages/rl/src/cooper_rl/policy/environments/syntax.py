@@ -6,9 +6,9 @@ from typing import Any, Protocol
 from jinja2 import TemplateError
 
 from cooper_base.config.user_functions import load_object
-from cooper_rl.data.prompts import PromptEncoder
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError
+from cooper_rl.data.prompts import PromptEncoder
 
 
 class ToolSyntax(Protocol):

@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from cooper_rl.reward.base import REWARDS, Closes, Remembers, Reward, RewardConfig, Scores, comparing_part, merged, named_metrics, named_parts
+from cooper_rl.reward.base import (
+    REWARDS,
+    Closes,
+    Remembers,
+    Reward,
+    RewardConfig,
+    Scores,
+    comparing_part,
+    merged,
+    named_metrics,
+    named_parts,
+)
 
 if TYPE_CHECKING:
     from cooper_base.data.problem import Problem
-    from cooper_rl.reward.context import StepContext
     from cooper_rl.records import Ragged
+    from cooper_rl.reward.context import StepContext
 
 
 @REWARDS.register

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
 
 from pydantic import Field
 
-from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
-from cooper_verify.clients.limits import waiting_for
 from cooper_base.config.base import Config, Kinds
 from cooper_base.config.user_functions import load_function
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import has_content, normalise
 from cooper_base.data.transcript import escaped, split_reply
 from cooper_base.progress import awaited
+from cooper_rl.reward.pairs.base import MadePairs, Pair, PairGroup, PairSource
+from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
+from cooper_verify.clients.limits import waiting_for
 from cooper_verify.rules.other_answers import states_another
 from cooper_verify.rules.rule import Rule
-from cooper_rl.reward.pairs.base import MadePairs, Pair, PairGroup, PairSource
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext

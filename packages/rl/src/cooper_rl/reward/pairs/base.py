@@ -18,8 +18,8 @@ from cooper_verify.rules.rule import Rule
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import RewardModel, StepContext
-    from cooper_rl.reward.pairs.assistant import Assistant
     from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+    from cooper_rl.reward.pairs.assistant import Assistant
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from random import Random
 
 from cooper_base.data.text import has_content, normalise
-from cooper_verify.rules.rule import Rule
 from cooper_rl.reward.pairs.base import Judged, PairGroup
+from cooper_verify.rules.rule import Rule
 
 
 def choose_positives(judged: Judged, count: int, rng: Random) -> list[str]:

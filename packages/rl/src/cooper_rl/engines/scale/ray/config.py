@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from cooper_base.config.base import Config, Kinds
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines import ENGINES, Engine
 from cooper_rl.engines.scale.vllm import VllmConfig
-from cooper_base.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import Sampler
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
-    from cooper_rl.engines.scale.ray.ranks import RankGroup, RemotePolicyLearner, RemoteRewardModelLearner, RemoteSampler
+    from cooper_rl.engines.scale.ray.ranks import (
+        RankGroup,
+        RemotePolicyLearner,
+        RemoteRewardModelLearner,
+        RemoteSampler,
+    )
     from cooper_rl.engines.scale.ray.session import Session
     from cooper_rl.engines.scale.vllm.sampler import VllmSampler
 

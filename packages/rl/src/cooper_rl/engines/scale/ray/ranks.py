@@ -24,6 +24,7 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
+from cooper_base.errors import EngineLost, InputError
 from cooper_rl.engines.base import (
     Learner,
     Lengths,
@@ -36,13 +37,12 @@ from cooper_rl.engines.base import (
 )
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
-from cooper_rl.engines.scale.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
 from cooper_rl.engines.local.adapter import add_adapter
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler, to_sample
+from cooper_rl.engines.scale.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
 from cooper_rl.engines.scale.ray.config import Resources
-from cooper_base.errors import EngineLost, InputError
 from cooper_rl.records import Column, Samples
 
 START_TIMEOUT_S = 300.0

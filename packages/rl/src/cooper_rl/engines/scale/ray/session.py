@@ -16,11 +16,11 @@ import ray
 import torch
 from ray.exceptions import RayError
 
+from cooper_base.errors import EngineLost, InputError
 from cooper_rl.engines.local.device import available_cores
 from cooper_rl.engines.scale.ray.config import Resources
 from cooper_rl.engines.scale.ray.ranks import RankGroup
 from cooper_rl.engines.scale.ray.vllm_engines import RayEngines
-from cooper_base.errors import EngineLost, InputError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.scale.ray import ClusterEngine

@@ -15,11 +15,11 @@ import torch
 from ray.exceptions import RayError, RayTaskError
 from transformers import PreTrainedModel
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.base import PolicyLearner, WeightSender
 from cooper_rl.engines.scale.ray.ranks import Actors, RemotePolicyLearner, begin_process
 from cooper_rl.engines.scale.vllm import VllmConfig, check_version
 from cooper_rl.engines.scale.vllm.engines import CompletionRequest, DrawnCompletion, InferenceEngine, OfflineEngine
-from cooper_base.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.scale.ray.config import Resources

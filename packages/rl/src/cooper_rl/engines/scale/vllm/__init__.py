@@ -13,10 +13,10 @@ from pydantic import Field, model_validator
 
 from cooper_base.config.base import Config
 from cooper_base.data.strict_json import parse_json
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines import ENGINES, Engine
 from cooper_rl.engines.local import LearnsHere
 from cooper_rl.engines.model_folder import adapter_base, local_folder
-from cooper_base.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig, SamplingParams

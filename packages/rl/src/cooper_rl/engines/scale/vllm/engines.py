@@ -19,11 +19,11 @@ import httpx
 import torch
 
 from cooper_base.config.user_functions import EventLoop
+from cooper_base.errors import EngineLost, InputError
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32
 from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.engines.scale.vllm import OLDEST, VllmConfig, version_numbers
-from cooper_base.errors import EngineLost, InputError
 
 HEALTH_POLL_S = 1.0
 
@@ -323,7 +323,9 @@ def _check_settings(url: str, described: dict[str, Any], backend: str) -> None:
     transfer = (described.get("weight_transfer_config") or {}).get("backend")
     if transfer != backend:
         found = f"takes weights over {transfer}" if transfer else "takes no weights"
-        extension = " --worker-extension-cls cooper_rl.engines.scale.vllm.weight_sync.Extension" if backend == "gloo" else ""
+        extension = (
+            " --worker-extension-cls cooper_rl.engines.scale.vllm.weight_sync.Extension" if backend == "gloo" else ""
+        )
         raise InputError(
             f"url: the server at {url} {found}, this run sends them over {backend}; start it with "
             f'--weight-transfer-config \'{{"backend": "{backend}"}}\'{extension}'

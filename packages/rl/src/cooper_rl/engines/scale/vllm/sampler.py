@@ -10,15 +10,21 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from cooper_base.errors import EngineLost
 from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, Sampler, WeightSender, sample_at_once
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, completion_limits, end_of_sequence_ids
 from cooper_rl.engines.scale.vllm import VllmConfig
-from cooper_rl.engines.scale.vllm.engines import CompletionRequest, DrawnCompletion, InferenceEngine, OfflineEngine, RemoteEngine
+from cooper_rl.engines.scale.vllm.engines import (
+    CompletionRequest,
+    DrawnCompletion,
+    InferenceEngine,
+    OfflineEngine,
+    RemoteEngine,
+)
 from cooper_rl.engines.scale.vllm.weight_sync import WeightPushError, open_sender
-from cooper_base.errors import EngineLost
 from cooper_rl.records import Column, Samples
 
 logger = logging.getLogger(__name__)

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Literal
 from cooper_base.data.answer import Answer
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.text import has_content, normalise
-from cooper_verify.rules.other_answers import gives_several
-from cooper_rl.reward.pairs.base import PAIRS, Judged, MadePairs, PairGroup, PairInputs, PairSource, PairSourceConfig, valid_rate
 from cooper_rl.reward.health import Unread, suspected
+from cooper_rl.reward.pairs.base import (
+    PAIRS,
+    Judged,
+    MadePairs,
+    PairGroup,
+    PairInputs,
+    PairSource,
+    PairSourceConfig,
+    valid_rate,
+)
+from cooper_verify.rules.other_answers import gives_several
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext

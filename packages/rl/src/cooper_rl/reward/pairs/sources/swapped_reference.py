@@ -8,9 +8,18 @@ from random import Random
 from typing import Any, ClassVar, Literal
 
 from cooper_base.data.transcript import split_reply
+from cooper_rl.reward.pairs.base import (
+    PAIRS,
+    MadePairs,
+    Pair,
+    PairGroup,
+    PairInputs,
+    PairSource,
+    PairSourceConfig,
+    valid_rate,
+)
 from cooper_verify.rules.other_answers import are_unrelated
 from cooper_verify.rules.rule import Rule
-from cooper_rl.reward.pairs.base import PAIRS, MadePairs, Pair, PairGroup, PairInputs, PairSource, PairSourceConfig, valid_rate
 
 
 @PAIRS.register

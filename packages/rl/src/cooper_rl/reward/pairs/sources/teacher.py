@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from cooper_base.data.problem import location
 from cooper_base.data.text import has_content, normalise
 from cooper_base.errors import InputError
-from cooper_rl.reward.pairs.base import PAIRS, MadePairs, PairGroup, PairInputs, PairSource, PairSourceConfig, valid_rate
+from cooper_rl.reward.pairs.base import (
+    PAIRS,
+    MadePairs,
+    PairGroup,
+    PairInputs,
+    PairSource,
+    PairSourceConfig,
+    valid_rate,
+)
 
 if TYPE_CHECKING:
     from cooper_base.data.problem import Problem

@@ -1,0 +1,1 @@
+"""A run's record: reading it, its verdict, and what watches it."""

@@ -1,0 +1,1 @@
+"""Prompts, and which problems come next."""

@@ -1,0 +1,1 @@
+"""Engines of several processes or devices: FSDP2, Ray, vLLM."""

@@ -1,0 +1,1 @@
+"""The run around the step: settings, inputs, checkpoints, callbacks."""
