@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from cooper_rl import Config, RunConfig
+from repository import ROOT
 
-ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+from repository import ROOT
+
+EXAMPLES = ROOT / "examples"
 QUICK = ("tiny_run",)
 """Those that `make test` runs; the others are slow tests."""
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-ROOT = Path(__file__).parents[1]
+from repository import ROOT
+
 PARTS = ("engine", "conformance", "chunks", "vllm", "step")
 TINY = ["--shape", "tiny", "--prompts", "2", "--n", "2", "--prompt-tokens", "8", "--new-tokens", "8", "--repeats", "1"]
 

@@ -5,7 +5,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+
 BESIDE_SCRIPTS = [page for folder in ("benchmarks", "src", "tests") for page in sorted((ROOT / folder).rglob("*.md"))]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *BESIDE_SCRIPTS]
 _BLOCK = re.compile(

@@ -3,11 +3,10 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from benchmarks.hacking_alarm import lead_of, share_over_holes, threshold_for
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
 
 
 def printed() -> list[str]:

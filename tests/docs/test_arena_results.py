@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 from benchmarks.boundary import boundary_table, favoured_table, signs_table
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+
 BEGIN, END = "<!-- table of benchmarks/results/arena.json -->\n", "<!-- end of the table -->\n"
 FIRST_ROW, LAST_ROW = "<!-- rows of benchmarks/results/arena.json -->\n", "<!-- end of the rows -->\n"
 

@@ -4,15 +4,15 @@ import os
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
 
 from cooper_rl.engines.scale.ray import ClusterEngine
 from cooper_rl.run.run_config import load_config
+from repository import ROOT
 
-FILES = Path(__file__).parents[2] / "examples" / "cluster"
+FILES = ROOT / "examples" / "cluster"
 STUBS = {
     "scontrol": 'if [ "$1" = show ]; then printf "n1\\nn2\\nn3\\n"; fi; echo "scontrol $*" >> "$CALLS"',
     "srun": 'case "$*" in *hostname*) echo 10.0.0.1 10.0.0.2;; *) echo "srun $*" >> "$CALLS";; esac',

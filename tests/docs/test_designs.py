@@ -1,7 +1,5 @@
 """The page of designs lists every shaping, combination, estimator of advantages, and source or filter of pairs."""
 
-from pathlib import Path
-
 import pytest
 
 from cooper_base.config.base import Kinds
@@ -9,8 +7,9 @@ from cooper_lab.designs.ensemble import COMBINATIONS
 from cooper_rl.policy.advantages import ADVANTAGES
 from cooper_rl.reward.base import SHAPINGS
 from cooper_rl.reward.pairs.base import PAIRS
+from repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "src" / "cooper_lab" / "designs" / "README.md"
+PAGE = ROOT / "src" / "cooper_lab" / "designs" / "README.md"
 
 
 @pytest.mark.parametrize("kinds", [SHAPINGS, COMBINATIONS, ADVANTAGES, PAIRS], ids=lambda kinds: kinds.noun)

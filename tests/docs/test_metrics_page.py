@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from cooper_rl.policy.advantages import ADVANTAGES
 from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.pairs.base import PAIRS
 from cooper_rl.run.metric_names import metric_names
+from repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+PAGE = ROOT / "docs" / "metrics.md"
 LABELLED = str(ASSETS / "labelled.jsonl")
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 PROBLEMS = {

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *(page for folder in ("benchmarks", "docs", "src", "tests") for page in sorted((ROOT / folder).rglob("*.md"))),

@@ -3,7 +3,6 @@
 import json
 import re
 from itertools import chain
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -12,8 +11,8 @@ from benchmarks.arena_table import kinds_of_designs
 
 from cooper_audit.statistics import mean_interval
 from cooper_lab.arena.alarm_roc import alarm_report
+from repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "docs/watch.md"
 Runs = list[dict[str, Any]]

@@ -4,14 +4,13 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from cooper_rl.cli.config import Command, _record
 from cooper_rl.run.explanation import explain
+from repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 LOADED = re.compile(
     r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=[\"']?(https?:)?//|url\([\"']?https?:|@import"
 )

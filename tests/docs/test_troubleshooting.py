@@ -11,8 +11,9 @@ import pytest
 from cooper_audit.run.watch import DEFAULT_RULES
 from cooper_base.cli.main import app
 from docs.snippets import Snippet, snippets_of
+from repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+PAGE = ROOT / "docs" / "troubleshooting.md"
 SNIPPETS = snippets_of(PAGE.read_text(encoding="utf-8"), PAGE.name)
 COMMANDS = [snippet for snippet in SNIPPETS if snippet.text.startswith("$ ")]
 ADVICE = [snippet for snippet in SNIPPETS if snippet.language == "text" and not snippet.text.startswith("$ ")]

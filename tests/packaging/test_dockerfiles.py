@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+
 FILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 VERSIONS = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
 HAS_GPU = any(Path(device).exists() for device in ("/dev/nvidia0", "/dev/dxg", "/dev/kfd"))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+
 DATA = {".j2", ".yaml", ".json", ".jsonl", ".safetensors", ".typed"}
 
 

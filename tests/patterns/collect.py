@@ -9,7 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-SOURCE = Path(__file__).parents[2] / "src"
+from repository import ROOT
+
+SOURCE = ROOT / "src"
 METHODS = {"match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 
 

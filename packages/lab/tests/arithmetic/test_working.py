@@ -1,7 +1,6 @@
 """A head with an auxiliary language-modelling loss on a working, and groups of a judge's verdicts."""
 
 import json
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -17,8 +16,8 @@ from cooper_lab.arithmetic.tokenizer import END, build_tokenizer
 from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combined_loss, worked_rows, working_of
 from cooper_rl import LabelledCompletion
 from cooper_rl.reward.input import RewardModelInput
+from repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 WEIGHTS = LossWeights(label=1.0, language=0.3, working=0.7)
 ROWS = [
     LabelledCompletion("7 + 12 = ?", "19", "7+12=19 answer: nineteen", 1.0),

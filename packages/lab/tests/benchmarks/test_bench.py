@@ -1,7 +1,6 @@
 """The bench: both formats, metrics by hand, combinations, attacks, and a page that shows text and does not run it."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +22,9 @@ from cooper_lab.benchmarks.bench_report import markdown, mean_attack_rate, write
 from cooper_rl.policy.evaluation_config import ScoringConfig
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod
+from repository import SHARED
 
-VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
+VERIFYBENCH = SHARED / "data" / "labelled" / "verifybench_format_sample.jsonl"
 
 
 class Believer(Grader):

@@ -9,8 +9,9 @@ from cooper_lab.benchmarks.bench import bench, read_bench
 from cooper_lab.benchmarks.bench_report import markdown, write_bench
 from cooper_lab.benchmarks.verifybench import FILES, HUB, beside_published, file_of
 from cooper_rl.verifyrm.methods import RuleMethod
+from repository import SHARED
 
-SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
+SAMPLE = SHARED / "data" / "labelled" / "verifybench_format_sample.jsonl"
 ROW = '{"question": "1 + 1?", "answer": "2", "completion": "It is %d.", "gold_correct": %s}\n'
 
 

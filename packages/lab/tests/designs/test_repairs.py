@@ -1,7 +1,6 @@
 """Repaired positives: wrong completions that the assistant makes right. Only what the rule accepts becomes a pair."""
 
 import pytest
-from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion
 from cooper_audit.run.run_record import read_metrics
@@ -18,6 +17,7 @@ from cooper_rl.reward.reward_config import CooperRewardConfig, read_reward_input
 from cooper_rl.run.recipes import RECIPES
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import load_problems
+from reward.cooptimization_cases import answer_text, context_of, flip, make_group
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,10 @@ from cooper_lab.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_n
 from cooper_rl import InputError, build_config, load_config
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.reward.pairs.base import PAIRS
+from repository import ROOT, SHARED
 
-CONFIGS = Path(__file__).parents[2] / "configs"
-DATA = Path(__file__).parents[3] / "shared" / "data"
+CONFIGS = ROOT / "configs"
+DATA = SHARED / "data"
 
 
 @pytest.mark.parametrize("model", MODELS)

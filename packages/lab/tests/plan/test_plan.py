@@ -35,8 +35,9 @@ from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.local.numerics import halve_frozen, largest_chunk
 from cooper_rl.engines.scale.ray import ClusterEngine
 from cooper_rl.run.run_config import load_config
+from repository import ROOT
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = ROOT / "configs"
 H100 = DEVICES["h100"]
 WORK = Work(samples=2048, prompt=150, completion=950, reward_input=1250, pairs=256, replayed=96, logprob_passes=1)
 """NeMo-RL's published shape; 128 problems and two sources of negatives, 32 replayed pairs and 32 labelled rows."""

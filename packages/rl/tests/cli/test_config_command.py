@@ -1,7 +1,5 @@
 """`cooper config` explains every setting, and the configurations that it prints read back unchanged."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -12,8 +10,9 @@ from cooper_base.config.base import records_of
 from cooper_rl import build_config, load_config
 from cooper_rl.cli.config import Command, _record
 from cooper_rl.run.explanation import explain
+from repository import ROOT
 
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
 def _config(*arguments):
@@ -124,6 +123,6 @@ def test_a_configuration_that_does_not_fit_is_refused(tmp_path):
 def test_the_version_has_one_source():
     result = CliRunner().invoke(commands, ["--version"])
     assert result.stdout == f"cooper {__version__}\n"
-    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    project = (ROOT / "pyproject.toml").read_text()
     assert 'path = "packages/rl/src/cooper_rl/__init__.py"' in project
     assert "\nversion =" not in project

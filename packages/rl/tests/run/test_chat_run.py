@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 import torch
-from run.test_lora_run import _fit, _timeless
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -16,6 +15,7 @@ from cooper_rl import InputError, build_config
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.run.inputs import read_inputs
 from cooper_rl.service.config import ServeConfig
+from run.test_lora_run import _fit, _timeless
 from run.yes_and_no import yes_and_no
 from service.answered import CORRUPTER, groups
 

@@ -13,8 +13,8 @@ from cooper_base.cli.main import commands
 from cooper_rl import load_config
 from cooper_rl.cli.config import Command, _record
 from cooper_rl.run.explanation import commented_yaml, explain, json_schema
+from repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 COMMAND_OF = {"collect.yaml": Command.verifyrm_collect, "judge.yaml": Command.verifyrm_label}
 FILES = [*sorted((ROOT / "configs").rglob("*.yaml")), ROOT / "examples" / "cluster" / "run.yaml"]
 BASE: dict[str, Any] = {"policy": {"model": "m"}, "problems": {"source": "p.jsonl"}, "kind": "rule"}

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from run.test_lora_run import _fit, _timeless
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -14,6 +13,7 @@ from cooper_base.cli.main import commands
 from cooper_rl.engines.model_folder import recorded
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.service.config import ServeConfig
+from run.test_lora_run import _fit, _timeless
 from run.yes_and_no import yes_and_no
 from service.answered import CORRUPTER, groups
 

@@ -13,8 +13,9 @@ from cooper_rl.reward.pairs.assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.base import PAIRS
 from cooper_rl.run.run_config import load_config
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
+from repository import ROOT
 
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
@@ -44,7 +45,7 @@ def test_the_papers_hyper_parameters(path: Path):
 
 
 def test_the_shipped_collect_and_judge_files_load():
-    folder = Path(__file__).parents[2] / "configs" / "verifyrm"
+    folder = ROOT / "configs" / "verifyrm"
     collect = check_settings(CollectConfig, read_settings(folder / "collect.yaml"))
     assert {model.kind for model in collect.models} == {"local"}
     assert isinstance(read_judge(folder / "judge.yaml"), LocalJudgeConfig)

@@ -18,8 +18,9 @@ from cooper_verify.rules.fast_path import TextPolicy
 from cooper_verify.rules.kinds.maths import MathsRule, RuleVerifier
 from cooper_verify.rules.rule import ProblemAndText, Rule
 from cooper_verify.rules.verifier import Verifier
+from repository import SHARED
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
+DATA = SHARED / "data" / "problems"
 
 
 class Plain(Rule):

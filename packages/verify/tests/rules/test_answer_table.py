@@ -15,6 +15,7 @@ from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.fast_path import fast_verdict, reference_kind
 from cooper_verify.rules.kinds.maths import RuleVerifier
 from cooper_verify.rules.symbolic import maths_verdict
+from repository import ROOT
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "answers.jsonl").read_text("utf-8").splitlines()]
 CLASSES = list(dict.fromkeys(row["class"] for row in ROWS))
@@ -59,7 +60,7 @@ def test_words_need_no_verifier_process():
         assert verifier.counts["answered"] == 0
 
 
-PAGE = Path(__file__).parents[2] / "packages/lab/src/cooper_lab/benchmarks/README.md"
+PAGE = ROOT / "packages/lab/src/cooper_lab/benchmarks/README.md"
 
 
 def test_the_page_counts_these_verdicts(verdicts: list[str]):

@@ -1,14 +1,14 @@
 """The fast path compared with the slow path on completions of real language models."""
 
 import random
-from pathlib import Path
 
 import pytest
 
 from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.symbolic import maths_verdict
+from repository import SHARED
 
-LABELLED = Path(__file__).parents[3] / "shared/data/labelled/real_completions.parquet"
+LABELLED = SHARED / "data/labelled/real_completions.parquet"
 
 
 def _rows() -> list[dict]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,9 @@ from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.fast_path import reference_kind
 from cooper_verify.rules.reading import read_formula, spelling
 from cooper_verify.rules.symbolic import maths_verdict
+from repository import SHARED
 
-PROBLEMS = Path(__file__).parents[3] / "shared/data/problems"
+PROBLEMS = SHARED / "data/problems"
 UNREADABLE = [
     (r"x^2+1 \quad (x \ge 2)", r"x^2+2 \quad (x \ge 2)"),
     (r"2^n \ (n \in \mathbb{N})", r"3^n \ (n \in \mathbb{N})"),

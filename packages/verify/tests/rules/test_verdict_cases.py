@@ -4,13 +4,13 @@ A case's `expected` is a verdict, several of them separated by `|`, or `!correct
 """
 
 import json
-from pathlib import Path
 
 import pytest
 
 from cooper_verify.rules.kinds.maths import RuleVerifier
+from repository import SHARED
 
-CASES = Path(__file__).parents[3] / "shared/data/verdict_cases/cases.jsonl"
+CASES = SHARED / "data/verdict_cases/cases.jsonl"
 ROWS = [json.loads(line) for line in CASES.read_text("utf-8").splitlines()] if CASES.exists() else []
 
 
