@@ -23,9 +23,9 @@ from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.adapter import whole
+from cooper_rl.engines.losses.policy import KLConfig, PolicyObjective, PPOClip
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.engines.scale.ray import ClusterEngine
-from cooper_rl.losses.policy import KLConfig, PolicyObjective, PPOClip
-from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column
 
 OBJECTIVES = {

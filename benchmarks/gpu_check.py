@@ -43,7 +43,7 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import largest_chunk
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.records import Column
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"

@@ -12,7 +12,7 @@ from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.linear import FastLinear, has_bfloat16, has_onednn, packed, product, use_fast_linear
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.records import Column
 from measure import Meter, report
 from workload import arguments, model_folder

@@ -26,7 +26,7 @@ def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str
     from cooper_rl.engines.base import PolicyBatch
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
     from cooper_rl.engines.local import LocalEngine
-    from cooper_rl.losses.policy import KLConfig, PolicyObjective, PPOClip
+    from cooper_rl.engines.losses.policy import KLConfig, PolicyObjective, PPOClip
     from cooper_rl.records import Column
 
     config = LearnerConfig.model_validate({"model": folder, "device": "cpu", "tokens_per_microbatch": 1024, **settings})

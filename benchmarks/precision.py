@@ -21,7 +21,7 @@ from cooper_rl.engines.local import attention
 from cooper_rl.engines.local.learner import TorchLearner, TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.records import Column
 from measure import Meter, cpu_seconds, report
 from workload import arguments, model_folder, prompts

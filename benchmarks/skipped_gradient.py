@@ -21,7 +21,7 @@ from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import RewardLoss
+from cooper_rl.engines.losses.reward_model import RewardLoss
 from cooper_rl.reward.update_rows import Part, needed, pulls
 from workload import arguments, scratch
 

@@ -32,7 +32,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import freeze_layers
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.reward import cooper_reward, update
 from cooper_rl.reward import health as signs
 from cooper_rl.reward.cooptimization import Cooptimizer

@@ -149,7 +149,7 @@ def reward_of(arm: str, settings: dict[str, Any]) -> Iterator[Any]:
     """The reward of an arm: here, or in a server that lives as long as the run."""
     from cooper_rl.adapters.trl import GRPOReward
     from cooper_rl.reward.cooper_reward import CooperReward
-    from cooper_rl.run.run_config import build_config
+    from cooper_rl.run_config import build_config
 
     if arm == "service":
         with served(settings) as client:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cooper_rl.losses.policy import PolicyLoss, PolicyLossInputs
+from cooper_rl.engines.losses.policy import PolicyLoss, PolicyLossInputs
 
 if TYPE_CHECKING:
     from torch import Tensor

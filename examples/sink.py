@@ -5,7 +5,7 @@ In YAML: sinks: [{kind: "sink:Csv", columns: [reward/mean, policy/loss]}]
 
 from pathlib import Path
 
-from cooper_rl.record.sinks import Sink, SinkConfig, SinkRun
+from cooper_rl.record import Sink, SinkConfig, SinkRun
 
 
 class Csv(SinkConfig):

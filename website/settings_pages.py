@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from cooper_base.config.base import Config, Kinds, kinds_of, records_of
+from cooper_base.config.explanation import Setting, explain
 from cooper_rl.cli.config import RECORDS, Command
-from cooper_rl.run.explanation import Setting, explain
 
 TITLES = {
     Command.train: "A run",

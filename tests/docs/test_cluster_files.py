@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cooper_rl.engines.scale.ray import ClusterEngine
-from cooper_rl.run.run_config import load_config
+from cooper_rl.run_config import load_config
 from repository import ROOT
 
 FILES = ROOT / "examples" / "cluster"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cooper_audit.run.metric_names import metric_names
 from cooper_base.config.base import merge
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.arms import ASSETS
@@ -13,7 +14,6 @@ from cooper_rl import CooperTrainer, build_config
 from cooper_rl.policy.advantages import ADVANTAGES
 from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.pairs.base import PAIRS
-from cooper_rl.run.metric_names import metric_names
 from repository import ROOT
 
 PAGE = ROOT / "docs" / "metrics.md"

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from cooper_base.config.explanation import explain
 from cooper_rl.cli.config import Command, _record
-from cooper_rl.run.explanation import explain
 from repository import ROOT
 
 LOADED = re.compile(

@@ -26,8 +26,7 @@ from cooper_base.config.checking import Settings, check_settings, read_settings,
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.config.user_functions import load_object
 from cooper_rl.policy.evaluation_config import EvalConfig, ScoringConfig
-from cooper_verify.graders.judge import JudgeFile
-from cooper_rl.run.run_config import build_config, load_config
+from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.config import CollectConfig, VerifyRMConfig
 from docs.not_run import NOT_RUN, reason_not_to_run

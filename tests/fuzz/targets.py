@@ -26,7 +26,7 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import Journal
 from cooper_lab.benchmarks.bench import read_bench
 from cooper_rl.reward.pairs.assistant import unframe
-from cooper_rl.run.run_config import load_config
+from cooper_rl.run_config import load_config
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.label import ChatJudge
 from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply

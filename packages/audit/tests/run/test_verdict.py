@@ -4,8 +4,8 @@ import pytest
 
 from cooper_audit.run.run_record import read_run, status_of
 from cooper_audit.run.verdict import verdict_of
-from cooper_rl.run.run_config import build_config
 from cooper_rl.run.trainer import CooperTrainer
+from cooper_rl.run_config import build_config
 from runs.recorded_run import write_lines, write_run
 
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from cooper_audit.run.watch import DEFAULT_RULES, Firing, Watch, WatchRule, active_rules
 from cooper_rl import InputError, build_config
-from cooper_rl.run.checkpoint import rollback_target
+from cooper_rl.record.checkpoint import rollback_target
 
 
 def _fired(rules, values, metric="a"):

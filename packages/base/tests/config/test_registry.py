@@ -12,9 +12,9 @@ from pydantic import Field
 
 from cooper_base.config.base import Config, Kinds
 from cooper_base.config.checking import Settings, check_settings
+from cooper_base.config.explanation import commented_yaml, explain, narrow
 from cooper_base.config.user_functions import added
 from cooper_base.errors import InputError
-from cooper_rl.run.explanation import commented_yaml, explain, narrow
 
 
 class Shape(Protocol):

@@ -22,7 +22,7 @@ from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.start_samples import PER_PROBLEM, draw_start_samples, training_problems
-from cooper_rl.run.run_config import build_config
+from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
 TINY = {

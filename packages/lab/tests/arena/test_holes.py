@@ -20,7 +20,7 @@ from cooper_lab.arithmetic.calculator import Brackets, Calculator
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.run.run_config import build_config
+from cooper_rl.run_config import build_config
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
 PLANTED = [kind for kind in HOLES.records if kind != "none"]

@@ -8,10 +8,10 @@ from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events, read_metrics
 from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
 from cooper_lab.arithmetic.picture import LABELS, draw
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.reward.pairs.base import PAIRS
-from cooper_rl.run.run_config import build_config
+from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cooper_lab.designs.regularised import RegularisedLoss
-from cooper_rl.losses.reward_model import PairwiseLoss, TieLoss
+from cooper_rl.engines.losses.reward_model import PairwiseLoss, TieLoss
 
 
 def loss(gap: float, **settings) -> float:

@@ -13,11 +13,11 @@ from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import CorrupterAssistant
+from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.reward.reward_config import CooperRewardConfig, read_reward_inputs
-from cooper_rl.run.recipes import RECIPES
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import load_problems
-from reward.cooptimization_cases import answer_text, context_of, flip, make_group
+from cooptimization_cases import answer_text, context_of, flip, make_group
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 

@@ -34,7 +34,7 @@ from cooper_rl.engines.local.learner import freeze_layers
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.local.numerics import halve_frozen, largest_chunk
 from cooper_rl.engines.scale.ray import ClusterEngine
-from cooper_rl.run.run_config import load_config
+from cooper_rl.run_config import load_config
 from repository import ROOT
 
 CONFIGS = ROOT / "configs"

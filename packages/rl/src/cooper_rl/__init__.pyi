@@ -48,10 +48,10 @@ from cooper_rl.reward.reward_config import CooperRewardConfig as CooperRewardCon
 from cooper_rl.reward.scored import Scored as Scored
 from cooper_rl.reward.scored import Updated as Updated
 from cooper_rl.run.callbacks import Callback as Callback
-from cooper_rl.run.run_config import RunConfig as RunConfig
-from cooper_rl.run.run_config import build_config as build_config
-from cooper_rl.run.run_config import load_config as load_config
 from cooper_rl.run.trainer import CooperTrainer as CooperTrainer
+from cooper_rl.run_config import RunConfig as RunConfig
+from cooper_rl.run_config import build_config as build_config
+from cooper_rl.run_config import load_config as load_config
 from cooper_rl.service.client import AsyncRewardClient as AsyncRewardClient
 from cooper_rl.service.client import RewardClient as RewardClient
 from cooper_rl.verifyrm.config import VerifyRMConfig as VerifyRMConfig

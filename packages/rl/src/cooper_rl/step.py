@@ -1,15 +1,11 @@
 """The Cooper step: the whole algorithm on one page."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
-from cooper_base.clock import MEASURED, Clock
-from cooper_base.data.problem import Problem
+from cooper_base.clock import Clock
 from cooper_base.progress import weights_change
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
@@ -18,23 +14,18 @@ from cooper_rl.engines.base import (
     Metrics,
     PolicyLearner,
     Sampler,
-    sample_at_once,
 )
 from cooper_rl.policy.accuracy import HeldOut
-from cooper_rl.policy.advantages import token_credit, usable_groups
-from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.environments.rounds import Rounds
-from cooper_rl.policy.update import differing, finite_rewards, update_policy
-from cooper_rl.record.recorder import rollout_metrics, unverified_advantage
-from cooper_rl.records import Ragged, Rollouts, Samples
+from cooper_rl.policy.advantages import token_credit
+from cooper_rl.policy.step_metrics import rollout_metrics, unverified_advantage
+from cooper_rl.policy.update import update_policy
+from cooper_rl.records import Ragged, Rollouts
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.monitor import Monitor
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
-from cooper_rl.run.run_config import RolloutConfig, RunConfig
-
-PENDING_FILE = "pending_rollouts.safetensors"
-"""In a checkpoint at lag 1: the completions that the next step learns from."""
+from cooper_rl.rollout_source import RolloutSource, resampled
+from cooper_rl.run_config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class Parts:
     stream: ProblemStream
     prompt_encoder: PromptEncoder
     sampler: Sampler
-    rollouts: "RolloutSource"
+    rollouts: RolloutSource
     policy: PolicyLearner
     reference: PolicyLearner | None
     reward: CooperReward
@@ -101,7 +92,9 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     drawn: Metrics = {}
     if config.rollout.resample or config.curriculum is not None:
         with clock.measure("resample"):
-            rollouts, scored, drawn = _resampled(config, parts, step, seed, rollouts, scored)
+            rollouts, scored, drawn = resampled(
+                config.rollout, config.algorithm, parts.rollouts, parts.reward, step, seed, rollouts, scored
+            )
     early, paid = None, scored
     if parts.reward.learns_first(scored):  # the rule contradicts the model, so the model learns before it pays
         weights_change()
@@ -124,60 +117,6 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     return StepResult(rollouts, scored, paid, stage1.advantages, stage1.after_kl, stage2.pairs, metrics)
 
 
-RESAMPLED_SEED = 3_000_000_000_000_061
-"""Between the seeds of a step's first draw and its next ones."""
-
-
-def _resampled(
-    config: RunConfig, parts: Parts, step: int, seed: int, rollouts: Rollouts, scored: Scored
-) -> tuple[Rollouts, Scored, Metrics]:
-    """Dynamic sampling (DAPO): replace the step's groups whose rewards do not differ, because they teach nothing.
-
-    Each is replaced, in its place, by a group of a problem that the step has not had, in at most `rollout.resample`
-    further draws. The stream of problems learns what every group got. The reward model learns from all groups.
-    """
-    calls = [scored]
-    picks, extra, draws = [(rollouts, p) for p in range(len(rollouts.problems))], 0, 0
-    teaching = _report_to_stream(parts.stream, rollouts, scored, config.algorithm)
-    missing = [place for place, teaches in enumerate(teaching) if not teaches]
-    flat = len(missing)
-    while missing and draws < config.rollout.resample:
-        draws += 1
-        more = parts.rollouts.more(len(missing), seed + draws * RESAMPLED_SEED, step - 1)
-        if more is None:
-            break
-        calls.append(parts.reward.score(more.groups(), step=step, earlier=calls))
-        for p, teaches in enumerate(_report_to_stream(parts.stream, more, calls[-1], config.algorithm)):
-            extra, flat = extra + 1, flat + (not teaches)
-            if teaches:
-                picks[missing.pop(0)] = (more, p)
-    if not config.rollout.resample:
-        return rollouts, scored, {}
-    total = len(picks)
-    metrics = {"rollout/resampled": extra / total, "rollout/flat_groups": flat / (total + extra)}
-    metrics |= {"rollout/resample_draws": float(draws), "rollout/unfilled_groups": len(missing) / total}
-    if not extra:
-        return rollouts, scored, metrics
-    rollouts = Rollouts.joined(picks)  # everything is scored, so only the first call's times are worth keeping
-    metrics |= {name: value for name, value in scored.metrics.items() if name.startswith(MEASURED)}
-    return rollouts, Scored.joined(calls, rollouts.groups()), metrics
-
-
-def _report_to_stream(
-    stream: ProblemStream, rollouts: Rollouts, scored: Scored, algorithm: AlgorithmConfig
-) -> list[bool]:
-    """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream; of a
-    group without any opinion there is no mean."""
-    rewards = finite_rewards(scored.scores.rewards.like(scored.scores.rewards.flat.double()))
-    summands = differing(algorithm.advantages, rewards, scored.scores.summands, algorithm.min_spread)
-    names = [problem.id for problem in rollouts.problems]
-    teaching = usable_groups(rewards, algorithm.min_spread, summands).tolist()
-    means = dict(zip(names, rewards.opinions().mean().tolist(), strict=True))
-    rates = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    stream.tell(rates, dict(zip(names, teaching, strict=True)))
-    return teaching
-
-
 @contextmanager
 def _stage2(parts: Parts, scored: Scored, early: Updated | None) -> Iterator[Callable[[], Updated]]:
     """A call that returns the reward model's update.
@@ -193,126 +132,3 @@ def _stage2(parts: Parts, scored: Scored, early: Updated | None) -> Iterator[Cal
         weights_change()
         with ThreadPoolExecutor(max_workers=1) as thread:  # left only when the update has ended, after an error too
             yield thread.submit(parts.reward.update, scored).result
-
-
-@dataclass(frozen=True)
-class Pending:
-    """Completions that are being sampled."""
-
-    problems: Sequence[Problem]
-    prompts: Sequence[Sequence[int]]
-    samples: Future[Samples]
-    n: int
-    version: int
-
-    def result(self) -> Rollouts:
-        """Wait for them. Raises what the sampler raises."""
-        return Rollouts.of(self.problems, self.prompts, self.samples.result(), self.n, self.version)
-
-
-class RolloutSource:
-    """Samples the rollouts of each step.
-
-    At lag 0, a step samples its rollouts with the current policy. At lag 1, it takes those that were sampled during the
-    step before, gives the engine the current policy's weights, and has it sample for the next step while this step
-    learns. The first step, and a step for which nothing was sampled ahead, samples its rollouts first.
-    """
-
-    def __init__(
-        self,
-        config: RolloutConfig,
-        stream: ProblemStream,
-        encoder: PromptEncoder,
-        sampler: Sampler,
-        rounds: Rounds | None = None,
-    ):
-        self.config = config
-        self._stream, self._encoder, self._sampler, self._rounds = stream, encoder, sampler, rounds
-        self._pending: Pending | Rollouts | None = None
-        self.metrics: Metrics = {}
-        """The environment's metrics of the last draw; empty without an environment."""
-
-    def take(self, policy: PolicyLearner, step: int, seed: int, last: bool) -> Rollouts:
-        """The rollouts of this step. `seed` is the step's, and the next one's is one more; no step follows the `last`.
-
-        The policy's version is the number of steps that it has learned from. Raises what `Sampler.sample` raises.
-        """
-        ahead = bool(self.config.lag) and not last
-        pending, self._pending = self._pending, None
-        rollouts = _drawn(pending)  # weights change when nothing is being drawn
-        if rollouts is None or ahead:
-            self._sampler.sync_weights(policy)
-        if rollouts is None:
-            rollouts = self._draw(seed, step - 1).result()
-        if ahead:
-            self._pending = self._draw(seed + 1, step - 1, ahead=True)
-        self._sampler.rest()
-        return rollouts
-
-    def first_prompt(self, seed: int) -> tuple[Problem, str]:
-        """The first problem and prompt of a step with this seed. In an environment, it has the first observation."""
-        problem = self._stream.first
-        prompt_ids = self._encoder.encode(problem) if self._rounds is None else self._rounds.first_prompt(problem, seed)
-        return problem, self._encoder.decode(prompt_ids)
-
-    def more(self, count: int, seed: int, version: int) -> Rollouts | None:
-        """Groups of up to `count` further problems for the same step; None if there are no others."""
-        problems = self._stream.more(count)
-        return self._pending_of(problems, seed, version, ahead=False).result() if problems else None
-
-    def _draw(self, seed: int, version: int, ahead: bool = False) -> Pending:
-        return self._pending_of(self._stream.next_batch(), seed, version, ahead)
-
-    def _pending_of(self, problems: Sequence[Problem], seed: int, version: int, ahead: bool) -> Pending:
-        if self._rounds is not None:
-            drawn = self._rounds.draw(self._sampler, problems, self.config.n, self.config, seed)
-            samples, self.metrics = Future[Samples](), drawn.metrics
-            samples.set_result(drawn.samples)
-            return Pending(problems, drawn.prompts, samples, self.config.n, version)
-        prompts = [self._encoder.encode(problem) for problem in problems]
-        request, sampler = (prompts, self.config.n, self.config, seed), self._sampler
-        samples = sampler.submit(*request) if ahead else sample_at_once(sampler, *request)
-        return Pending(problems, prompts, samples, self.config.n, version)
-
-    def settle(self) -> None:
-        """Wait until nothing is being drawn, so that the engine can be used for something else."""
-        if isinstance(self._pending, Pending):
-            wait([self._pending.samples])
-
-    def mark(self) -> Callable[[], None]:
-        """Returns a function that restores the present state, for a step that is cancelled."""
-        stream, pending = deepcopy(self._stream.state()), self._pending
-
-        def restore() -> None:
-            self._stream.restore(stream)
-            self._pending = pending
-
-        return restore
-
-    def forget(self) -> None:
-        """Drop what was sampled ahead; its problems come again in the next epoch."""
-        self._pending = None
-
-    def save(self, folder: Path) -> None:
-        """Wait for what is being sampled ahead, if anything, and write it. Problems are written as their ids.
-
-        If sampling failed, nothing is written, and a resumed run samples again.
-        """
-        self.settle()
-        if isinstance(self._pending, Pending) and self._pending.samples.exception() is not None:
-            return
-        if (rollouts := _drawn(self._pending)) is not None:
-            ids = [Problem(problem.id, "", "") for problem in rollouts.problems]
-            (folder / PENDING_FILE).write_bytes(replace(rollouts, problems=ids).to_bytes())
-
-    def restore(self, folder: Path) -> None:
-        """Restore what `save` wrote, if anything. At lag 0 it is ignored."""
-        self._pending = None
-        if self.config.lag and (folder / PENDING_FILE).is_file():
-            rollouts = Rollouts.from_bytes((folder / PENDING_FILE).read_bytes())
-            problems = [self._stream.problem(problem.id) for problem in rollouts.problems]
-            self._pending = replace(rollouts, problems=problems)
-
-
-def _drawn(pending: Pending | Rollouts | None) -> Rollouts | None:
-    return pending.result() if isinstance(pending, Pending) else pending

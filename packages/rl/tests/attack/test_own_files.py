@@ -13,8 +13,8 @@ from cooper_lab.arena.cache import MANIFEST, Planted
 from cooper_lab.arena.holes import read_hole
 from cooper_lab.arena.run_cells import RESULT, read_result
 from cooper_rl import InputError
-from cooper_rl.record.sinks import SinkRun
-from cooper_rl.record.sinks.trackers import TRACKERS_FILE, Trackio
+from cooper_rl.record import SinkRun
+from cooper_rl.record.trackers import TRACKERS_FILE, Trackio
 from cooper_rl.service.client import POINTER, restore_call
 
 DAMAGE = {"cut": '{"a": [1, ', "empty": "", "a list": "[]", "a number": "3", "nested": "[" * 100_000, "no keys": "{}"}

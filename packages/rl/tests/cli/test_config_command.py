@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 from cooper_base import __version__
 from cooper_base.cli.main import commands
 from cooper_base.config.base import records_of
+from cooper_base.config.explanation import explain
 from cooper_rl import build_config, load_config
 from cooper_rl.cli.config import Command, _record
-from cooper_rl.run.explanation import explain
 from repository import ROOT
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

@@ -8,8 +8,8 @@ import pytest
 
 from cooper_audit.statistics import paired_difference
 from cooper_base.cli.main import app
-from cooper_rl.run.run_config import build_config
 from cooper_rl.run.trainer import CooperTrainer
+from cooper_rl.run_config import build_config
 
 
 def even(problem, completion_text):

@@ -6,8 +6,8 @@ import pytest
 
 from cooper_base.cli.console import names_and_settings
 from cooper_base.cli.main import app
-from cooper_rl.run.run_config import build_config
 from cooper_rl.run.trainer import CooperTrainer
+from cooper_rl.run_config import build_config
 
 
 def _cooper(monkeypatch, capfd, *arguments):

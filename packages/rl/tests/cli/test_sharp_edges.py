@@ -15,7 +15,7 @@ from cooper_base.cli import console
 from cooper_base.cli.main import commands
 from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.errors import InputError
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
 from runs.recorded_run import write_run
 
 

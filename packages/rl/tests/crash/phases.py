@@ -6,14 +6,14 @@ from collections.abc import Callable
 from types import ModuleType
 
 import cooper_audit.report.report
-import cooper_rl.record.recorder
 import cooper_rl.reward.cooptimization
+import cooper_rl.run.recorder
 from cooper_rl import CooperReward, CooperTrainer
 from cooper_rl.policy.update import update_policy
+from cooper_rl.record.checkpoint import CheckpointStore
 from cooper_rl.reward.scored import ProbeSet, step_health
+from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run.build import assemble
-from cooper_rl.run.checkpoint import CheckpointStore
-from cooper_rl.step import RolloutSource
 from cooper_verify.rules.verifier import Verifier
 
 PHASES: list[tuple[str, ModuleType | Callable]] = [
@@ -26,7 +26,7 @@ PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("stage 2", CooperReward.update),
     ("reward", CooperReward.score),
     ("evaluate", CooperTrainer.evaluate),
-    ("record", cooper_rl.record.recorder),
+    ("record", cooper_rl.run.recorder),
     ("checkpoint", CheckpointStore.save),
     ("restore", CooperTrainer._restore),
     ("load", assemble),

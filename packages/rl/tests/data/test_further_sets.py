@@ -7,7 +7,7 @@ import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.run.inputs import read_inputs
-from cooper_rl.run.run_config import load_config
+from cooper_rl.run_config import load_config
 from cooper_verify.problems.config import ProblemsConfig, PromptConfig
 
 MINE = {"template": "Mine: {question}", "system": "Be brief."}

@@ -6,7 +6,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cooper_rl.losses.policy import CISPO, GSPO, KLConfig, PolicyLossConfig, PolicyLossInputs, PPOClip, policy_loss
+from cooper_rl.engines.losses.policy import (
+    CISPO,
+    GSPO,
+    KLConfig,
+    PolicyLossConfig,
+    PolicyLossInputs,
+    PPOClip,
+    policy_loss,
+)
 
 ALL = [PPOClip(), PPOClip(dual_clip=3.0), GSPO(), CISPO()]
 

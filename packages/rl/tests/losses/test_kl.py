@@ -7,7 +7,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from cooper_rl.losses.policy import KLConfig, KLKind, kl_estimate
+from cooper_rl.engines.losses.policy import KLConfig, KLKind, kl_estimate
 
 LOGITS = torch.tensor([0.3, -1.2, 0.8, 0.1], dtype=torch.float64)
 REFERENCE = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64).log()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from policy_loss_cases import ALL, gradient, loss_gradient, one_row, random_inputs  # pyright: ignore[reportMissingImports]
 
-from cooper_rl.losses.policy import CISPO, GSPO, KLConfig, PPOClip, policy_loss
+from cooper_rl.engines.losses.policy import CISPO, GSPO, KLConfig, PPOClip, policy_loss
 
 
 @pytest.mark.parametrize("cap", [None, 1.5])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from policy_loss_cases import ALL, loss_gradient, one_row, over_tensors, random_inputs  # pyright: ignore[reportMissingImports]
 
-from cooper_rl.losses.policy import KLConfig, PolicyLossInputs, policy_loss
+from cooper_rl.engines.losses.policy import KLConfig, PolicyLossInputs, policy_loss
 
 
 def rows(inputs: PolicyLossInputs, first: int, last: int) -> PolicyLossInputs:

@@ -7,7 +7,7 @@ import torch
 from policy_loss_cases import one_row, random_inputs  # pyright: ignore[reportMissingImports]
 from pydantic import TypeAdapter
 
-from cooper_rl.losses.policy import (
+from cooper_rl.engines.losses.policy import (
     CISPO,
     GSPO,
     KLConfig,

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cooper_rl.losses.reward_model import PairwiseLoss, TieLoss, bce_loss
+from cooper_rl.engines.losses.reward_model import PairwiseLoss, TieLoss, bce_loss
 
 POSITIVE = torch.tensor([1.0, 0.5], dtype=torch.float64)
 NEGATIVE = torch.tensor([-1.0, 1.5], dtype=torch.float64)

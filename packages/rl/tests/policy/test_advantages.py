@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from cooper_base.config.base import Config
 from cooper_lab.designs.maxrl import MaxRL
 from cooper_rl import InputError, build_config
-from cooper_rl.losses.policy import GSPO
+from cooper_rl.engines.losses.policy import GSPO
 from cooper_rl.policy.advantages import (
     ADVANTAGES,
     EPS,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from cooper_rl.losses.policy import (
+from cooper_rl.engines.losses.policy import (
     AggregationConfig,
     SequenceMeanTokenMean,
     SequenceMeanTokenSum,

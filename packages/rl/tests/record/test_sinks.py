@@ -8,11 +8,11 @@ import pytest
 
 from cooper_audit.run.run_record import read_events, read_metrics
 from cooper_rl import CooperTrainer, MissingExtraError, build_config
-from cooper_rl.record.sinks import TensorBoard
+from cooper_rl.record import TensorBoard
 
 OWN_SINK = """
 import json
-from cooper_rl.record.sinks import Sink, SinkConfig
+from cooper_rl.record import Sink, SinkConfig
 
 class Lines(SinkConfig):
     file: str = "lines.jsonl"
@@ -80,7 +80,7 @@ def test_a_resumed_run_tells_its_sinks_which_steps_are_repeated(settings, sink):
 
 
 def test_a_missing_tensorboard_is_reported_before_models_are_loaded(settings, monkeypatch):
-    monkeypatch.setattr("cooper_rl.record.sinks.find_spec", lambda name: None)
+    monkeypatch.setattr("cooper_rl.record.find_spec", lambda name: None)
     config = build_config({**settings, "kind": "rule", "sinks": [{"kind": "tensorboard"}]})
     assert config.sinks == (TensorBoard(),)
     with pytest.raises(MissingExtraError, match="pip install tensorboard"):

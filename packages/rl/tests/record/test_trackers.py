@@ -16,8 +16,8 @@ import pytest
 
 from cooper_audit.run.run_record import read_metrics
 from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config
-from cooper_rl.record.sinks import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant
-from cooper_rl.record.sinks.trackers import TrackerConfig, flat
+from cooper_rl.record import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant
+from cooper_rl.record.trackers import TrackerConfig, flat
 from waiting import wait_for
 
 PROGRAM = """
@@ -130,9 +130,9 @@ print(json.dumps([
 TRACKIO_LOSES_ITS_FOLDER = """
 import os, shutil, sys, time
 from pathlib import Path
-from cooper_rl.record.sinks import SinkRun
-from cooper_rl.record.sinks import Tolerant
-from cooper_rl.record.sinks.trackers import Trackio
+from cooper_rl.record import SinkRun
+from cooper_rl.record import Tolerant
+from cooper_rl.record.trackers import Trackio
 now, folder, databases = [0.0], Path(sys.argv[1]), Path(os.environ["TRACKIO_DIR"])
 sink = Tolerant(Trackio(project="p"), SinkRun(folder, {"name": "run"}, None), clock=lambda: now[0])
 sink.metrics(1, {"a": 1.0})

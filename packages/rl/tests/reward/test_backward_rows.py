@@ -10,13 +10,13 @@ from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImp
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
+from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 from cooper_rl.reward import update
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.base import Pair
+from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.reward.update import update_reward_model
 from cooper_rl.reward.update_rows import Part, needed, pulls, spread_over_origins, without_negligible
-from cooper_rl.run.recipes import RECIPES
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 

@@ -11,7 +11,7 @@ from cooper_rl import InputError
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LoraConfig, ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.reward.input import ChatInput, RewardModelInput
 
 CHATS = [

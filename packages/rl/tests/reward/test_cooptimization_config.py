@@ -3,7 +3,7 @@ from pydantic import ValidationError
 
 from cooper_base.errors import InputError
 from cooper_rl import build_config
-from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
+from cooper_rl.engines.losses.reward_model import PairLoss, PairwiseLoss
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant

@@ -13,7 +13,7 @@ from chat_server import ChatServer, completion  # pyright: ignore[reportMissingI
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import ChatAssistant
-from cooper_rl.run.recipes import RECIPES
+from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 
 PAPER = RECIPES["paper"]["cooptimization"]

@@ -17,7 +17,7 @@ from cooper_rl.reward.pairs.assistant import CorrupterAssistant
 from cooper_rl.reward.pairs.base import Pair, PairInputs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 from cooper_rl.reward.pairs.sources.swapped_reference import nearby
-from cooper_rl.run.recipes import RECIPES
+from cooper_rl.reward.recipes import RECIPES
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 LISTED = [{"kind": "assistant"}, {"kind": "on_policy"}]

@@ -8,10 +8,10 @@ import yaml
 
 from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
+from cooper_base.config.explanation import commented_yaml
 from cooper_base.data.answer import Verdict
 from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
 from cooper_rl.reward.kinds.plain import RuleReward
-from cooper_rl.run.explanation import commented_yaml
 from cooper_verify.rules.rule import Asked, Rule
 
 FUNCTION = {"kind": "function", "function": "test_reward_tree:length"}

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.config.explanation import commented_yaml
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config, load_config
 from cooper_rl.reward.base import ShapingConfig
 from cooper_rl.reward.scored import Scored
-from cooper_rl.run.explanation import commented_yaml
 from cooper_rl.run.inputs import read_inputs
 
 SHAPINGS = {

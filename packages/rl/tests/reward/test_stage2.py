@@ -15,7 +15,7 @@ from cooper_rl.reward.context import RewardModel
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant
-from cooper_rl.run.recipes import RECIPES
+from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]

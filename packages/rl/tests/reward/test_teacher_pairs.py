@@ -11,8 +11,8 @@ from cooper_audit.run.watch import active_rules
 from cooper_rl import InputError, build_config
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.run.inputs import read_inputs
-from cooper_rl.run.recipes import RECIPES
 from cooper_verify.rules.kinds.partial import Silent
 from run.test_chat_run import TEMPLATE
 from run.test_lora_run import _fit

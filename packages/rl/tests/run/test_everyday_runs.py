@@ -10,7 +10,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.step import _resampled
+from cooper_rl.rollout_source import resampled
 from run.everyday_callbacks import Calls
 
 
@@ -88,7 +88,8 @@ def test_groups_that_teach_are_kept_and_only_the_others_are_replaced(everyday):
         parts = trainer.parts
         first = parts.rollouts.take(parts.policy, 1, 5, last=True)
         scored = parts.reward.score(first.groups(), step=1)
-        rollouts, paid, metrics = _resampled(config, parts, 1, 5, first, scored)
+        what = config.rollout, config.algorithm, parts.rollouts, parts.reward
+        rollouts, paid, metrics = resampled(*what, 1, 5, first, scored)
     before, after = scored.rewards, paid.rewards
     spread = [max(rewards) > min(rewards) for rewards in before]
     for place, teaches in enumerate(spread):

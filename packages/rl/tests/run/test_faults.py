@@ -11,7 +11,7 @@ from cooper_audit.run.run_record import read_events, read_metrics
 from cooper_base.clock import MEASURED
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.run.recipes import RECIPES
+from cooper_rl.reward.recipes import RECIPES
 
 
 def length(problem, completion):

@@ -10,9 +10,9 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from cooper_base.cli.main import commands
+from cooper_base.config.explanation import commented_yaml, explain, json_schema
 from cooper_rl import load_config
 from cooper_rl.cli.config import Command, _record
-from cooper_rl.run.explanation import commented_yaml, explain, json_schema
 from repository import ROOT
 
 COMMAND_OF = {"collect.yaml": Command.verifyrm_collect, "judge.yaml": Command.verifyrm_label}

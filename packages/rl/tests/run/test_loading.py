@@ -6,10 +6,10 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from cooper_base.config.explanation import commented_yaml
 from cooper_base.errors import InputError
-from cooper_rl.losses.policy import GSPO
-from cooper_rl.run.explanation import commented_yaml
-from cooper_rl.run.run_config import RunConfig, build_config, load_config
+from cooper_rl.engines.losses.policy import GSPO
+from cooper_rl.run_config import RunConfig, build_config, load_config
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 

@@ -9,16 +9,16 @@ from typer.testing import CliRunner
 from cooper_base.cli.main import commands
 from cooper_base.config.base import Config
 from cooper_rl import InputError, build_config, load_config
-from cooper_rl.losses.policy import KLConfig
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.engines.losses.policy import KLConfig
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.policy.advantages import GRPO, AdvantageConfig, DrGRPO
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.pairs.base import PAIRS
+from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.reward.reward_config import CooperRewardConfig, RewardModelConfig
-from cooper_rl.run.recipes import RECIPES
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
 from cooper_rl.service.config import ServeConfig
 
 RUN: dict[str, Any] = {

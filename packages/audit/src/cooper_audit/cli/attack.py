@@ -16,7 +16,7 @@ from cooper_base.files.durable import write_text
 if TYPE_CHECKING:
     from cooper_audit.attack.attack import AttackResult
     from cooper_audit.attack.report import Table
-    from cooper_rl.run.run_config import RunConfig
+    from cooper_rl.run_config import RunConfig
     from cooper_rl.verifyrm.adapt import Finding
     from cooper_rl.verifyrm.repair import Repair
 

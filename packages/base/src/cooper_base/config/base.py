@@ -30,6 +30,12 @@ class Config(BaseModel):
     """What to write instead of a setting that the record does not have and that somebody may expect, by its key."""
 
     @classmethod
+    def set_by_kinds(cls, key: str, kind: str | None) -> dict[str, Any]:
+        """The values that kinds of this record give to a setting inside it, by kind; `kind` is that of the setting's
+        own part."""
+        return {}
+
+    @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """The settings with what other settings imply, and where those that have moved were written."""
         return settings, {}

@@ -14,13 +14,13 @@ from cooper_base import __version__
 from cooper_base.files.durable import read_fields
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
+from cooper_lab.arithmetic.world import START_SAMPLES
 
 RECIPE = 1
 """Increase this with every change to a recipe, so that models of an older recipe are made again."""
 MANIFEST = "manifest.json"
 _MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": int | float}
 """Fields of a manifest that the arena's page shows."""
-START_SAMPLES = "start.jsonl"
 """Samples of the planted policy on the training problems."""
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base import __version__
-from cooper_lab.arena.cache import START_SAMPLES, Planted
+from cooper_lab.arena.cache import Planted
 from cooper_lab.arena.designs import Design, fill_in, members, needs_start_samples, twins
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.calculator import ENVIRONMENT, MAX_INPUT_TOKENS
-from cooper_lab.arithmetic.world import run_settings
+from cooper_lab.arithmetic.world import START_SAMPLES, run_settings
 from cooper_lab.designs.process_credit import ProcessCredit
 from cooper_rl import InputError, build_config, merge
 from cooper_rl.policy.advantages import ADVANTAGES

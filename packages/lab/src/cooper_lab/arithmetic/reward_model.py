@@ -19,7 +19,7 @@ from cooper_lab.arithmetic.warmup import IGNORED, small_llama
 from cooper_rl import Config, LabelledCompletion, Problem
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
+from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.reward.input import RewardModelInput
 
 BATCHES_SORTED_TOGETHER = 16

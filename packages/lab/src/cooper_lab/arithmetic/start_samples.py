@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cooper_lab.arena.cache import START_SAMPLES
 from cooper_lab.arithmetic.build_models import draw
-from cooper_lab.arithmetic.world import run_settings
+from cooper_lab.arithmetic.world import START_SAMPLES, run_settings
 from cooper_rl import Problem, build_config, load_policy, load_tokenizer, read_problems
 
 PER_PROBLEM = 4

@@ -10,6 +10,8 @@ import yaml
 from cooper_rl import merge
 
 ASSETS = Path(__file__).parent / "assets"
+START_SAMPLES = "start.jsonl"
+"""In a folder of planted models: completions of the start policy."""
 TWINS: dict[str, dict[str, Any]] = {
     "head": {"kind": "head"},
     "yes_no": {"kind": "yes_no", "words": ["y", "n"], "ask": "?"},

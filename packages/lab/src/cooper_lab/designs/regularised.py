@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl.losses.reward_model import PAIR_LOSSES, PairwiseLoss, RewardLossOutputs
+from cooper_rl.engines.losses.reward_model import PAIR_LOSSES, PairwiseLoss, RewardLossOutputs
 
 if TYPE_CHECKING:
-    from cooper_rl.losses.reward_model import Numbers
+    from cooper_rl.engines.losses.reward_model import Numbers
 
 
 @PAIR_LOSSES.register

@@ -17,7 +17,7 @@ from cooper_base.cli.console import say, stdout
 
 if TYPE_CHECKING:
     from cooper_base.config.base import Config
-    from cooper_rl.run.explanation import Setting
+    from cooper_base.config.explanation import Setting
 
 WIDTH = 100
 FEW = 60
@@ -37,7 +37,7 @@ class Command(StrEnum):
 
 
 RECORDS = {
-    Command.train: "cooper_rl.run.run_config:RunConfig",
+    Command.train: "cooper_rl.run_config:RunConfig",
     Command.serve: "cooper_rl.service.config:ServeConfig",
     Command.eval: "cooper_rl.policy.evaluation_config:EvalConfig",
     Command.verifyrm_train: "cooper_rl.verifyrm.config:VerifyRMConfig",
@@ -74,7 +74,7 @@ def show_config(
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
-    from cooper_rl.run.explanation import commented_yaml, json_schema
+    from cooper_base.config.explanation import commented_yaml, json_schema
 
     given = what or []
     names = [argument for argument in given if "=" not in argument]
@@ -98,7 +98,7 @@ def show_config(
 
 def _explain(record: "type[Config]", names: Sequence[str], everything: bool) -> None:
     """Show the named settings, or all, or an overview of many."""
-    from cooper_rl.run.explanation import explain, narrow
+    from cooper_base.config.explanation import explain, narrow
 
     settings = explain(record)
     if names:
@@ -111,9 +111,9 @@ def _explain(record: "type[Config]", names: Sequence[str], everything: bool) -> 
 
 def _show_recipe(record: "type[Config]", kind: str) -> None:
     """Print what a kind of run sets. Raises InputError if there is no such kind."""
+    from cooper_base.config.explanation import recipe_yaml
     from cooper_base.errors import InputError, did_you_mean
-    from cooper_rl.run.explanation import recipe_yaml
-    from cooper_rl.run.recipes import RECIPES
+    from cooper_rl.reward.recipes import RECIPES
 
     recipe = RECIPES.get(kind)
     known = f"kinds: {', '.join(RECIPES)}"
@@ -142,7 +142,7 @@ def _resolved(command: Command, files: Sequence[str], overrides: Sequence[str]) 
 
 def _show_overview(settings: "Sequence[Setting]") -> None:
     """The sections and the common settings, with the first sentence of each."""
-    from cooper_rl.run.explanation import overview
+    from cooper_base.config.explanation import overview
 
     table = Table.grid(padding=(0, 2, 0, 0))
     for heading, chosen in overview(settings).items():

@@ -21,7 +21,7 @@ from cooper_verify.problems.config import same_form, with_form_of
 
 if TYPE_CHECKING:
     from cooper_rl.policy.accuracy import EvaluationResult
-    from cooper_rl.run.run_config import RunConfig
+    from cooper_rl.run_config import RunConfig
 
 VLLM_SHARE = 0.9
 """Share of a GPU's memory for the vLLM engines of an evaluation: nothing else uses the GPU."""
@@ -120,7 +120,7 @@ def _checked(
 
 
 def _subject_of(names: Sequence[str], run: Path | None, step: str | None, against: str | None) -> _Subject:
-    from cooper_rl.run.run_config import load_config
+    from cooper_rl.run_config import load_config
 
     if len(names) + (run is not None) != 1:
         raise InputError("give a model's folder or --run, not both")
@@ -275,7 +275,7 @@ def _run_of(model: str) -> Path | None:
 
 
 def _checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:
-    from cooper_rl.run.checkpoint import CheckpointStore
+    from cooper_rl.record.checkpoint import CheckpointStore
 
     store = CheckpointStore(run / "checkpoints", config.checkpoint)
     folders = {int(folder.name): folder for folder in store.list()}

@@ -17,9 +17,9 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
     """Train a policy together with its reward model."""
-    from cooper_rl.record.recorder import check_folder
     from cooper_rl.run.inputs import read_inputs
-    from cooper_rl.run.run_config import load_config
+    from cooper_rl.run.recorder import check_folder
+    from cooper_rl.run_config import load_config
 
     settings = load_config(config, overrides or [])
     check_folder(Path(settings.output_dir) / settings.name, resume, "--resume")
@@ -89,7 +89,7 @@ def push(
     private: Annotated[bool, typer.Option(help="Make new repositories private.")] = False,
 ) -> None:
     """Upload the models of a finished run, with their cards, to the Hugging Face hub (or to HF_ENDPOINT)."""
-    from cooper_rl.run.hub import push_models
+    from cooper_rl.record.hub import push_models
 
     folder = source / ("best" if best else "final") if (source / "metrics.jsonl").is_file() else source
     for address in push_models(folder, {"policy": policy, "reward_model": reward_model}, private):

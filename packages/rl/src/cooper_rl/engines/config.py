@@ -192,3 +192,36 @@ class SamplingParams(Config):
         """The settings under which some tokens cannot be drawn at all, as "name: value"."""
         values = self.model_dump(include={"top_p", "top_k", "min_p", "min_tokens"}, exclude_defaults=True)
         return [f"{name}: {value}" for name, value in values.items()]
+
+
+class RolloutConfig(SamplingParams):
+    """How the groups of a training step are sampled."""
+
+    n: int = Field(default=8, ge=1)
+    """Completions per problem."""
+    max_rows: int = Field(default=0, ge=0)
+    """Largest number of completions sampled at once; 0 samples the whole step together. Where the engine can, others
+    enter as completions end."""
+    resample: int = Field(default=0, ge=0)
+    """Dynamic sampling (DAPO, arXiv 2503.14476): groups that teach nothing, because all their rewards are the same, are
+    replaced by groups of other problems, drawn at most this many times a step. What is still missing then stays as it
+    was. The reward model learns from all groups that were drawn."""
+    lag: int = Field(default=0, ge=0, le=1)
+    """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
+    while this one learns, which saves time if it has devices of its own. Importance sampling, which is on then,
+    corrects for the difference."""
+    environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
+    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
+    max_turns: int = Field(default=8, ge=1)
+    """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
+    tool_timeout_s: float = Field(default=30.0, gt=0)
+    """Most seconds that an environment may take for `reset`, for the calls of one turn, and for `get_reward`. One that
+    takes longer is lost to its rollout; the run goes on."""
+    tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
+    chat template does; without one, Hermes tags."""
+    solved_at: float | None = None
+    """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
+    rule `outside`. Null gives no verdict, for rewards by degrees, which `rewards: [{kind: environment}]` pays as they
+    are. On problems of other rules the rule judges the final reply."""

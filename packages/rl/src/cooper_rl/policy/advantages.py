@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
+    from cooper_base.data.answer import AnswerGroup
     from cooper_rl.policy.config import AlgorithmConfig
     from cooper_rl.records import Ragged, Rollouts, Summands
-    from cooper_rl.reward.context import RewardModel
-    from cooper_rl.run.run_config import RunConfig
 
 EPS = 1e-6
 """Added to a std before it divides. It hardly matters, because groups without usable spread are left out first."""
@@ -65,6 +64,14 @@ class TokenCredit:
     metrics: dict[str, float]
 
 
+class AnswerScorer(Protocol):
+    """The run's reward model, as far as an estimator reads it."""
+
+    def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
+        """The logit of every answer."""
+        ...
+
+
 class AdvantageConfig(Config):
     """The settings of an estimator of advantages, which is its own settings. Each kind implements `advantages`."""
 
@@ -91,8 +98,8 @@ class AdvantageConfig(Config):
     def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
         """Raises ValueError for settings of the algorithm that do not fit the estimator."""
 
-    def check_run(self, config: RunConfig) -> None:
-        """Raises ValueError for settings of the run that do not fit the estimator."""
+    def check_run(self, config: Any) -> None:
+        """Raises ValueError for settings of the run, a `RunConfig`, that do not fit the estimator."""
 
     @abstractmethod
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged | AdvantagesWithMetrics:
@@ -103,7 +110,7 @@ class AdvantageConfig(Config):
         """
 
     def token_credit(
-        self, model: RewardModel | None, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
+        self, model: AnswerScorer | None, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
     ) -> TokenCredit | None:
         """What to add to the advantage of each token, before the step's updates; None adds nothing.
 
@@ -167,7 +174,7 @@ def estimate(
 
 def token_credit(
     config: AdvantageConfig,
-    model: RewardModel | None,
+    model: AnswerScorer | None,
     rollouts: Rollouts,
     rewards: Ragged,
     decode: Callable[[Sequence[int]], str],
@@ -290,7 +297,7 @@ class GDPO(AdvantageConfig):
         if algorithm.pulls_in("reward"):
             raise ValueError("advantages of kind gdpo normalise each reward by itself; set kl.where: loss")
 
-    def check_run(self, config: RunConfig) -> None:
+    def check_run(self, config: Any) -> None:
         """Raises ValueError for shapings, which transform the sum."""
         if config.shaping:
             raise ValueError("advantages of kind gdpo read the single rewards, so shaping has no effect; remove it")

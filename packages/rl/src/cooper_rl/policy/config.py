@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_base.config.base import Config, mapping_of
-from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
+from cooper_rl.engines.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
 from cooper_rl.policy.advantages import ADVANTAGES, GRPO, AdvantageConfig
 
 CORRECTION = {"truncated_importance_sampling": 2.0, "drift": "product"}

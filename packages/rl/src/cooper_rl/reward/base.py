@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
+from cooper_audit.run.metric_names import AREAS, area_of
 from cooper_base.config.base import Config, Kinds, is_outside
-from cooper_rl.run.metric_names import AREAS, area_of
 
 if TYPE_CHECKING:
     from cooper_base.data.problem import Problem

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_base.config.base import Config
-from cooper_rl.losses.reward_model import PairLossConfig, PairwiseLoss
+from cooper_rl.engines.losses.reward_model import PairLossConfig, PairwiseLoss
 from cooper_rl.reward.pairs.assistant import AssistantConfig
 from cooper_rl.reward.pairs.base import PAIRS, PairFilterConfig, PairsConfig
 from cooper_rl.reward.pairs.sources.assistant import AssistantPairs

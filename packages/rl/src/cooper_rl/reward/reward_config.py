@@ -21,7 +21,7 @@ from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import Assistant, build_assistant
 from cooper_rl.reward.pairs.base import PAIRS, PairInputs
-from cooper_rl.run.recipes import RECIPES, STANDS_FOR, Kind, trains
+from cooper_rl.reward.recipes import RECIPES, STANDS_FOR, Kind, set_by_recipes, trains
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RULES, RuleConfig
 from cooper_verify.rules.verifier import Verifier
@@ -73,6 +73,10 @@ class CooperRewardConfig(Config):
     that kind's defaults."""
     engine: EngineConfig = LocalEngine()
     """Where models are trained and sampled."""
+
+    @classmethod
+    def set_by_kinds(cls, key: str, kind: str | None) -> dict[str, Any]:
+        return set_by_recipes(key, kind)
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:

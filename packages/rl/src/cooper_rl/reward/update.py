@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.reward.context import RewardModel
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.input import RewardModelInput

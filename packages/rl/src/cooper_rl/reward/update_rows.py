@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, bce_loss
+from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, bce_loss
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.environments.rounds import Rounds, hidden_tools, tool_schemas
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.monitor import Monitor
+from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run.inputs import Inputs, read_inputs
-from cooper_rl.run.run_config import RunConfig
-from cooper_rl.step import Parts, RolloutSource
+from cooper_rl.run_config import RunConfig
+from cooper_rl.step import Parts
 from cooper_verify.problems.config import ProblemsConfig, PromptConfig
 
 logger = logging.getLogger(__name__)

@@ -13,12 +13,12 @@ from cooper_base.files.durable import writing
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
-from cooper_rl.record.recorder import RESUME
+from cooper_rl.record.exact_resume import changes, conditions, random_state, restore_random_state
+from cooper_rl.record.model_cards import write_model_cards
 from cooper_rl.reward.reward_config import check_outline, outline
 from cooper_rl.run.callbacks import Callbacks
-from cooper_rl.run.exact_resume import changes, conditions, random_state, restore_random_state
-from cooper_rl.run.model_cards import write_model_cards
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run.recorder import RESUME
+from cooper_rl.run_config import RunConfig
 from cooper_rl.step import Parts
 
 logger = logging.getLogger(__name__)

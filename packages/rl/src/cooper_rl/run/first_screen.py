@@ -10,7 +10,7 @@ from cooper_base.clock import VERIFY_S
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import printable
 from cooper_base.packages import loggers, set_log_level
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
 
 TRAINING_METRICS = (
     ("reward/mean", "reward"),

@@ -14,11 +14,11 @@ from cooper_base.data.problem import Problem, location
 from cooper_base.errors import InputError
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.policy.environments.environment import Environments
-from cooper_rl.policy.evaluation_config import read_held_out
 from cooper_rl.reward.kinds.plain import check_problems, check_servers
+from cooper_rl.reward.monitor_config import read_held_out
 from cooper_rl.reward.reward_config import RewardInputs, read_reward_inputs, reads_environment
 from cooper_rl.run.callbacks import load_callback
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
 from cooper_verify.problems.config import ProblemsConfig, same_form
 from cooper_verify.problems.loading import load_problems
 from cooper_verify.rules.verifier import Verifier

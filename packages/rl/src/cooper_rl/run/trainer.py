@@ -18,12 +18,11 @@ from cooper_base.files.folder_lock import FolderLock, stop_on_signal
 from cooper_base.pace import ProgressLines
 from cooper_base.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.engines.base import Metrics
-from cooper_rl.record.recorder import Recorder, check_folder, record_session
+from cooper_rl.record.checkpoint import CheckpointStore, rollback_target
+from cooper_rl.record.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.run.build import RECOVERIES, assemble, assemble_patiently
 from cooper_rl.run.callbacks import Callback, Callbacks, check_changeable
-from cooper_rl.run.checkpoint import CheckpointStore, rollback_target
 from cooper_rl.run.checkpoint_content import Position, check_kind, check_steps, export_models, restore_state, save_state
-from cooper_rl.run.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.run.first_screen import (
     TRAINING_METRICS,
     best_example,
@@ -33,7 +32,8 @@ from cooper_rl.run.first_screen import (
     log_to_stderr,
 )
 from cooper_rl.run.inputs import Inputs
-from cooper_rl.run.run_config import RunConfig, build_config
+from cooper_rl.run.recorder import Recorder, check_folder, record_session
+from cooper_rl.run_config import RunConfig, build_config
 from cooper_rl.step import Parts, cooper_step
 
 logger = logging.getLogger(__name__)

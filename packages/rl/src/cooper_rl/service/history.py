@@ -15,9 +15,9 @@ from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step, is_intact, read_fields, seal_of, sealed, sync, write_text
 from cooper_base.files.folder_lock import FolderLock
+from cooper_rl.record.checkpoint import CheckpointStore
 from cooper_rl.reward.pairs.assistant import Assistant, RewriteRequest, Rewrites
-from cooper_rl.run.checkpoint import CheckpointStore
-from cooper_rl.run.run_config import CheckpointConfig
+from cooper_rl.run_config import CheckpointConfig
 
 BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
 Record = dict[str, Any]

@@ -17,10 +17,10 @@ from cooper_base import __version__
 from cooper_base.clock import MEASURED
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.errors import InputError
+from cooper_rl.record.exact_resume import changes, conditions
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
-from cooper_rl.run.exact_resume import changes, conditions
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup

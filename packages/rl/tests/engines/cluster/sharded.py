@@ -14,9 +14,9 @@ from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local.adapter import plain_weights, whole
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.losses.policy import KLConfig, PolicyObjective, PPOClip
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.engines.scale.fsdp2 import ShardedPolicyLearner, ShardedRewardModelLearner
-from cooper_rl.losses.policy import KLConfig, PolicyObjective, PPOClip
-from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column
 from tiny_llama import in_precision, tiny_config
 

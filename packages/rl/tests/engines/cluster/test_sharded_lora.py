@@ -15,7 +15,7 @@ from cooper_rl.engines.config import LearnerConfig, LoraConfig, SamplingParams
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.adapter import own
 from cooper_rl.engines.local.models import merge_folder
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column
 from rank_processes import on_ranks, together, two_ranks
 from tiny_llama import tiny_config

@@ -10,7 +10,15 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.losses.policy import CISPO, GSPO, KLConfig, PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
+from cooper_rl.engines.losses.policy import (
+    CISPO,
+    GSPO,
+    KLConfig,
+    PolicyLossInputs,
+    PolicyObjective,
+    PPOClip,
+    policy_loss,
+)
 from cooper_rl.records import Column
 
 PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens

@@ -8,7 +8,7 @@ from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 
 LOWER = ("model.embed_tokens", "model.layers.0.", "model.layers.1.")
 LAYERS = {"num_hidden_layers": 3}

@@ -13,8 +13,8 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
-from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column
 
 

@@ -17,11 +17,11 @@ from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer, merge_folder
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.engines.model_folder import check_model_folder
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
-from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.records import Column
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
 from cooper_rl.verifyrm.config import VerifyRMConfig
 
 ROWS, LENGTHS = Column.of([[5, 6, 7, 8, 9, 3], [5, 6, 2, 4]]), np.array([4, 2])

@@ -8,7 +8,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, GPT2Config, GPT2LMHead
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.losses.policy import PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
+from cooper_rl.engines.losses.policy import PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
 from cooper_rl.records import Column
 
 OBJECTIVE = PolicyObjective(loss=PPOClip(), kl=None)

@@ -29,7 +29,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.attention import enable_packing, packed_hidden_states
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.packing import families, pack_rows
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.records import Column
 from tiny_size import TINY
 

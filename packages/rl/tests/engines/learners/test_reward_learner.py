@@ -5,7 +5,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig, BertFor
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
+from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 
 LENGTHS = [5, 17, 1, 9, 30, 2]
 

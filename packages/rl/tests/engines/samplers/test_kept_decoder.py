@@ -9,7 +9,7 @@ from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.decoder import compact_decoder
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.records import Column
 
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11]]

@@ -13,7 +13,7 @@ from cooper_base.config.user_functions import added, load_added
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import has_content
 from cooper_base.errors import InputError
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
 from cooper_verify.rules.other_answers import gives_several
 
 RUN = "adapt"

@@ -14,7 +14,7 @@ from cooper_audit.attack.rewards import CooperAttacked, attack_settings
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
 from cooper_base.files.folder_lock import check_writable
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
 from cooper_rl.verifyrm.adapt import FoundCompletion
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from cooper_rl.engines.local.models import disk_errors, load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.optimizer import fetch_moments, learning_rate_factor, offload_moments, restore_moments
 from cooper_rl.engines.local.packing import length_mask
+from cooper_rl.engines.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
-from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.records import Column, offsets_of
 
 logger = logging.getLogger(__name__)

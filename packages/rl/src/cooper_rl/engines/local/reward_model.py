@@ -15,8 +15,8 @@ from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardMode
 from cooper_rl.engines.config import YesNo
 from cooper_rl.engines.local.learner import TorchLearner, told
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
+from cooper_rl.engines.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
 from cooper_rl.engines.model_folder import YES_NO, recorded
-from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
 from cooper_rl.records import Column
 
 

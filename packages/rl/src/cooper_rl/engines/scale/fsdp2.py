@@ -27,8 +27,8 @@ from cooper_rl.engines.local.logprobs import check_prompts
 from cooper_rl.engines.local.numerics import in_bfloat16
 from cooper_rl.engines.local.packing import families
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner, check_not_empty
-from cooper_rl.losses.policy import PolicyObjective
-from cooper_rl.losses.reward_model import RewardLoss
+from cooper_rl.engines.losses.policy import PolicyObjective
+from cooper_rl.engines.losses.reward_model import RewardLoss
 from cooper_rl.records import Column, offsets_of
 
 _CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto", "fused_logprobs": False}

@@ -22,7 +22,6 @@ from cooper_base.config.base import (
     records_of,
 )
 from cooper_base.errors import InputError, did_you_mean
-from cooper_rl.run.recipes import set_by_recipes
 
 _WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path", Any: "anything"}
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "min_length": "length at least"}
@@ -60,6 +59,7 @@ def explain(
     `at` is its key, `kind` its kind, `values_of` its value if it is the default of a field, `around` what contains it.
     """
     found: list[Setting] = []
+    root = around[0] if around else record
     for name, field in record.model_fields.items():
         if kind is not None and name == "kind":
             continue
@@ -69,7 +69,7 @@ def explain(
         records = records_of(field)
         shown = "required" if required else f"default {default_text(default)}"
         if not records or name == "rewards":
-            shown += "".join(f", {run} {default_text(value)}" for run, value in set_by_recipes(key, kind).items())
+            shown += "".join(f", {run} {default_text(value)}" for run, value in root.set_by_kinds(key, kind).items())
         # The settings inside a section show their own defaults. A section of several kinds shows the default kind.
         values = _values(field) if len(records) == 1 and isinstance(default, Config) else f"{_values(field)}; {shown}"
         found.append(Setting(key, kind, values, field.description or "", is_section=bool(records)))

@@ -17,7 +17,7 @@ from pydantic import Field
 from cooper_audit.run.run_record import flat
 from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields, write_text
-from cooper_rl.record.sinks import SINKS, Sink, SinkConfig, SinkRun, require
+from cooper_rl.record import SINKS, Sink, SinkConfig, SinkRun, require
 
 TABLE_ROWS = 64
 """Most completions in a table, which a tracker shows as a page."""

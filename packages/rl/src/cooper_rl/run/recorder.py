@@ -26,12 +26,11 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import append, append_line, by_step, open_to_append, sync, write_text, writing
 from cooper_base.files.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
 from cooper_base.revisions import revisions
-from cooper_rl.record.sinks import SinkRun, TensorBoard, Tolerant, is_installed
-from cooper_rl.records import Ragged, Rollouts
+from cooper_rl.record import SinkRun, TensorBoard, Tolerant, is_installed
+from cooper_rl.records import Rollouts
 
 if TYPE_CHECKING:
-    from cooper_base.data.verdict import Verdict
-    from cooper_rl.run.run_config import RunConfig
+    from cooper_rl.run_config import RunConfig
     from cooper_rl.step import StepResult
 
 logger = logging.getLogger(__name__)
@@ -288,34 +287,6 @@ def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> li
         {"pieces": pieces[start:end], "logprobs": logprobs[start:end]}
         for start, end in pairwise(rollouts.token_ids.offsets.tolist())
     ]
-
-
-def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
-    """Metrics of the completions. The entropy is minus the mean log-probability, in nats; the lag counts updates."""
-    lengths_B = rollouts.written_lengths
-    completions, tokens = len(lengths_B), int(lengths_B.sum())
-    completion_of = np.repeat(np.arange(completions), lengths_B)
-    logprobs_B = np.bincount(completion_of, weights=rollouts.logprobs[rollouts.written], minlength=completions)
-    return {
-        "rollout/lag": step - 1 - float(rollouts.versions.mean()),
-        "rollout/tokens": float(tokens),
-        "rollout/mean_length": tokens / completions,
-        "rollout/cut_off_rate": int((~rollouts.stopped).sum()) / completions,
-        "rollout/entropy_estimate": -sum(logprobs_B.tolist()) / max(tokens, 1),
-    }
-
-
-def unverified_advantage(advantages: Ragged, verdicts: "Sequence[Sequence[Verdict]]") -> dict[str, float]:
-    """The share of the sum of |advantage| in groups that the rule judges and in which it accepts no answer.
-
-    Nothing if the sum is 0. A group on which the rule is silent counts in the sum alone.
-
-    Such a group can teach no right answer. What it teaches is noise in the reward, or a hack.
-    """
-    weights = np.array([sum(map(abs, row)) for row in advantages.rows()])
-    unverified = np.array(["correct" not in row and row.count("silent") < len(row) for row in verdicts])
-    total = float(weights.sum())
-    return {"policy/unverified_advantage": float(weights[unverified].sum()) / total} if total else {}
 
 
 def record_session(directory: Path, completed_steps: int, test_problems: int | None) -> None:

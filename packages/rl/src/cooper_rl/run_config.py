@@ -2,56 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from cooper_audit.run.metric_names import OF_REFERENCES, area_of, fault_of_metric, metric_names
 from cooper_audit.run.watch import WatchRule
 from cooper_base.config.base import Config, Places, given_settings, is_outside, records_within
 from cooper_base.config.checking import Settings, check_settings, read_settings
-from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.config import LearnerConfig, RolloutConfig
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.evaluation_config import MonitorConfig
-from cooper_rl.record.sinks import AnySink
+from cooper_rl.record import AnySink
+from cooper_rl.record.checkpoint import CheckpointConfig
 from cooper_rl.reward.kinds.function import FunctionRewardConfig
 from cooper_rl.reward.kinds.plain import RewardModelReward
+from cooper_rl.reward.monitor_config import MonitorConfig
 from cooper_rl.reward.reward_config import CooperRewardConfig
 from cooper_rl.reward.shaping import check_effect
-from cooper_rl.run.metric_names import OF_REFERENCES, area_of, fault_of_metric, metric_names
 from cooper_verify.problems.config import CurriculumConfig, ProblemsConfig, with_form_of
-
-
-class RolloutConfig(SamplingParams):
-    """How the groups of a training step are sampled."""
-
-    n: int = Field(default=8, ge=1)
-    """Completions per problem."""
-    max_rows: int = Field(default=0, ge=0)
-    """Largest number of completions sampled at once; 0 samples the whole step together. Where the engine can, others
-    enter as completions end."""
-    resample: int = Field(default=0, ge=0)
-    """Dynamic sampling (DAPO, arXiv 2503.14476): groups that teach nothing, because all their rewards are the same, are
-    replaced by groups of other problems, drawn at most this many times a step. What is still missing then stays as it
-    was. The reward model learns from all groups that were drawn."""
-    lag: int = Field(default=0, ge=0, le=1)
-    """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
-    while this one learns, which saves time if it has devices of its own. Importance sampling, which is on then,
-    corrects for the difference."""
-    environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
-    """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
-    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
-    max_turns: int = Field(default=8, ge=1)
-    """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
-    tool_timeout_s: float = Field(default=30.0, gt=0)
-    """Most seconds that an environment may take for `reset`, for the calls of one turn, and for `get_reward`. One that
-    takes longer is lost to its rollout; the run goes on."""
-    tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
-    """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
-    chat template does; without one, Hermes tags."""
-    solved_at: float | None = None
-    """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
-    rule `outside`. Null gives no verdict, for rewards by degrees, which `rewards: [{kind: environment}]` pays as they
-    are. On problems of other rules the rule judges the final reply."""
 
 
 class EvaluationConfig(Config):
@@ -67,20 +35,6 @@ class EvaluationConfig(Config):
     """Nucleus sampling: probability mass of the tokens that may be drawn."""
     batch_size: int = Field(default=32, ge=1)
     """Problems sampled at once."""
-
-
-class CheckpointConfig(Config):
-    """Checkpoints of both models, both optimizers, the random states and the data cursor."""
-
-    every: int = Field(default=50, ge=0)
-    """Steps between checkpoints; 0 writes only the one at the end."""
-    keep: int = Field(default=2, ge=1)
-    """Number of newest checkpoints to keep."""
-    keep_best: str | None = None
-    """A metric such as `test/rule_avg`. A step with a new best value gets a checkpoint, which is kept until a better
-    one comes."""
-    best: Literal["max", "min"] = "max"
-    """Whether the highest or the lowest value of `keep_best` is the best."""
 
 
 class RunConfig(CooperRewardConfig):

@@ -89,7 +89,7 @@ def clamp_log_ratio(log_ratio: AnyShape) -> AnyShape:
     return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT) + (log_ratio - log_ratio)
 
 
-LOSSES = Kinds("policy loss", "cooper_rl.losses.policy", ["token_losses", "truncated_importance_sampling"])
+LOSSES = Kinds("policy loss", "cooper_rl.engines.losses.policy", ["token_losses", "truncated_importance_sampling"])
 """The kinds of `algorithm.loss`."""
 
 
@@ -286,7 +286,7 @@ def _clipped(advantages: Tokens, ratio: Tokens, low: float, high: float, dual: f
     return loss, metrics
 
 
-AGGREGATIONS = Kinds("aggregation", "cooper_rl.losses.policy", ["token_weights"])
+AGGREGATIONS = Kinds("aggregation", "cooper_rl.engines.losses.policy", ["token_weights"])
 """The kinds of `algorithm.aggregation`."""
 
 

@@ -14,15 +14,17 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
+
+from cooper_base.config.base import Config
 from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step, read_regular, sync, sync_tree
 
 if TYPE_CHECKING:
     from cooper_audit.run.watch import Firing
     from cooper_rl.engines.base import Metrics
-    from cooper_rl.run.run_config import CheckpointConfig
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +33,24 @@ ROLLBACKS = 3
 """Most rollbacks in one run. Instead of another one the run stops."""
 
 
+class CheckpointConfig(Config):
+    """Checkpoints of both models, both optimizers, the random states and the data cursor."""
+
+    every: int = Field(default=50, ge=0)
+    """Steps between checkpoints; 0 writes only the one at the end."""
+    keep: int = Field(default=2, ge=1)
+    """Number of newest checkpoints to keep."""
+    keep_best: str | None = None
+    """A metric such as `test/rule_avg`. A step with a new best value gets a checkpoint, which is kept until a better
+    one comes."""
+    best: Literal["max", "min"] = "max"
+    """Whether the highest or the lowest value of `keep_best` is the best."""
+
+
 class CheckpointStore:
     """The newest checkpoints of one run, and the best: `<directory>/000120/{policy/,reward_model/,state.json,…}`."""
 
-    def __init__(self, directory: Path, config: "CheckpointConfig"):
+    def __init__(self, directory: Path, config: CheckpointConfig):
         self.directory = directory
         self.config = config
 

@@ -3,18 +3,14 @@
 import re
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cooper_base.config.explanation import default_text
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, recorded
-from cooper_rl.run.explanation import default_text
-
-if TYPE_CHECKING:
-    from cooper_rl.run.run_config import RunConfig
-
 
 NAME = "README.md"
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
@@ -22,8 +18,8 @@ _INHERITED = ("license", "license_name", "license_link", "language")
 """Fields of a base model's card that also hold for a model trained from it."""
 
 
-def write_model_cards(config: "RunConfig", step: int, chat: bool, folder: Path) -> None:
-    """Cards in `policy/` and, if it exists, `reward_model/`. `chat`: whether prompts went through the chat template."""
+def write_model_cards(config: Any, step: int, chat: bool, folder: Path) -> None:
+    """Cards in `policy/` and, if it exists, `reward_model/`, from a run's settings, a `RunConfig`. `chat`: whether prompts went through the chat template."""
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
     if config.reward_model is not None and config.learns and (folder / "reward_model").is_dir():
@@ -65,7 +61,7 @@ def _card_of(base: str) -> tuple[dict[str, Any], str]:
 
 
 def _rendered(template: str, **values: Any) -> str:
-    loader = PackageLoader("cooper_base.files")
+    loader = PackageLoader("cooper_rl.record")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     environment.filters |= {"python": repr, "kind": default_text}
     return environment.get_template(template).render(**values)

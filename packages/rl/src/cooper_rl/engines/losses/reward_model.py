@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Numbers = Float[Tensor, " P"]
 
-PAIR_LOSSES = Kinds("pair loss", "cooper_rl.losses.reward_model", ["pair_loss"], default="pairwise")
+PAIR_LOSSES = Kinds("pair loss", "cooper_rl.engines.losses.reward_model", ["pair_loss"], default="pairwise")
 """The kinds of `cooptimization.loss`."""
 
 
