@@ -17,7 +17,7 @@ from cooper_base.files.durable import by_step, is_intact, read_fields, seal_of, 
 from cooper_base.files.folder_lock import FolderLock
 from cooper_rl.record.checkpoint import CheckpointStore
 from cooper_rl.reward.pairs.assistant import Assistant, RewriteRequest, Rewrites
-from cooper_rl.run_config import CheckpointConfig
+from cooper_rl.record.checkpoint import CheckpointConfig
 
 BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
 Record = dict[str, Any]
