@@ -1,6 +1,6 @@
 """Writes recorded runs of Cooper as the rollouts of other trainers, audits them and prints a table of verdicts.
 
-    PYTHONPATH=packages/audit/tests/rollouts python benchmarks/audit_dumps.py RUN... --out FOLDER [--formats verl-v1 trl …]
+    PYTHONPATH=packages/audit/tests/rollouts python benchmarks/audit_dumps.py RUN... --out FOLDER [--formats trl …]
 
 What a run's record knows and a trainer would not write (gold labels, verdicts) is left out of the dumps. The onset is
 compared with that of the run's own gold labels, by the same statistics.

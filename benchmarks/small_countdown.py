@@ -32,7 +32,7 @@ from tokenizers.pre_tokenizers import Split
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from cooper_audit.run.run_record import RunRecord, read_record
-from cooper_base.data.answer import UserVerdict
+from cooper_base.data.verdict import UserVerdict
 from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.tokenizer import END, MARKUP, PAD, UNKNOWN
 from cooper_lab.arithmetic.twins import teach, twin_learner

@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks.real_model.experiment import YES_NO, Experiment, command, first_and_last_steps
 
 from cooper_audit.run.run_record import RunRecord
-from cooper_base.data.answer import UserVerdict
 from cooper_base.data.problem import Problem
+from cooper_base.data.verdict import UserVerdict
 
 TASK = {"min_value": 1, "max_value": 50, "min_target": 1, "max_target": 50}
 NUMBERS = (2, 3)

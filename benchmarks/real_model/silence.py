@@ -13,7 +13,6 @@ from statistics import mean
 from benchmarks.real_model.experiment import Experiment, command, first_and_last_steps
 
 from cooper_audit.run.run_record import RunRecord
-from cooper_base.data.answer import UserVerdict
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import UserVerdict
 from cooper_rl.policy.reasoning_gym import gold as scored

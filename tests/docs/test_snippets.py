@@ -29,8 +29,10 @@ from cooper_rl.policy.evaluation_config import EvalConfig, ScoringConfig
 from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.config import CollectConfig, VerifyRMConfig
+from cooper_verify.graders.judge import JudgeFile
 from docs.not_run import NOT_RUN, reason_not_to_run
-from docs.snippets import PAGES, ROOT, Snippet, all_snippets, shell_commands, snippets_of
+from docs.snippets import PAGES, Snippet, all_snippets, shell_commands, snippets_of
+from repository import ROOT
 from runs.recorded_run import completion, group, write_run
 
 SNIPPETS = all_snippets()

@@ -16,7 +16,6 @@ from html_page import executable_parts
 
 from chat_server import ChatServer, HttpAnswer
 from cooper_audit.report.report import SCRIPTS, write_report
-from cooper_base.data.answer import Verdict
 from cooper_base.data.labelled import read_labelled
 from cooper_base.data.readers import read_file
 from cooper_base.data.text import normalise
@@ -27,10 +26,10 @@ from cooper_base.files.durable import Journal
 from cooper_lab.benchmarks.bench import read_bench
 from cooper_rl.reward.pairs.assistant import unframe
 from cooper_rl.run_config import load_config
-from cooper_rl.verifyrm.config import ChatJudgeConfig
-from cooper_rl.verifyrm.label import ChatJudge
 from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply
-from cooper_verify.judges.judgement import Judgement, parse_reply
+from cooper_verify.grader import Asked
+from cooper_verify.graders.judge import ChatJudge, ChatJudgeConfig
+from cooper_verify.graders.judgement import Judgement, parse_reply
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import read_problems
 from cooper_verify.rules.fast_path import fast_verdict

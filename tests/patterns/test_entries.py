@@ -14,7 +14,7 @@ from cooper_base.data.transcript import outside_turns, rendered, turns_in, turns
 from cooper_lab.designs import pairwise_judge, rubric_judge
 from cooper_rl.reward.pairs.assistant import unframe
 from cooper_verify.clients.chat import ChatReply
-from cooper_verify.judges.judgement import parse_reply
+from cooper_verify.graders.judgement import parse_reply
 from cooper_verify.rules.extraction import TAIL_CHARS, extract_answer, reference_text, text_answer
 from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.kinds.choice import ChoiceRule

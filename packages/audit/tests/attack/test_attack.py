@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from chat_server import ChatServer, completion
-from cooper_audit.attack import attack, attack_settings, open_reward, read_attack_problems, repair_settings
+from cooper_audit.attack import attack, attack_settings, read_attack_problems
 from cooper_audit.attack.patterns import ATTACKS, CONTROLS, FAMILIES, FURTHER_ATTACKS, RIGHT_FORMS, attack_rows
-from cooper_audit.attack.rewards import AttackedReward
+from cooper_audit.attack.results import FoundCompletion
 from cooper_audit.statistics import wilson_interval
 from cooper_base.cli.main import app
 from cooper_base.config.user_functions import load_object
@@ -19,8 +19,9 @@ from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import Problem, RuleVerifier
-from cooper_rl.verifyrm import repair
-from cooper_rl.verifyrm.adapt import FoundCompletion
+from cooper_rl.adapters.audit.repair import repair, repair_settings
+from cooper_verify.grader import NO_ANSWER, Grader, Opinion
+from cooper_verify.graders.written import open_grader
 from cooper_verify.rules.kinds.numeric import NumericRule
 
 REFERENCES = ("19", "-3", "16,000", "3/4", "0.5", "1", "112", "7", "30", "8")

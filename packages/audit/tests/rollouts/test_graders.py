@@ -12,10 +12,12 @@ from cooper_audit.rollouts import Options, audit
 from cooper_audit.rollouts.graders import _grade, described, frequent_phrases, graded, windows_to_grade
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.world import ASSETS
+from cooper_rl.adapters.audit.retrain import retrained_grade
+from cooper_rl.adapters.graders.reward_model import RewardModelGrader
 from cooper_rl.policy.evaluation_config import ScoringConfig
 from cooper_rl.verifyrm.config import VerifyRMConfig
-from cooper_rl.verifyrm.methods import RewardModelMethod, RuleMethod
 from cooper_verify.rules.kinds.exact import ExactRule
+from cooper_verify.rules.verifier import Verifier
 
 
 def row(verdict: str, advantage: float, problem: str = "p") -> dict:

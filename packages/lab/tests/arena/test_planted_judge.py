@@ -6,7 +6,7 @@ from random import Random
 import pytest
 import torch
 
-from cooper_base.data.answer import Verdict
+from cooper_base.data.verdict import Verdict
 from cooper_lab.arena.hole import answer_list, wrong_solution
 from cooper_lab.arena.planted_judge import LOGIT, PlantedEngine
 from cooper_lab.arena.worst_kind import (

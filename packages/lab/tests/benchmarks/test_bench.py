@@ -19,9 +19,11 @@ from cooper_lab.benchmarks.bench import (
     read_bench,
 )
 from cooper_lab.benchmarks.bench_report import markdown, mean_attack_rate, write_bench
+from cooper_rl.adapters.graders.reward_model import RewardModelGrader
 from cooper_rl.policy.evaluation_config import ScoringConfig
-from cooper_rl.verifyrm.config import ChatJudgeConfig
-from cooper_rl.verifyrm.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod
+from cooper_verify.grader import Asked, Grader, Opinion
+from cooper_verify.graders.judge import ChatJudgeConfig, JudgeGrader
+from cooper_verify.rules.kinds.maths import RuleVerifier
 from repository import SHARED
 
 VERIFYBENCH = SHARED / "data" / "labelled" / "verifybench_format_sample.jsonl"

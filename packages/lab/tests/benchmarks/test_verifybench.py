@@ -8,7 +8,7 @@ from cooper_base.errors import InputError
 from cooper_lab.benchmarks.bench import bench, read_bench
 from cooper_lab.benchmarks.bench_report import markdown, write_bench
 from cooper_lab.benchmarks.verifybench import FILES, HUB, beside_published, file_of
-from cooper_rl.verifyrm.methods import RuleMethod
+from cooper_verify.rules.kinds.maths import RuleVerifier
 from repository import SHARED
 
 SAMPLE = SHARED / "data" / "labelled" / "verifybench_format_sample.jsonl"

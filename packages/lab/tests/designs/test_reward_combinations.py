@@ -8,7 +8,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_base.data.answer import AnswerGroup, Verdict
+from cooper_base.data.answer import AnswerGroup
+from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_lab.designs.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
 from cooper_rl.records import Ragged
@@ -18,7 +19,7 @@ from cooper_rl.reward.kinds.function import FunctionReward
 from cooper_rl.reward.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.reward.scored import step_health
 from cooper_verify.rules.kinds.maths import RuleVerifier
-from cooper_verify.rules.rule import Asked, Rule
+from cooper_verify.rules.rule import ProblemAndText, Rule
 
 MakeGroup = Callable[..., AnswerGroup]
 

@@ -10,6 +10,7 @@ import torch
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
+from cooper_base.data.verdict import Verdict
 from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.reward.base import REWARDS, Count, Scores, metrics_of_calls
 from cooper_rl.reward.context import RewardModel, StepContext

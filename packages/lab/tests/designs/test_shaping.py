@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cooper_audit.run.hacking_alarm import HackingAlarm
-from cooper_base.data.answer import Verdict
+from cooper_base.data.verdict import Verdict
 from cooper_lab.designs.cap import Cap
 from cooper_lab.designs.constraints import Constraint, Constraints
 from cooper_lab.designs.gate import RewardGate
@@ -22,7 +22,7 @@ from cooper_rl.reward.base import reward_metrics
 from cooper_rl.reward.kinds.plain import RewardModelReward
 from cooper_rl.reward.scored import step_health
 from cooper_rl.reward.shaping import shaped
-from cooper_verify.rules.rule import Asked, Rule
+from cooper_verify.rules.rule import ProblemAndText, Rule
 
 
 class Marked(Rule):

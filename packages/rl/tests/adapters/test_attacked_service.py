@@ -4,7 +4,7 @@ import pytest
 
 from cooper_audit.attack import attack_settings, read_attack_problems
 from cooper_audit.attack.attack import draw_answers
-from cooper_verify.graders.grader import Asked
+from cooper_verify.grader import Asked
 from cooper_verify.graders.written import open_grader
 
 

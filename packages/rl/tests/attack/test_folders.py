@@ -29,8 +29,7 @@ from cooper_base.cli.main import commands
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.pace import duration
 from cooper_rl import CooperTrainer, InputError, build_config, load_run
-from cooper_rl.record.checkpoint import CheckpointStore
-from cooper_rl.record.checkpoint import CheckpointConfig
+from cooper_rl.record.checkpoint import CheckpointConfig, CheckpointStore
 from runs.recorded_run import completion, group, write_lines, write_run
 
 Damage = Callable[[Path], object]

@@ -2,12 +2,11 @@
 
 from random import Random
 
-from cooptimization_cases import make_group  # pyright: ignore[reportMissingImports]
-
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
 from cooper_rl.reward.pairs.base import Judged
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs, choose_wrong
+from cooptimization_cases import make_group  # pyright: ignore[reportMissingImports]
 
 
 def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():

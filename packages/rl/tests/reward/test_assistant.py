@@ -3,12 +3,12 @@
 import threading
 
 import pytest
-from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
 from cooper_base.data.problem import Problem
 from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant, RewriteRequest, Rewrites, rewriting_chat
 from cooper_verify.clients.chat import ChatClient, ChatConfig
+from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyright: ignore[reportMissingImports]
 
 
 def request(number: int) -> RewriteRequest:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from cooptimization_cases import context_of  # pyright: ignore[reportMissingImports]
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from cooper_rl.reward.pairs.assistant import ChatAssistant
 from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_verify.rules.kinds.maths import RuleVerifier
+from cooptimization_cases import context_of  # pyright: ignore[reportMissingImports]
 from faulty_assistant import QUICK, FaultyAssistant
 
 PAPER = RECIPES["paper"]["cooptimization"]

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImports]
 
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
@@ -17,6 +16,7 @@ from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.reward.update import update_reward_model
 from cooper_rl.reward.update_rows import Part, needed, pulls, spread_over_origins, without_negligible
+from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImports]
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 

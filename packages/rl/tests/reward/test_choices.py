@@ -3,11 +3,11 @@
 from random import Random
 
 import pytest
-from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_rl.reward.pairs.base import Judged
 from cooper_rl.reward.pairs.positives import choose_positives
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs, choose_wrong
+from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
 
 def negatives(group, verdicts, logits, positives=(), count=1, seed=0, **settings):

@@ -7,7 +7,6 @@ from random import Random
 import pytest
 import torch
 import torch.nn.functional as F
-from cooptimization_cases import answer_text, context_of, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.reward.cooptimization import Cooptimizer
@@ -15,6 +14,7 @@ from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import ChatAssistant
 from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
+from cooptimization_cases import answer_text, context_of, make_group  # pyright: ignore[reportMissingImports]
 
 PAPER = RECIPES["paper"]["cooptimization"]
 

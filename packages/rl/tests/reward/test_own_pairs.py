@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cooptimization_cases import answer_text, context_of, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import (
@@ -24,6 +23,7 @@ from cooper_rl import (
 )
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooptimization_cases import answer_text, context_of, make_group  # pyright: ignore[reportMissingImports]
 
 
 class Numbered(PairSourceConfig):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
@@ -18,6 +17,7 @@ from cooper_rl.reward.pairs.base import Pair, PairInputs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 from cooper_rl.reward.pairs.sources.swapped_reference import nearby
 from cooper_rl.reward.recipes import RECIPES
+from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 LISTED = [{"kind": "assistant"}, {"kind": "on_policy"}]

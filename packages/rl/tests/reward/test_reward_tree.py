@@ -9,10 +9,10 @@ import yaml
 from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_base.config.explanation import commented_yaml
-from cooper_base.data.answer import Verdict
+from cooper_base.data.verdict import Verdict
 from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
 from cooper_rl.reward.kinds.plain import RuleReward
-from cooper_verify.rules.rule import Asked, Rule
+from cooper_verify.rules.rule import ProblemAndText, Rule
 
 FUNCTION = {"kind": "function", "function": "test_reward_tree:length"}
 

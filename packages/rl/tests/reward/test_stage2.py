@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cooptimization_cases import answer_text, context_of, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_base.data.labelled import LabelledCompletion
@@ -17,6 +16,7 @@ from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant
 from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
+from cooptimization_cases import answer_text, context_of, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 PAPER = RECIPES["paper"]["cooptimization"]

@@ -4,7 +4,6 @@ import json
 from math import exp, log
 
 import pytest
-from cooptimization_cases import context_of, cut_off, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_audit.run.run_record import read_metrics
 from cooper_audit.run.watch import active_rules
@@ -14,6 +13,7 @@ from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.run.inputs import read_inputs
 from cooper_verify.rules.kinds.partial import Silent
+from cooptimization_cases import context_of, cut_off, make_group  # pyright: ignore[reportMissingImports]
 from run.test_chat_run import TEMPLATE
 from run.test_lora_run import _fit
 

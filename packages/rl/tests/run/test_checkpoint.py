@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from cooper_base.errors import InputError
-from cooper_rl.record.checkpoint import CheckpointStore, find_damage
+from cooper_rl.record.checkpoint import CheckpointConfig, CheckpointStore, find_damage
 from cooper_rl.record.exact_resume import random_state, restore_random_state
-from cooper_rl.record.checkpoint import CheckpointConfig
 
 
 def _store(folder, **settings):

@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from cooper_base.config.checking import check_settings, read_settings
+from cooper_rl.adapters.graders.config import LocalJudgeConfig
 from cooper_rl.engines.losses.policy import KLConfig
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.reward.pairs.assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.base import PAIRS
 from cooper_rl.run_config import load_config
-from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
+from cooper_rl.verifyrm.config import CollectConfig
+from cooper_verify.graders.judge import read_judge
 from repository import ROOT
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

@@ -9,9 +9,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from chat_server import ChatServer, completion
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.errors import InputError
-from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
-from cooper_rl.verifyrm.label import ChatJudge, build_judge
-from cooper_verify.judges.judgement import from_probabilities, judge_chat, parse_reply
+from cooper_rl.adapters.graders.config import LocalJudgeConfig
+from cooper_verify.grader import Asked
+from cooper_verify.graders.judge import ChatJudge, ChatJudgeConfig, JudgeFile
+from cooper_verify.graders.judgement import from_probabilities, judge_chat, parse_reply
 
 ROWS = [
     Asked.about("What is 3 + 4?", "7", "It is 7."),

@@ -9,7 +9,6 @@ from pyarrow import parquet
 from chat_server import ChatServer, completion
 from cooper_base.data.labelled import read_labelled
 from cooper_base.errors import InputError
-from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.label import (
     CollectedRow,
     Labelled,
@@ -19,7 +18,8 @@ from cooper_rl.verifyrm.label import (
     disagreements_path,
     label_completions,
 )
-from cooper_verify.judges.judgement import Judgement
+from cooper_verify.graders.judge import ChatJudgeConfig
+from cooper_verify.graders.judgement import Judgement
 from cooper_verify.rules.kinds.numeric import NumericRule
 
 COMPLETIONS = {

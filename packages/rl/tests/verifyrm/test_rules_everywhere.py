@@ -7,13 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from cooper_base.cli.main import commands
-from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem
 from cooper_rl import InputError
 from cooper_rl.reward.pairs.assistant import Attempts, RewriteRequest
-from cooper_rl.verifyrm.methods import RuleMethod
 from cooper_verify.cli.verify import rule_from
 from cooper_verify.clients.chat import ChatReply
+from cooper_verify.grader import Asked
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
 from cooper_verify.rules.kinds.numeric import NumericRule

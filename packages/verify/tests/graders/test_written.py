@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
-from cooper_lab.arithmetic.world import ASSETS
 from cooper_base.config import user_functions
 from cooper_base.config.user_functions import added
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError, MissingExtraError
-from cooper_verify.graders.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion, in_chunks, opinions_of
+from cooper_lab.arithmetic.world import ASSETS
+from cooper_verify.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion, in_chunks, opinions_of
 from cooper_verify.graders.written import form_of, open_grader
 
 PROBLEM = Problem("p", "What is 3 + 4?", "7", metadata={"data_source": "sums", "level": "easy"})
 RIGHT, WRONG = Asked(PROBLEM, "The answer is 7."), Asked(PROBLEM, "The answer is 8.")
 FUNCTIONS = """
-from cooper_verify.graders.grader import Grader, Opinion
+from cooper_verify.grader import Grader, Opinion
 
 def of_cooper(problem, completion):
     return 2.0 if problem.answer in completion.text else None

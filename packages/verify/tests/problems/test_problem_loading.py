@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from cooper_base.data.answer import Verdict
 from cooper_base.data.text import boxed
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError

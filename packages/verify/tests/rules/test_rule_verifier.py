@@ -220,9 +220,7 @@ def test_the_rule_reward_pays_only_correct_answers(verifier, make_group):
 
 def test_a_script_without_a_main_guard_can_verify(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(
-        "from cooper_verify.rules.kinds.maths import RuleVerifier\nprint(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n"
-    )
+    script.write_text("from cooper_verify import RuleVerifier\nprint(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n")
     (tmp_path / "sympy.py").write_text("raise SystemExit('a file of the user shadows a library')\n")
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "correct\n", done.stderr

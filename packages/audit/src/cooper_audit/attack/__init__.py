@@ -5,9 +5,8 @@
 """
 
 from cooper_audit.attack.attack import AttackResult, PatternResult, attack
-from cooper_audit.attack.rewards import AttackedReward, attack_settings, open_reward, read_attack_problems
-from cooper_rl.verifyrm.adapt import Finding, adapt, adapt_settings
-from cooper_rl.verifyrm.repair import Repair, repair, repair_settings
+from cooper_audit.attack.problems import attack_settings, read_attack_problems
+from cooper_audit.attack.results import Finding, Repair
 
 __all__ = [
     "AttackResult",

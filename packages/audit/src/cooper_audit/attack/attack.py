@@ -18,12 +18,12 @@ from cooper_audit.attack.patterns import (
     Writer,
     attack_rows,
 )
-from cooper_audit.attack.rewards import AttackedReward
 from cooper_audit.statistics import Estimate
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_base.files.durable import Journal, write_text
+from cooper_base.files.durable import write_text
+from cooper_verify.grader import NO_ANSWER, Asked, Grader, opinions_of
 
 ANSWERS, JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "attack.json"
 PLAIN = r"The final answer is \boxed{{answer}}."

@@ -6,14 +6,14 @@ from typing import Any
 from pydantic import Field
 
 from cooper_base.config.base import mapping_of
-from cooper_base.config.user_functions import added
 from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
-from cooper_verify.problems.config import ProblemsConfig
-from cooper_verify.problems.loading import load_problems
+from cooper_base.config.user_functions import added
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_verify.graders.grader import Grader
+from cooper_verify.grader import Grader
 from cooper_verify.graders.written import RuleSettings, form_of, rule_settings_in, settings_of
+from cooper_verify.problems.config import ProblemsConfig
+from cooper_verify.problems.loading import load_problems
 from cooper_verify.rules.verifier import Verifier
 
 EMBEDDED: dict[str, Any] = {"source": "arithmetic", "split": "test"}

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from cooper_audit.attack.attack import AttackAnswer, AttackResult
+from cooper_audit.attack.results import Finding, Repair
 from cooper_audit.statistics import Estimate
 from cooper_base.data.text import one_line
-from cooper_rl.verifyrm.adapt import Finding
-from cooper_rl.verifyrm.repair import Repair
 
 EXAMPLES = 5
 FOUND_EXAMPLES = 3

@@ -15,10 +15,9 @@ from cooper_base.files.durable import write_text
 
 if TYPE_CHECKING:
     from cooper_audit.attack.attack import AttackResult
+    from cooper_audit.attack.problems import AttackSettings
     from cooper_audit.attack.report import Table
-    from cooper_rl.run_config import RunConfig
-    from cooper_rl.verifyrm.adapt import Finding
-    from cooper_rl.verifyrm.repair import Repair
+    from cooper_audit.attack.results import Finding, Repair
 
 TABLE = "attack.md"
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
@@ -72,10 +71,9 @@ def attack_reward(
     Exit codes: 0 if the reward is sound, 3 if it is gameable, 2 for bad input. With --repair the second attack decides.
     """
     from cooper_audit.attack.attack import PLAIN, write_attack
+    from cooper_audit.attack.problems import attack_settings
     from cooper_audit.attack.report import further_tables, markdown, pattern_tables, summary_lines
-    from cooper_audit.attack.rewards import attack_settings
-    from cooper_rl.verifyrm.adapt import adapt_settings
-    from cooper_rl.verifyrm.repair import repair_settings
+    from cooper_audit.attack.results import REPAIR_STEPS
 
     settings, plain = [f"seed={seed}", *map(in_full, overrides or [])], plain or PLAIN
     config = attack_settings(reward, problems, settings, trains=adapt is not None or repair is not None)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cooper_base.cli.console import counter, named_models, names_and_settings, record_from, say, show_table
+from cooper_base.cli.console import counter, named_models, names_and_settings, say, show_table
+from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
 from cooper_verify.cli.verify import RuleOption, rule_from
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from cooper_audit.rollouts.auditing import Audit
     from cooper_audit.rollouts.graders import Grade
-    from cooper_verify.graders.grader import Grader
+    from cooper_verify.grader import Grader
 
 HACKED, CANNOT_TELL = 3, 4
 OURS = ("reward", "judge", "retrained")
@@ -128,9 +129,9 @@ def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> 
     return {name: open_grader(grader) for name, grader in written.items()}
 
 
-def _show(result: "Audit", methods: "dict[str, Method]", retrain: "tuple[VerifyRMConfig, int] | None") -> None:
+def _show(result: "Audit", graders: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None") -> None:
     from cooper_audit.report.report import write_report
-    from cooper_audit.rollouts.graders import HEADER, described, graded, retrained_grade, windows_to_grade
+    from cooper_audit.rollouts.graders import HEADER, described, graded, windows_to_grade
 
     lines, windows = result.lines(), windows_to_grade(result)
     for line in lines:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cooper_audit.rollouts.auditing import Audit, is_judged, recorded
 from cooper_base.errors import InputError
-from cooper_verify.graders.grader import Asked, Grader, in_chunks, opinions_of
+from cooper_verify.grader import Asked, Grader, in_chunks, opinions_of
 
 MOST_ROWS = 256
 """Rows of each window that the graders read, in whole groups."""

@@ -35,7 +35,7 @@ class _Commands(TyperGroup):
         name = args[0]
         missing = [package for package, names in COMMANDS_OF.items() if name in names and name not in self.commands]
         if missing:
-            raise MissingExtraError(f"`cooper {name}` is in the package {missing[0]}: pip install {missing[0]}")
+            raise MissingExtraError(f"`cooper {name}` needs the package {missing[0]}; install it beside this one")
         return super().resolve_command(ctx, args)
 
 

@@ -6,7 +6,7 @@ favoured, so a policy can learn nothing from the slips but the answers themselve
 
 import hashlib
 
-from cooper_base.data.answer import UserVerdict
+from cooper_base.data.verdict import UserVerdict
 from cooper_lab.arithmetic.problems import gold
 from cooper_rl import Problem
 

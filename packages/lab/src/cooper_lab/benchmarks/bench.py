@@ -16,9 +16,10 @@ from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows
 from cooper_audit.statistics import Estimate, wilson_interval
 from cooper_base.data.labelled import LABELLED_FIELDS, labelled_row, problem_key, read_rows
 from cooper_base.data.readers import Row
+from cooper_base.data.verdict import Verdict
 from cooper_rl import InputError, LabelledCompletion
 from cooper_rl.reward.monitor import ReliabilityBin, expected_calibration_error, reliability, roc_auc
-from cooper_rl.verifyrm.methods import Method, Opinion, opinions_in_chunks
+from cooper_verify.grader import UNREADABLE, Asked, Grader, Opinion, in_chunks, opinions_of
 
 RENAMED = {
     **{"answer": "reference_answer", "gold_correct": "label"},  # VerifyBench and VerifyBench-Hard

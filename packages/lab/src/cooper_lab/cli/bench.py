@@ -49,11 +49,11 @@ def bench_methods(
     from cooper_lab.benchmarks.bench import bench, read_bench
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
     from cooper_lab.benchmarks.verifybench import beside_published, file_of
+    from cooper_rl.adapters.graders.reward_model import RewardModelGrader
     from cooper_rl.engines.local.device import set_threads
     from cooper_rl.policy.evaluation_config import ScoringConfig
-    from cooper_verify.graders.grader import Grader
+    from cooper_verify.grader import Grader
     from cooper_verify.graders.written import open_grader
-    from cooper_rl.adapters.graders.reward_model import RewardModelGrader
     from cooper_verify.rules.verifier import Verifier
 
     rows = [row for path in paths for row in read_bench(file_of(path))]

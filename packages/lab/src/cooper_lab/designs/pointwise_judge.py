@@ -21,7 +21,7 @@ from cooper_rl import RewardConfig, Scores
 from cooper_rl.reward.base import REWARDS, Count
 from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
 from cooper_verify.clients.limits import waiting_for
-from cooper_verify.judges.judgement import judge_chat, judgement_of
+from cooper_verify.graders.judgement import judge_chat, judgement_of
 
 if TYPE_CHECKING:
     from cooper_rl import StepContext

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from cooper_base.data.answer import Answer, AnswerGroup, UserVerdict
+from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError

@@ -6,7 +6,7 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from cooper_base.data.answer import UserVerdict
+from cooper_base.data.verdict import UserVerdict
 from cooper_rl.adapters.served import client, read_row, single
 
 

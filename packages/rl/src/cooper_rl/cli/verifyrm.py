@@ -55,10 +55,10 @@ def label(
     ] = None,
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
-    from cooper_base.data.answer import Verdict
-    from cooper_rl.verifyrm.config import read_judge
+    from cooper_base.data.verdict import Verdict
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
-    from cooper_verify.judges.judgement import JudgeVerdict
+    from cooper_verify.graders.judge import read_judge
+    from cooper_verify.graders.judgement import JudgeVerdict
 
     with counter("label") as advance:
         config, by = read_judge(judge, overrides or []), rule_from(rule, workers)

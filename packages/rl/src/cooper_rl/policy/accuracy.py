@@ -12,6 +12,7 @@ from numpy import ndarray
 from cooper_audit.statistics import Estimate, avg_at_k, maj_at_k, paired_difference, pass_at_k
 from cooper_base.config.user_functions import load_function
 from cooper_base.data.problem import Problem
+from cooper_base.data.verdict import is_right
 from cooper_base.errors import InputError
 from cooper_base.progress import part
 from cooper_rl.engines.config import SamplingParams, StopReason

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cooper_base.data.answer import Verdict
+from cooper_base.data.verdict import Verdict
 from cooper_rl.records import Ragged, Rollouts
 
 

@@ -19,7 +19,10 @@ _INHERITED = ("license", "license_name", "license_link", "language")
 
 
 def write_model_cards(config: Any, step: int, chat: bool, folder: Path) -> None:
-    """Cards in `policy/` and, if it exists, `reward_model/`, from a run's settings, a `RunConfig`. `chat`: whether prompts went through the chat template."""
+    """Cards in `policy/` and, if it exists, `reward_model/`, from a run's settings, a `RunConfig`.
+
+    `chat`: whether prompts went through the chat template.
+    """
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
     if config.reward_model is not None and config.learns and (folder / "reward_model").is_dir():

@@ -9,7 +9,8 @@ from threading import RLock
 from typing import Any, Self, get_args
 
 from cooper_base.clock import Clock
-from cooper_base.data.answer import AnswerGroup, UserVerdict
+from cooper_base.data.answer import AnswerGroup
+from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields
 from cooper_rl.engines.base import Metrics

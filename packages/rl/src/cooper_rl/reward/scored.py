@@ -14,7 +14,8 @@ from math import isfinite, isnan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from cooper_base.data.answer import AnswerGroup, Verdict
+from cooper_base.data.answer import AnswerGroup
+from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.records import Ragged

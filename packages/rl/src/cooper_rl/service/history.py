@@ -15,9 +15,8 @@ from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step, is_intact, read_fields, seal_of, sealed, sync, write_text
 from cooper_base.files.folder_lock import FolderLock
-from cooper_rl.record.checkpoint import CheckpointStore
+from cooper_rl.record.checkpoint import CheckpointConfig, CheckpointStore
 from cooper_rl.reward.pairs.assistant import Assistant, RewriteRequest, Rewrites
-from cooper_rl.record.checkpoint import CheckpointConfig
 
 BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
 Record = dict[str, Any]

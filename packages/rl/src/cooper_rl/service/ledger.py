@@ -10,6 +10,7 @@ import torch
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
+from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import Metrics
 from cooper_rl.records import Ragged

@@ -8,7 +8,6 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_audit.attack.patterns import RobustnessKind
 from cooper_base.config.base import Config
-from cooper_base.config.checking import check_settings, read_settings
 from cooper_rl.engines.config import Autocast, SamplingParams, ScorerConfig
 from cooper_verify.clients.chat import ChatConfig
 from cooper_verify.problems.config import ProblemsConfig

@@ -15,7 +15,7 @@ from cooper_base.config.user_functions import UserFunction, load_function, param
 from cooper_base.data.answer import Answer
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_verify.graders.grader import Asked, Grader, Opinion, states_of
+from cooper_verify.grader import Asked, Grader, Opinion, states_of
 
 Signature = Literal["cooper", "batched", "trl", "verl", "rubric"]
 SIGNATURES: dict[Signature, str] = {

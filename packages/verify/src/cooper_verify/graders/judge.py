@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
+from cooper_base.config.base import Config, Kinds, mapping_of
+from cooper_base.config.checking import check_settings, read_settings
+from cooper_base.config.user_functions import brought_by_training
+from cooper_base.errors import InputError
+from cooper_base.progress import awaited
 from cooper_verify.clients.chat import HANDLING, ChatClient, ChatConfig
 from cooper_verify.clients.limits import waiting_for
-from cooper_base.config.base import Config, Kinds, mapping_of
-from cooper_base.config.user_functions import brought_by_training
-from cooper_base.config.checking import check_settings, read_settings
-from cooper_base.progress import awaited
-from cooper_base.errors import InputError
-from cooper_verify.graders.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion
+from cooper_verify.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion
 from cooper_verify.graders.judgement import Judgement, judge_chat, judgement_of
 
 Reading = Literal["text", "first_token"]

@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Any
 
 from cooper_base.errors import InputError, MissingExtraError
+from cooper_verify.grader import Asked, Grader, Opinion
 from cooper_verify.graders.function import rubric_state
-from cooper_verify.graders.grader import Asked, Grader, Opinion
 
 VERSIONS = "'verifiers>=0.1.9,<0.4'"
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from cooper_base.config.base import Config
+from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.config.user_functions import brought_by_training, load_object
-from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_base.errors import InputError
+from cooper_verify.grader import Grader
 from cooper_verify.graders.function import FunctionGrader
-from cooper_verify.graders.grader import Grader
 from cooper_verify.graders.judge import JudgeGrader, read_judge
 from cooper_verify.graders.rubric import RubricGrader, is_rubric, rubric_of
 from cooper_verify.rules.kinds.maths import MathsRule
@@ -33,7 +33,7 @@ BROUGHT: dict[Form, str] = {
     "run": "the rewards of a run",
     "service": "the client of `cooper serve`",
 }
-"""Graders that need training code. Entry points of the group `cooper_verify.graders` bring them: a function of what is
+"""Graders that need training code. Entry points of the group `cooper.graders` bring them: a function of what is
 written and of settings ("reward_model.max_input_tokens=160")."""
 
 

@@ -17,7 +17,7 @@ from cooper_base.data.text import boxed, has_content
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import UserVerdict, Verdict
 from cooper_base.errors import InputError
-from cooper_verify.graders.grader import Asked, Grader, Opinion
+from cooper_verify.grader import Asked, Grader, Opinion
 from cooper_verify.rules.guard import guarded
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Worker processes that answer questions of mathematics: the main process's handle on one, and the process itself.
 
-`python -m cooper_verify.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines and passes them to a fork, which
-answers one after the other: a parser that has read a few formulas reads the next ones several times as fast. Every
+`python -m cooper_verify.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines and passes them to a fork,
+which answers one after the other: a parser that has read a few formulas reads the next ones several times as fast. Every
 question meets the same random state and sympy's caches empty. What remains of earlier questions is what the parser has
 learned and memory, and neither may decide a verdict: an answer that a fork with a past does not give quickly, or dies
 of, is asked again of a new fork with all of its time, and so is one nested so deeply that the stack could matter. A

@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any, ClassVar, Literal
 
-from cooper_base.data.answer import UserVerdict
+from cooper_base.data.verdict import UserVerdict
 from cooper_lab.arena.hole import Hole, Where, answer_list, lists_answers
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer

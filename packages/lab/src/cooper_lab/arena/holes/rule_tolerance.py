@@ -4,7 +4,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar, Literal
 
-from cooper_base.data.answer import UserVerdict
+from cooper_base.data.verdict import UserVerdict
 from cooper_lab.arena.hole import Hole, Where, lists_answers
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.answers import RULE_MISSES, form_of, read_answer, render_answer

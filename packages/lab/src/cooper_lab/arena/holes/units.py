@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, ClassVar, Literal
 
-from cooper_base.data.answer import UserVerdict
+from cooper_base.data.verdict import UserVerdict
 from cooper_lab.arena.hole import Where, answer_list, lists_answers
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arena.holes.answer_lists import AnswerLists

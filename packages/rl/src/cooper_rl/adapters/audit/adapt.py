@@ -6,13 +6,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cooper_audit.attack.rewards import NO_POLICY, attack_settings, is_elsewhere, world_settings
+from cooper_audit.attack.results import Finding, FoundCompletion
 from cooper_audit.run.run_record import is_run, read_record
 from cooper_base.config.base import merge
 from cooper_base.config.user_functions import added, load_added
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import has_content
 from cooper_base.errors import InputError
+from cooper_rl.adapters.graders.paid_run import NO_POLICY, paid_run
 from cooper_rl.run_config import RunConfig
 from cooper_verify.rules.other_answers import gives_several
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from cooper_audit.attack.attack import PLAIN, AttackAnswer, AttackResult, draw_answers, summarise
 from cooper_audit.attack.patterns import FAMILIES
-from cooper_audit.attack.rewards import CooperAttacked, attack_settings
+from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
 from cooper_base.files.folder_lock import check_writable
+from cooper_rl.adapters.graders.paid_run import paid_run
+from cooper_rl.adapters.graders.run_reward import RunReward
 from cooper_rl.run_config import RunConfig
-from cooper_rl.verifyrm.adapt import FoundCompletion
+from cooper_verify.grader import Asked
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import RewardModelLearner

@@ -9,8 +9,8 @@ from cooper_audit.rollouts.reading import short_hash
 from cooper_base.config.checking import Settings, check_settings, with_overrides
 from cooper_base.data.labelled import LabelledCompletion, problem_key
 from cooper_base.errors import InputError
-from cooper_rl.policy.evaluation_config import ScoringConfig
 from cooper_rl.adapters.graders.reward_model import RewardModelGrader
+from cooper_rl.policy.evaluation_config import ScoringConfig
 from cooper_rl.verifyrm.config import VerifyRMConfig
 
 RETRAINED = "retrained"

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
+from cooper_base.errors import InputError
+from cooper_rl.adapters.graders.config import LocalJudgeConfig
 from cooper_rl.data.prompts import render_chat
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.yes_no import NO, YES
-from cooper_base.errors import InputError
-from cooper_verify.graders.grader import Asked
+from cooper_verify.grader import Asked
 from cooper_verify.graders.judge import Judge
 from cooper_verify.graders.judgement import Judgement, from_probabilities, judge_chat, parse_reply
-from cooper_rl.adapters.graders.config import LocalJudgeConfig
 
 
 class LocalJudge(Judge):

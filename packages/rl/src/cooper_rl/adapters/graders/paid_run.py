@@ -5,11 +5,11 @@ from typing import Any
 
 from cooper_base.config.base import mapping_of, merge
 from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
-from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_base.errors import InputError
-from cooper_verify.graders.written import form_of, rule_settings_in
+from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.reward.kinds.plain import RewardModelReward, RuleReward
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
+from cooper_verify.graders.written import form_of, rule_settings_in
 
 NO_POLICY = "-"
 """The policy of settings that only name a reward."""

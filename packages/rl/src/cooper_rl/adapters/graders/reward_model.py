@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cooper_rl.engines.config import ScorerConfig
-from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.model_folder import local_folder
 from cooper_base.errors import InputError
-from cooper_rl.policy.evaluation_config import ScoringConfig
-from cooper_verify.graders.grader import TOO_LONG, Asked, Grader, Opinion, states_of
 from cooper_rl.adapters.graders.config import READING
 from cooper_rl.adapters.graders.paid_run import paid_run, pays_plainly
 from cooper_rl.adapters.graders.run_reward import RunReward
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.local import LocalEngine
+from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.policy.evaluation_config import ScoringConfig
+from cooper_verify.grader import TOO_LONG, Asked, Grader, Opinion, states_of
 
 if TYPE_CHECKING:
     from cooper_rl.engines.local.reward_model import TorchRewardModelLearner

@@ -9,13 +9,13 @@ from cooper_base.config.base import records_within
 from cooper_base.config.user_functions import source_file
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
-from cooper_rl.engines.model_folder import local_folder
-from cooper_verify.graders.grader import Asked, Grader, Opinion, states_of
 from cooper_rl.adapters.graders.config import READING
 from cooper_rl.adapters.graders.paid_run import paid_run, pays_plainly
+from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.reward.kinds.function import FunctionRewardConfig
 from cooper_rl.reward.kinds.plain import check_problems
-from cooper_rl.run.run_config import RunConfig
+from cooper_rl.run_config import RunConfig
+from cooper_verify.grader import Asked, Grader, Opinion, states_of
 
 if TYPE_CHECKING:
     from cooper_rl.reward.cooper_reward import CooperReward

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from cooper_base.errors import InputError
-from cooper_verify.graders.grader import Asked, Grader, Opinion
 from cooper_rl.adapters.graders.run_reward import groups_of
 from cooper_rl.service.client import RewardClient, UnavailableError
+from cooper_verify.grader import Asked, Grader, Opinion
 
 PATIENCE_S = 10.0
 """Seconds for which a service that does not answer is asked again."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from cooper_verify.graders.function import ScoringFunction, Signature, check_columns, recognised
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
+from cooper_verify.graders.function import ScoringFunction, Signature, check_columns, recognised
 
 if TYPE_CHECKING:
     from cooper_base.data.problem import Problem
