@@ -56,6 +56,7 @@ def draw_tokens(
     filters and the `forbidden` tokens. Raises FloatingPointError for logits that are not finite.
     """
     logits = logits.float()
+    uniforms = uniforms.to(_sums_in(logits.device)).to(logits.device)
     if params.temperature not in (0, 1):
         logits = logits / params.temperature
     peak = logits.amax(dim=-1, keepdim=True)
@@ -83,6 +84,10 @@ def _weights(logits: Logits) -> Logits:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp_()
 
 
+def _sums_in(device: torch.device) -> torch.dtype:
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Logits) -> Logits:
     return logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
 
@@ -93,7 +98,7 @@ def invert_cumulative(weights: Logits, uniforms: Rows) -> Int[Tensor, "rows one"
     Sums are in float64 if the device has it, as a float32 sum over 1e5 tokens would lose the unlikely ones. Those of
     whole blocks tell which block the token is in, and only that one is searched token by token.
     """
-    dtype = torch.float32 if weights.device.type == "mps" else torch.float64
+    dtype = _sums_in(weights.device)
     # 1 - eps/2 is the largest number below 1. Without it, rounding to float32 could turn a uniform number into 1.
     below_one = 1 - torch.finfo(dtype).eps / 2
     whole = weights.shape[-1] // _BLOCK * _BLOCK
