@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -13,6 +14,8 @@ import torch
 from hypothesis import settings as hypothesis_settings
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
+from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_base.data.problem import Problem
 from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_verify.clients import chat
@@ -84,3 +87,11 @@ def settings(tiny_models, tmp_path):
         "cooptimization": {"assistant": CORRUPTER},
         "checkpoint": {"every": 2},
     }
+
+
+@pytest.fixture
+def make_group() -> Callable[..., AnswerGroup]:
+    def make(answer: str, *texts: str, id: str = "p1", question: str = "How many apples?") -> AnswerGroup:
+        return AnswerGroup(id, Problem(id, question, answer), [Answer(text) for text in texts])
+
+    return make

@@ -78,6 +78,7 @@ def test_a_processor_that_is_slower_in_bfloat16_is_told_once(monkeypatch, caplog
 def test_tf32_is_for_gpus_and_off_in_comparisons():
     rows = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
     products, plain = torch.backends.cuda.matmul, rows @ rows
+    products.allow_tf32 = False  # a test on a GPU may have left it on
     try:
         allow_tf32(CPU)
         assert not products.allow_tf32
