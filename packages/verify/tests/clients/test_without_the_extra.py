@@ -12,7 +12,7 @@ from cooper_verify.clients.chat import ChatClient, ChatConfig
 @pytest.mark.parametrize("library", ["openai", "tenacity"])
 def test_a_chat_client_without_a_library_names_the_extra(library, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match="extra `judges`.*pip install openai tenacity"):
+    with pytest.raises(MissingExtraError, match=r"extra `judges`.*pip install openai tenacity"):
         ChatClient(ChatConfig(base_url="http://localhost:1/v1", model="judge"))
 
 
