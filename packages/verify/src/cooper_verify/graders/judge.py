@@ -102,6 +102,7 @@ class JudgeGrader(Grader):
     """A judge as a grader. It is loaded, or its server checked, when it is first asked."""
 
     accepts_above = 0.5
+    compares_answers = False
 
     def __init__(self, config: JudgeConfig, name: str = "judge") -> None:
         self.name = name
@@ -115,10 +116,14 @@ class JudgeGrader(Grader):
 
     def judgements(self, answers: Sequence[Asked]) -> list[Judgement]:
         """What the judge said, with its replies. Raises InputError if it cannot be loaded or does not answer at all."""
+        return self.opened().judge(answers)
+
+    def opened(self) -> Judge:
+        """The judge. Raises InputError if it cannot be loaded, or its server does not answer."""
         if self._judge is None:
             self._judge = self._config.build()
             self._judge.check()
-        return self._judge.judge(answers)
+        return self._judge
 
     def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
         """`correct` for yes and `wrong` for no, with the probability of yes where it was read. A reply without a
