@@ -109,14 +109,11 @@ def _labellers(
     elif judge is None and rule is None and form == "rule":
         values = rule_settings_in(str(grader)).values["rule"]
         return None, rule_from(json.dumps(values), workers, settings=settings), None
-    config = (
-        None if judge is None else read_judge(judge, settings if grader is None else settings_of(settings, "judge"))
-    )
+    of_judge = [] if judge is None else settings if grader is None else settings_of(settings, "judge")
+    config = None if judge is None else read_judge(judge, of_judge)
     by = rule_from(rule or "maths", workers)
-    if grader is None:
-        return config, by, None
-    own = [setting for setting in settings if judge is None or setting not in settings_of(settings, "judge")]
-    return config, by, grader_from(grader, own)
+    others = [setting for setting in settings if setting not in of_judge]
+    return config, by, None if grader is None else grader_from(grader, others)
 
 
 @verifyrm.command("train")
