@@ -3,10 +3,14 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
+from cooper_base.cli.main import commands
 from cooper_base.errors import InputError
+from cooper_verify import Grader, Opinion, open_grader
+from cooper_verify.grader import NO_ANSWER
 from cooper_verify.rules.rule import FunctionRule
-from cooper_verify.verdict_file import verify_file
+from cooper_verify.verdict_file import grade_file, verify_file
 
 ROWS = [
     {"answer": "12", "completion": "The answer is 12.", "gold_correct": True, "id": "a"},
@@ -119,3 +123,116 @@ def test_a_row_that_json_cannot_hold_is_reported_before_any_verdict(tmp_path):
     with pytest.raises(InputError, match=r"in\.parquet:row 1: cannot be written as JSON"):
         verify_file(data, out)
     assert not out.exists()
+
+
+class Half(Grader):
+    """Accepts what ends in the reference, and reads the completion alone. Its server fails on what `fails`."""
+
+    reads_reference = False
+
+    def __init__(self, fails: str = "") -> None:
+        self.fails, self.asked = fails, []
+
+    def settings(self):
+        return {"kind": "half"}
+
+    def grade(self, answers, /):
+        self.asked += [text for _, text in answers]
+        return [self._opinion(problem, text) for problem, text in answers]
+
+    def _opinion(self, problem, text):
+        if text == self.fails:
+            return Opinion("unparsed", None, NO_ANSWER)
+        right = text.endswith("right")
+        return Opinion("correct" if right else "wrong", 0.75 if right else 0.25)
+
+
+def test_a_grader_writes_verdict_score_and_reason_and_needs_the_reference_only_if_it_reads_it(tmp_path):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [{"completion": "right", "label": 1}, {"completion": "right", "label": 0}, {"completion": "x", "score": 3}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    counts = grade_file(data, out, Half())
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [
+        {"completion": "right", "label": 1, "verdict": "correct", "score": 0.75, "why": None},
+        {"completion": "right", "label": 0, "verdict": "correct", "score": 0.75, "why": None},
+        {"completion": "x", "input/score": 3, "verdict": "wrong", "score": 0.25, "why": None},
+    ]
+    assert (counts.precision, counts.recall, counts.with_gold) == (0.5, 1.0, 2)
+    with pytest.raises(InputError, match="field 'answer' is missing"):
+        grade_file(data, tmp_path / "other.jsonl", open_grader("rule:exact"))
+
+
+def test_the_same_call_asks_again_where_a_server_failed_and_another_grader_is_refused(data, tmp_path):
+    out = tmp_path / "out.jsonl"
+    failed = grade_file(data, out, Half(fails="The answer is 13."))
+    assert failed.why == {NO_ANSWER: 1}
+    assert json.loads(out.read_text().splitlines()[2])["score"] is None
+    healed = Half()
+    assert grade_file(data, out, healed).why == {}
+    assert healed.asked == ["The answer is 13."]
+    with pytest.raises(InputError, match="made with other settings"):
+        grade_file(data, out, Unlike())
+    (tmp_path / "other.jsonl").write_text("mine\n")
+    with pytest.raises(InputError, match=r"exists, and other\.journal\.jsonl is not beside it"):
+        grade_file(data, tmp_path / "other.jsonl", Half())
+    assert (tmp_path / "other.jsonl").read_text() == "mine\n"
+
+
+class Unlike(Half):
+    def settings(self):
+        return {"kind": "unlike"}
+
+
+class Careless(Grader):
+    """Returns what no grader returns."""
+
+    def __init__(self, returned) -> None:
+        self.name, self._returned = "careless", returned
+
+    def grade(self, answers, /):
+        return self._returned
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        ([Opinion("correct", 1.0)], "careless: grade returned 1 opinions on 5 answers; return one for each, in order"),
+        ([1.0] * 5, "careless: grade returned .*; return a list of Opinion"),
+        (None, "careless: grade returned None; return a list of Opinion"),
+    ],
+)
+def test_a_class_that_returns_no_opinions_is_told_what_to_return(data, tmp_path, returned, words):
+    with pytest.raises(InputError, match=words):
+        grade_file(data, tmp_path / "out.jsonl", Careless(returned))
+
+
+def run(*arguments):
+    return CliRunner().invoke(commands, ["verify", *map(str, arguments)])
+
+
+def test_the_command_takes_a_rule_in_its_short_form_or_any_grader(data, tmp_path):
+    short, long, own = (tmp_path / f"{name}.jsonl" for name in ("short", "long", "own"))
+    assert run(data, "--out", short, "--rule", "exact").exit_code == 0
+    assert run(data, "--out", long, "--grader", "rule:exact").exit_code == 0
+    verdicts = [[json.loads(line)["verdict"] for line in path.read_text().splitlines()] for path in (short, long)]
+    assert verdicts[0] == verdicts[1]
+    assert "score" not in json.loads(long.read_text().splitlines()[0]), "the verdict of a rule is its score"
+    result = run(data, "--out", own, "--grader", f"{__name__}:Half")
+    assert result.exit_code == 0, result.output
+    assert {json.loads(line)["score"] for line in own.read_text().splitlines()} == {0.25}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rule", "exact", "--grader", "rule"], "--rule exact is --grader rule:exact"),
+        (["--grader", "nonsense"], "nonsense: no such grader; write rule, rule:KIND"),
+        (["--grader", "HALF", "rule.relative=1"], "rule.relative=1: no setting of the grader"),
+        (["--grader", "rule:exact", "judge.max_tokens=1"], "it has rule.… and rules.…"),
+    ],
+)
+def test_options_that_do_not_fit_name_the_remedy(data, tmp_path, options, words):
+    options = [f"{__name__}:Half" if word == "HALF" else word for word in options]
+    result = run(data, "--out", tmp_path / "out.jsonl", *options)
+    assert isinstance(result.exception, InputError) or result.exit_code == 2
+    assert words in str(result.exception) + result.output

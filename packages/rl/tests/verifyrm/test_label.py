@@ -5,8 +5,10 @@ from collections import Counter
 
 import pytest
 from pyarrow import parquet
+from typer.testing import CliRunner
 
 from chat_server import ChatServer, completion
+from cooper_base.cli.main import commands
 from cooper_base.data.labelled import read_labelled
 from cooper_base.errors import InputError
 from cooper_rl.verifyrm.label import (
@@ -18,6 +20,7 @@ from cooper_rl.verifyrm.label import (
     disagreements_path,
     label_completions,
 )
+from cooper_verify.grader import NO_ANSWER, Grader, Opinion
 from cooper_verify.graders.judge import ChatJudgeConfig
 from cooper_verify.graders.judgement import Judgement
 from cooper_verify.rules.kinds.numeric import NumericRule
@@ -162,3 +165,98 @@ def test_bad_rows_are_named_before_the_judge_is_asked(tmp_path):
         label_completions(data, judge_config("http://127.0.0.1:1/v1"), tmp_path / "out.parquet")
     with pytest.raises(InputError, match="unknown suffix"):
         label_completions(data, judge_config("http://127.0.0.1:1/v1"), tmp_path / "out.txt")
+
+
+class Sevens(Grader):
+    """Accepts what has a 7 in it; of an answer in words it says nothing, and its server may fail."""
+
+    fails = False
+
+    def settings(self):
+        return {"kind": "sevens"}
+
+    def grade(self, answers, /):
+        return [self._opinion(text) for _, text in answers]
+
+    def _opinion(self, text):
+        if "seven" in text:
+            return Opinion("silent", None) if not self.fails else Opinion("unparsed", None, NO_ANSWER)
+        return Opinion("correct", 0.9) if "7" in text else Opinion("wrong", 0.2)
+
+
+def test_a_label_is_what_all_say_rule_judge_and_grader(data, tmp_path):
+    out = tmp_path / "labelled.jsonl"
+    with ChatServer(judging) as server:
+        labelled = label_completions(data, judge_config(server.url), out, grader=Sevens())
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert Counter((row["completion"], row["label"]) for row in rows) == {
+        ("It is 7. The answer is 7.", 1): 16,
+        ("The answer is 8.", 0): 16,
+        ("I do not know", 0): 16,
+    }
+    assert {(row["judge"], row["grader"], row["grader_score"]) for row in rows if row["label"]} == {
+        ("yes", "correct", 0.9)
+    }
+    assert confusion(labelled)["sums", "a"]["unparsed", "yes", "silent"] == 8
+    assert agreement_counts(labelled)["grader not heard"] == 0
+
+
+def test_a_grader_labels_without_a_judge_and_is_asked_again_where_its_server_failed(data, tmp_path):
+    out, grader = tmp_path / "labelled.jsonl", Sevens()
+    grader.fails = True
+    first = label_completions(data, None, out, grader=grader)
+    assert agreement_counts(first)["grader not heard"] == 16
+    grader.fails = False
+    second = label_completions(data, None, out, grader=grader)
+    assert agreement_counts(second)["grader not heard"] == 0
+    assert {item.label for item in second if "seven" in item.row.completion} == {None}
+    assert "judge" not in json.loads(out.read_text().splitlines()[0])
+    with pytest.raises(InputError, match="made with other settings"):
+        label_completions(data, None, out)
+
+
+def test_a_rule_alone_labels_what_it_judges(data, tmp_path):
+    labelled = label_completions(data, None, tmp_path / "labelled.jsonl")
+    assert agreement_counts(labelled) == {"right": 32, "wrong": 64, "disagree": 0, "no opinion": 0}
+    assert set(confusion(labelled)["sums", "a"]) == {("correct",), ("wrong",), ("unparsed",)}
+
+
+def test_a_grader_without_verdicts_cannot_label(data, tmp_path):
+    class Scores(Sevens):
+        name, gives_verdicts = "scores", False
+
+    with pytest.raises(InputError, match="scores: gives scores on a scale that nobody knows; that is no verdict"):
+        label_completions(data, None, tmp_path / "labelled.jsonl", grader=Scores())
+    assert not (tmp_path / "labelled.journal.jsonl").exists()
+
+
+def run(data, *options):
+    return CliRunner().invoke(commands, ["verifyrm", "label", str(data), *map(str, options)])
+
+
+def test_the_command_takes_a_judges_file_as_grader_and_continues_its_journal(data, tmp_path):
+    out, file = tmp_path / "labelled.jsonl", tmp_path / "judge.yaml"
+    with ChatServer(judging) as server:
+        file.write_text(f"judge: {{base_url: '{server.url}', model: m, max_retries: 0}}\n")
+        assert run(data, "--judge", file, "--out", out).exit_code == 0
+        before, labelled = len(server.requests), out.read_text()
+        again = run(data, "--grader", file, "--out", out)
+        assert again.exit_code == 0, again.output
+        assert len(server.requests) == before, "it is the same judge"
+    assert out.read_text() == labelled
+
+
+def test_the_command_labels_by_a_rule_alone_and_by_a_rule_and_a_class(data, tmp_path):
+    assert run(data, "--grader", "rule:exact", "--out", tmp_path / "rule.jsonl").exit_code == 0
+    assert "grader" not in json.loads((tmp_path / "rule.jsonl").read_text().splitlines()[0])
+    result = run(data, "--rule", "exact", "--grader", f"{__name__}:Sevens", "--out", tmp_path / "own.jsonl")
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "own.jsonl").read_text().splitlines()[0])["grader"] == "correct"
+
+
+def test_without_judge_or_grader_the_message_says_who_can_label(data, tmp_path):
+    for options in ([], ["--rule", "exact"]):
+        result = run(data, *options, "--out", tmp_path / "out.jsonl")
+        said = str(result.exception) + result.output
+        assert "give --judge FILE or --grader GRADER" in said
+        assert "--grader rule for the labels of a rule alone" in said

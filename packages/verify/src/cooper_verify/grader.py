@@ -1,5 +1,7 @@
 """A grader says of each answer whether it is right, what it is worth, or why it says neither."""
 
+import inspect
+import reprlib
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict, is_right
+from cooper_base.errors import InputError
 from cooper_base.files.durable import Journal
 
 NO_ANSWER = "no_answer_from_server"
@@ -72,14 +75,21 @@ class Grader(ABC):
     """Whether its scores are probabilities of being right."""
     reads_reference: bool = True
     """Whether it compares with the problem's reference answer, which must then verify against itself."""
+    gives_verdicts: bool = True
+    """Whether it says correct or wrong. If not, its scores are on a scale that nobody knows, and only rewards, attacks
+    and audits take it."""
+    compares_answers: bool = True
+    """Whether an opinion may depend on the other answers to the problem. Say False in a class of yours that reads each
+    answer by itself: trainers that score one answer at a time then take it."""
 
     @abstractmethod
     def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
         """One opinion for each answer, in order. Answers to one problem stand together."""
 
     def settings(self) -> dict[str, Any]:
-        """What decides its opinions, as JSON values: they are kept in a file only for a grader with the same."""
-        return {"kind": f"{type(self).__module__}:{type(self).__qualname__}"}
+        """What decides its opinions, as JSON values: they are kept in a file only for a grader with the same. By
+        default its class, and the state of the file that the class is in."""
+        return {"kind": f"{type(self).__module__}:{type(self).__qualname__}", "files": states_of(_files_of(type(self)))}
 
     def check(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if it cannot grade answers to one of these problems."""
@@ -88,6 +98,42 @@ class Grader(ABC):
     def close(self) -> None:
         """Release processes and connections. A later call of `grade` opens them again."""
         return
+
+
+def opinions_on(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
+    """What it says of each answer. Raises InputError for a class of the user's that returns anything else than one
+    opinion for each."""
+    opinions = grader.grade(answers)
+    if not isinstance(opinions, list) or not all(isinstance(opinion, Opinion) for opinion in opinions):
+        raise InputError(f"{grader.name}: grade returned {reprlib.repr(opinions)}; return a list of Opinion")
+    if len(opinions) != len(answers):
+        raise InputError(
+            f"{grader.name}: grade returned {len(opinions)} opinions on {len(answers)} answers; return one for each, "
+            "in order"
+        )
+    return opinions
+
+
+def verdicts_on(grader: Grader, answers: Sequence[Asked]) -> list[Verdict]:
+    """Its verdicts, where they take the place of a rule's: `silent` where a server failed. Raises InputError for a
+    score without a verdict."""
+    opinions = opinions_on(grader, answers)
+    for opinion, (problem, _) in zip(opinions, answers, strict=True):
+        if opinion.verdict == "silent" and opinion.score is not None:
+            raise InputError(f"{grader.name}: gives problem {problem.id} the score {opinion.score}; {NEEDS_VERDICTS}")
+    return ["silent" if opinion.failed else opinion.verdict for opinion in opinions]
+
+
+NEEDS_VERDICTS = (
+    "that is no verdict: a rule says correct, wrong, unparsed or silent. Take a rule, a judge or a reward model, or "
+    "write a class whose `grade` gives verdicts; a score alone can be paid as a reward"
+)
+
+
+def check_gives_verdicts(grader: Grader) -> None:
+    """Raises InputError for a grader that gives scores alone, where verdicts are needed."""
+    if not grader.gives_verdicts:
+        raise InputError(f"{grader.name}: gives scores on a scale that nobody knows; {NEEDS_VERDICTS}")
 
 
 def in_chunks(answers: Sequence[Asked], size: int = CHUNK) -> Iterator[Sequence[Asked]]:
@@ -102,20 +148,28 @@ def opinions_of(grader: Grader, chunks: Iterable[Sequence[Asked]], path: Path | 
     """
 
     def ask(answers: Sequence[Asked]) -> list[dict[str, Any]]:
-        return [asdict(opinion) for opinion in grader.grade(answers)]
+        return [asdict(opinion) for opinion in opinions_on(grader, answers)]
 
     start = 0
     columns = [field.name for field in fields(Opinion)]
     with nullcontext() if path is None else Journal(path, grader.settings() | {"opinion": columns}) as journal:
         for chunk in chunks:
             if journal is None:
-                yield grader.grade(chunk)
+                yield opinions_on(grader, chunk)
                 continue
             texts = "\0".join(f"{problem.question}\0{problem.answer}\0{text}" for problem, text in chunk)
             key = f"{start} {zlib.crc32(texts.encode()):08x}"
             values = journal.completed(key, chunk, ask, lambda value: value["why"] == NO_ANSWER)
             yield [Opinion(**value) for value in values]
             start += len(chunk)
+
+
+def _files_of(of: type) -> list[Path]:
+    try:
+        file = inspect.getsourcefile(of)
+    except TypeError:  # a class that was typed in
+        file = None
+    return [] if file is None or not Path(file).is_file() else [Path(file)]
 
 
 def states_of(files: Iterable[Path]) -> dict[str, list[int]]:

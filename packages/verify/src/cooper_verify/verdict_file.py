@@ -1,4 +1,4 @@
-"""Verdicts on a file of answers, written in the file's order as they are found."""
+"""A grader's opinions on a file of answers: a rule's as they are found, those of others through a journal."""
 
 import json
 import time
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,15 +15,18 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.readers import Row
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import append, naming, open_to_append, write_text
+from cooper_base.files.durable import append, journal_path, naming, open_to_append, write_text
+from cooper_verify.grader import Asked, Grader, in_chunks, opinions_of
 from cooper_verify.rules.kinds.maths import MathsRule
-from cooper_verify.rules.rule import RuleConfig
+from cooper_verify.rules.rule import Rule, RuleConfig
 
 CHUNK = 256
 """Rows verified between two writes; an interruption loses at most this many."""
 
 ADDED = ("verdict", "seconds")
-"""The fields of the output that the input does not give."""
+"""The fields that a rule adds to a row."""
+ADDED_BY_GRADERS = ("verdict", "score", "why")
+"""The fields that any other grader adds to a row."""
 
 
 @dataclass
@@ -31,6 +34,8 @@ class VerdictCounts:
     """How often each verdict was given, by the row's `gold_correct`: 1.0 (right), 0.0 (wrong) or None (unknown)."""
 
     by_gold: Counter[tuple[str, float | None]]
+    why: Counter[str] = field(default_factory=Counter)
+    """Why verdicts are no plain yes or no, such as `no_answer_from_server`."""
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -65,24 +70,68 @@ def verify_file(
     progress: Callable[[int, int], None] | None = None,
     rule: RuleConfig = MathsRule(),  # noqa: B008 - a frozen record
 ) -> VerdictCounts:
-    """Write every row of `data`, with the fields `verdict` and `seconds` added, to the JSONL file `out`. Fields of
-    these names in `data` are called `input/verdict` and `input/seconds` there.
+    """`grade_file` for a rule with these settings."""
+    with closing(rule.build()) as built:
+        return grade_file(data, out, built, workers, progress)
 
-    A row needs `answer` (or `reference_answer`) and `completion`. If it has `gold_correct` (or `label`), the verdict is
-    compared with that. If `out` already holds verdicts on the first rows of `data`, the work continues after them.
-    `workers` threads ask the rule, which also sees the row's `question` and, as metadata, all its fields. Raises
-    InputError before the first verdict: for a bad row, and for an `out` that was made from another file.
+
+def grade_file(
+    data: Path,
+    out: Path,
+    grader: Grader,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> VerdictCounts:
+    """Write every row of `data` with the grader's opinion to the JSONL file `out`, in order.
+
+    A row needs `completion` and, if the grader reads it, `answer` (or `reference_answer`). If it has `gold_correct` (or
+    `label`), the verdict is compared with that. The grader also sees the row's `question` and, as metadata, all its
+    fields. A rule adds `verdict` and `seconds`; `workers` threads ask it, and the work continues after the rows that
+    `out` already holds. Any other grader adds `verdict`, `score` and `why`. It gets many rows at once, and a journal
+    beside `out` keeps its opinions, so that the same call continues, and asks again where a server failed. Fields with
+    these names in `data` are called `input/verdict` and so on there. Raises InputError before the first verdict: for a
+    bad row, and for an `out` that was made from another file or with another grader.
     """
-    tasks = read_rows(data, _task, ["answer and completion"])
+    tasks = read_rows(data, lambda row: _task(row, grader.reads_reference), ["answer and completion"])
+    grader.check([problem for problem, *_ in tasks])
+    if isinstance(grader, Rule):
+        return _verify(tasks, out, grader, workers, progress)
+    return _grade(tasks, out, grader, progress)
+
+
+def _grade(
+    tasks: Sequence[_Task], out: Path, grader: Grader, progress: Callable[[int, int], None] | None
+) -> VerdictCounts:
+    journal = journal_path(out)
+    if out.exists() and not journal.exists():
+        raise InputError(f"{out}: exists, and {journal.name} is not beside it to continue from; choose another output")
+    counts, lines = VerdictCounts(Counter()), []
+    chunks = in_chunks([Asked(problem, text) for problem, text, _ in tasks])
+    with naming(out):
+        for opinions in opinions_of(grader, chunks, journal):
+            for opinion, (problem, _, gold) in zip(opinions, tasks[len(lines) :], strict=False):
+                kept = _kept(problem.metadata, ADDED_BY_GRADERS)
+                fields = {**kept, "verdict": opinion.verdict, "score": opinion.score, "why": opinion.why}
+                lines.append(json.dumps(fields, ensure_ascii=False) + "\n")
+                counts.by_gold[opinion.verdict, gold] += 1
+                counts.why.update([opinion.why] if opinion.why else [])
+            if progress is not None:
+                progress(len(lines), len(tasks))
+        write_text(out, "".join(lines))
+    return counts
+
+
+def _verify(
+    tasks: Sequence[_Task], out: Path, rule: Rule, workers: int, progress: Callable[[int, int], None] | None
+) -> VerdictCounts:
     earlier = _earlier(out, tasks)
     counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
-    verifier = rule.build()
     out.parent.mkdir(parents=True, exist_ok=True)
-    with closing(verifier), naming(out), open_to_append(out) as appended, ThreadPoolExecutor(workers) as threads:
+    with naming(out), open_to_append(out) as appended, ThreadPoolExecutor(workers) as threads:
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()
-            return verifier.verify_problems([task[:2]])[0], time.perf_counter() - start
+            return rule.verify_problems([task[:2]])[0], time.perf_counter() - start
 
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]
@@ -97,10 +146,13 @@ def verify_file(
     return VerdictCounts(counts)
 
 
-def _task(row: Row) -> _Task:
-    answer = next((name for name in ("answer", "reference_answer") if name in row.fields), "answer")
-    require(row, (answer, "completion"), "answer and completion")
-    answer, completion = text_field(row, answer), text_field(row, "completion")
+def _task(row: Row, needs_reference: bool) -> _Task:
+    name = next((name for name in ("answer", "reference_answer") if name in row.fields), "answer")
+    if needs_reference:
+        require(row, (name,), "answer and completion")
+    require(row, ("completion",), "answer and completion" if needs_reference else "completion")
+    answer = text_field(row, name) if name in row.fields else ""
+    completion = text_field(row, "completion")
     try:
         json.dumps(row.fields)
     except TypeError as error:
@@ -142,6 +194,6 @@ def _verdict_on(row: Mapping[str, Any], line: str) -> str | None:
     return entry["verdict"] if json.dumps(kept) == json.dumps(_kept(row)) else None  # as text, NaN equals itself
 
 
-def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+def _kept(row: Mapping[str, Any], added: Sequence[str] = ADDED) -> dict[str, Any]:
     """The fields of an input row under their names in the output."""
-    return {f"input/{name}" if name in ADDED else name: value for name, value in row.items()}
+    return {f"input/{name}" if name in added else name: value for name, value in row.items()}

@@ -117,7 +117,7 @@ def test_settings_are_laid_over_the_rule_and_problems_may_name_another():
     ],
 )
 def test_a_functions_signature_is_recognised_and_named(functions, caplog, function, signature, found):
-    with caplog.at_level(logging.INFO, logger="cooper_rl"):
+    with caplog.at_level(logging.INFO, logger="cooper_verify"):
         grader = open_grader(f"{functions}:{function}")
     assert f"{functions}:{function}: called as {signature}" in caplog.text
     opinions = grader.grade([RIGHT, WRONG])

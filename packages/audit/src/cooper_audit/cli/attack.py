@@ -30,7 +30,7 @@ def attack_reward(
         typer.Argument(
             help="rule, rule:KIND, a reward model's folder, package.module:function or file.py:function (Cooper's, "
             "TRL's, verl's or verifiers' signature), a YAML file with `judge:` or with the rewards of a run, "
-            "http://host:port of `cooper serve`, or verifiers:ENVIRONMENT."
+            "http://host:port of `cooper serve`, or verifiers:ENVIRONMENT; see docs/graders.md."
         ),
     ],
     overrides: Annotated[

@@ -53,7 +53,8 @@ def audit_rollouts(
         list[str] | None,
         typer.Option(
             help="NAME=GRADER for the table of graders: rule:KIND, a reward model's folder, file.py:function, a YAML "
-            "file with `judge:` or the rewards of a run, http://host:port of `cooper serve`; may be repeated."
+            "file with `judge:` or the rewards of a run, http://host:port of `cooper serve`; may be repeated. See "
+            "docs/graders.md."
         ),
     ] = None,
     reward_model: Annotated[

@@ -11,6 +11,7 @@ _NAMES = {
     "reward": "mean std group_spread non_finite no_opinion shaped_mean shaped_std shaped_group_spread "
     "shaped_non_finite shaped_no_opinion after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
     "function": "<name>",
+    "grader": "mean no_opinion failures",
     "earned": "weight",
     "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",

@@ -1,6 +1,7 @@
 """What configurations are made of: records whose fields carry their own documentation, and parts selected by `kind`."""
 
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -124,6 +125,10 @@ NESTED = "part"
 RecordType = TypeVar("RecordType", bound=type[Config])
 
 
+_WRITTEN = re.compile(r"https?://.|verifiers:.|rule:.|.*\.ya?ml$|[^:]*/[^:]*$")
+"""A grader that is no object of Python: an address, an environment, a rule, a file of settings, a folder."""
+
+
 class Kinds:
     """The registry of all kinds of one type of part, such as rewards.
 
@@ -136,7 +141,8 @@ class Kinds:
 
     Settings without `kind` are of the kind `default`, if that is set. With `of_function`, `kind: package.module:name`
     may name a function: `of_function()` is the record of such parts, whose field `kind` holds the function's path.
-    Every record derives from the public class `base`.
+    With `of_grader`, settings may be a text, which is then the `kind`, and `kind` may be a grader as every command
+    writes it: `of_grader()` is the record of such parts. Every record derives from the public class `base`.
     """
 
     def __init__(
@@ -146,6 +152,7 @@ class Kinds:
         needs: Sequence[str],
         default: str | None = None,
         of_function: Callable[[], type[Config]] | None = None,
+        of_grader: Callable[[], type[Config]] | None = None,
         base: type[Config] = Config,
     ) -> None:
         self.noun = noun
@@ -156,6 +163,7 @@ class Kinds:
         self._needs = needs
         self._base = base
         self._of_function = of_function
+        self._of_grader = of_grader
         self._records: dict[str, type[Config]] = {}
         self._imported = False
         self._described = False
@@ -194,15 +202,22 @@ class Kinds:
             self._import_home()
         if kind in self._records:
             return self._records[kind]
+        if self._of_grader is not None and _WRITTEN.match(kind):
+            return self._of_grader()
         if ":" in kind:
             return self._from_outside(kind)
         known = ", ".join(self.records)
-        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own")
+        graders = "" if self._of_grader is None else ", or a grader such as judge.yaml, ./model or file.py:Class"
+        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own{graders}")
+
+    def is_from_outside(self, kind: str) -> bool:
+        """Whether this is no name of a kind but an object of the user's, or a grader."""
+        return ":" in kind or (self._of_grader is not None and _WRITTEN.match(kind) is not None)
 
     def kind_of(self, part: Config) -> str:
         """The `kind` of this part in a configuration."""
-        if self._of_function is not None and type(part) is self._of_function():
-            return getattr(part, "kind")  # noqa: B009 - `of_function` requires this field
+        if holds_kind(type(part)):
+            return getattr(part, "kind")  # noqa: B009 - it is the function's path, or the grader
         named = (kind for kind, record in self._records.items() if record is type(part))
         return next(named, f"{type(part).__module__}:{type(part).__qualname__}")
 
@@ -211,16 +226,17 @@ class Kinds:
         if isinstance(value, Config):
             self._check(type(value), type(value).__name__)
             return value
+        if isinstance(value, str) and self._of_grader is not None:
+            value = {"kind": value}
         if not isinstance(value, dict):
             raise ValueError(f"expected the settings of one {self.noun}, with kind: one of {', '.join(self.records)}")
         if "kind" not in value and self.default is None:
             raise ValueError(f"kind is missing; write kind: one of {', '.join(self.records)}")
         value = {"kind": self.default, **value}
         record = self.record(str(value["kind"]))
-        kind = record.model_fields.get("kind")
-        holds_it = kind is not None and kind.is_required()
         try:
-            return record.model_validate(value if holds_it else {key: value[key] for key in value if key != "kind"})
+            own = value if holds_kind(record) else {key: value[key] for key in value if key != "kind"}
+            return record.model_validate(own)
         except ValidationError as error:
             raise PydanticCustomError(NESTED, "{text}", {"text": str(error), "errors": error.errors()}) from error
 
@@ -244,6 +260,8 @@ class Kinds:
         record = load_object(path, "class" if self._of_function is None else "function")
         if self._of_function is not None and callable(record) and not isinstance(record, type):
             return self._of_function()
+        if self._of_grader is not None and (hasattr(record, "grade") or not isinstance(record, type)):
+            return self._of_grader()
         if not (isinstance(record, type) and issubclass(record, Config)):
             raise InputError(
                 f"{path}: not a configuration record; every {self.noun} must be a subclass of {public_name(self._base)}"
@@ -270,7 +288,8 @@ class Kinds:
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Either a known kind with its settings, or a part from outside with its own settings."""
-        of_kind = {"properties": {"kind": {"type": "string", "pattern": ":", "description": self.outside}}}
+        pattern = ":" if self._of_grader is None else r"[:/]|\.ya?ml$"
+        of_kind = {"properties": {"kind": {"type": "string", "pattern": pattern, "description": self.outside}}}
         outside = {"type": "object", "description": f"Your own {self.noun}.", **of_kind, "required": ["kind"]}
         outermost, self._described = not self._described, True
         schemas: dict[str, core_schema.CoreSchema] = {}
@@ -288,7 +307,14 @@ class Kinds:
             branch if kind == self.default else {"allOf": [branch, {"required": ["kind"]}]}
             for kind, branch in zip(self.records, known, strict=True)
         ]
-        return {"oneOf": [*named, outside]}
+        text = {"type": "string", "description": f"The kind of {self.noun} alone, or a grader."}
+        return {"oneOf": [*named, outside, *([text] if self._of_grader is not None else [])]}
+
+
+def holds_kind(record: type[Config]) -> bool:
+    """Whether the field `kind` of a record says which function or grader it is about."""
+    kind = record.model_fields.get("kind")
+    return kind is not None and kind.is_required()
 
 
 def annotation_of(field: FieldInfo) -> Any:
@@ -329,7 +355,7 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
         if "kind" in record.model_fields and record.model_fields["kind"].default == kind:
             return record
     kinds = kinds_of(field)
-    return kinds.record(kind) if kinds is not None and isinstance(kind, str) and ":" in kind else None
+    return kinds.record(kind) if kinds is not None and isinstance(kind, str) and kinds.is_from_outside(kind) else None
 
 
 def records_within(value: Any) -> Iterator[Config]:

@@ -1,22 +1,22 @@
-"""A reward from a judge that compares answers: the question, how its reply is read, and win rates in a group."""
+"""A judge that compares answers, as a grader and a reward: its question, how its reply is read, and win rates."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cooper_base.data.text import fenced
 from cooper_base.data.thoughts import without_thoughts
-from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
+from cooper_lab.designs.pointwise_judge import JudgeRewardConfig, ServerJudge
 from cooper_lab.designs.references import check_solutions
 from cooper_rl import InputError
 from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:
-    from cooper_lab.designs.pointwise_judge import Heard, Tally
-    from cooper_rl import AnswerGroup, Problem, StepContext
+    from cooper_lab.designs.pointwise_judge import Heard, ProblemAndTexts
+    from cooper_rl import Problem
     from cooper_verify.clients.chat import ChatReply, Message
 
 SYSTEM = (
@@ -69,51 +69,65 @@ class PairwiseJudgeConfig(JudgeRewardConfig):
         if self.opponents == "solution":
             check_solutions(self.kind, "opponents", "group", problems)
 
-    def build(self) -> PairwiseJudge:
+    def grader(self) -> PairwiseJudge:
         return PairwiseJudge(self)
 
 
-class PairwiseJudge(JudgedReward):
-    """Win rates."""
+class PairwiseJudge(ServerJudge):
+    """Win rates among the answers to a problem, which `grade` gets together. They say which answer is better and not
+    whether it is right, so there is no verdict."""
+
+    gives_verdicts = False
+    reads_reference = False
 
     def __init__(self, config: PairwiseJudgeConfig) -> None:
         super().__init__(config.judge)
+        self.compares_answers = config.compares_answers
         self._config = config
 
-    def judge(self, context: StepContext, tally: Tally) -> Heard:
-        duels = [self._duels(group) for group in context.groups]
-        flat = [
-            (group.problem, duel) for group, of_group in zip(context.groups, duels, strict=True) for duel in of_group
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "opponents": self._config.opponents}
+
+    def check(self, problems: Sequence[Problem]) -> None:
+        self._config.check_problems(problems)
+
+    def values(self, asked: Sequence[ProblemAndTexts]) -> Heard:
+        duels = [self._duels(problem, texts) for problem, texts in asked]
+        questions = [
+            (self._chat(problem, duel), read_preference)
+            for (problem, _), of_problem in zip(asked, duels, strict=True)
+            for duel in of_problem
         ]
-        questions = [(self._chat(problem, duel), read_preference) for problem, duel in flat]
-        replies = iter(self.ask(questions, tally))
-        heard = [{duel: next(replies) for duel in of_group} for of_group in duels]
-        return [self._rates(group, of_group) for group, of_group in zip(context.groups, heard, strict=True)]
+        replies = iter(self.ask(questions))
+        heard = [{duel: next(replies) for duel in of_problem} for of_problem in duels]
+        return [
+            self._rates(problem, texts, of_problem) for (problem, texts), of_problem in zip(asked, heard, strict=True)
+        ]
 
     def _chat(self, problem: Problem, duel: Duel) -> list[Message]:
         return preference_chat(problem, *duel, self._config.judge.max_completion_chars)
 
-    def _opponents(self, group: AnswerGroup) -> list[str]:
+    def _opponents(self, problem: Problem, texts: Sequence[str]) -> Sequence[str]:
         if self._config.opponents == "group":
-            return [answer.transcript for answer in group.answers]
-        if group.problem.solution is None:
+            return texts
+        if problem.solution is None:
             raise InputError(
-                f"group {group.id}: pairwise_judge compares with the solution of problem {group.problem.id}, which has "
-                "none; set `solution`, or use opponents: group"
+                f"problem {problem.id}: pairwise_judge compares with the solution of the problem, which has none; set "
+                "`solution`, or use opponents: group"
             )
-        return [group.problem.solution]
+        return [problem.solution]
 
-    def _duels(self, group: AnswerGroup) -> list[Duel]:
-        """The comparisons of a group, each once."""
-        pairs = [(answer.transcript, other) for answer in group.answers for other in self._opponents(group)]
+    def _duels(self, problem: Problem, texts: Sequence[str]) -> list[Duel]:
+        """The comparisons of the answers to a problem, each once."""
+        pairs = [(text, other) for text in texts for other in self._opponents(problem, texts)]
         return list(dict.fromkeys(duel for a, b in pairs if a != b for duel in ((a, b), (b, a))))
 
-    def _rates(self, group: AnswerGroup, heard: dict[Duel, float | None]) -> list[float | None]:
+    def _rates(self, problem: Problem, texts: Sequence[str], heard: dict[Duel, float | None]) -> list[float | None]:
         def preferred(text: str, other: str) -> float | None:
             return 0.5 if text == other else both_orders(heard[text, other], heard[other, text])
 
-        opponents = self._opponents(group)
-        matrix = [[preferred(answer.transcript, other) for other in opponents] for answer in group.answers]
+        opponents = self._opponents(problem, texts)
+        matrix = [[preferred(text, other) for other in opponents] for text in texts]
         return win_rates(matrix) if self._config.opponents == "group" else [row[0] for row in matrix]
 
 

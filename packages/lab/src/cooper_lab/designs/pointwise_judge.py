@@ -1,36 +1,37 @@
-"""A judge as a reward: a language model on a server that says whether an answer agrees with the reference.
+"""A judge as a grader and a reward: a language model on a server that says if an answer agrees with the reference.
 
 The prompt, and how a verdict is read from the reply, are those of `cooper verifyrm label`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar, get_args
-from zlib import crc32
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import Field
 
-from cooper_base.progress import awaited
-from cooper_rl import RewardConfig, Scores
+from cooper_rl import Problem, RewardConfig, Scores
 from cooper_rl.reward.base import REWARDS, Count
-from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
-from cooper_verify.clients.limits import waiting_for
+from cooper_verify import Asked, Grader, Opinion
+from cooper_verify.clients.chat import HANDLING, ChatClient, ChatConfig, ChatReply, FailureKind
+from cooper_verify.grader import NO_ANSWER, UNREADABLE
+from cooper_verify.graders.judge import ChatAsking, Question, Tally
 from cooper_verify.graders.judgement import judge_chat, judgement_of
 
 if TYPE_CHECKING:
     from cooper_rl import StepContext
 
 T = TypeVar("T")
-Question = tuple[list[Message], Callable[[ChatReply], T | None]]
-"""A chat, and what reads the reply. The reader returns None for a reply without what is asked for."""
+ProblemAndTexts = tuple[Problem, Sequence[str]]
+"""A problem and the answers to it."""
 Heard = list[list[float | None]]
-"""A number for each answer of each group; None where the judge was not heard."""
+"""A number for each answer to each problem; None where the judge was not heard."""
+SAID = frozenset({"empty", "truncated"})
+"""Failures in which the judge replied: asked again, it would reply the same."""
 
 
 class JudgeServer(ChatConfig):
@@ -58,7 +59,8 @@ class VerdictServer(JudgeServer):
 
 
 class JudgeRewardConfig(RewardConfig):
-    """A reward that a judge gives. There is no opinion on answers on which the judge is not heard."""
+    """A reward that a judge gives. There is no opinion on answers on which the judge is not heard. In Python,
+    `grader()` is the same judge as a grader."""
 
     metric_names: ClassVar[tuple[str, ...]] = tuple(
         f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "limited_s", "failures_<kind>")
@@ -70,6 +72,13 @@ class JudgeRewardConfig(RewardConfig):
         """Raises InputError if the judge's server does not answer."""
         with ChatClient(self.judge) as client:
             client.check()
+
+    @abstractmethod
+    def grader(self) -> ServerJudge:
+        """The judge."""
+
+    def build(self) -> JudgedReward:
+        return JudgedReward(self.grader())
 
 
 @REWARDS.register
@@ -83,22 +92,63 @@ class PointwiseJudgeConfig(JudgeRewardConfig):
     judge: VerdictServer
     """The server that is asked."""
 
-    def build(self) -> PointwiseJudge:
+    def grader(self) -> PointwiseJudge:
         return PointwiseJudge(self.judge)
 
 
-Tally = Counter[str]
-"""The number of `requests` of one step, and how many of them failed, by kind."""
+class ServerJudge(Grader):
+    """A grader that asks a chat server. Each kind implements `values`. The connection opens at the first question."""
 
-
-class JudgedReward:
-    """A reward from a judge. Each kind implements `judge`. The connection opens at the first question."""
-
+    compares_answers = False
     reads_first_token = False
 
     def __init__(self, server: JudgeServer) -> None:
-        self._server = server
-        self._client: ChatClient | None = None
+        self.server = server
+        self.tally: Tally = Counter()
+        """The requests since the last `take_tally`."""
+        self.asking = ChatAsking(server, self.reads_first_token)
+
+    @abstractmethod
+    def values(self, asked: Sequence[ProblemAndTexts]) -> Heard:
+        """One number for each answer to each problem, None where the judge was not heard."""
+
+    def opinion(self, value: float) -> Opinion:
+        """The opinion that a number stands for. Without another word, nobody knows its scale."""
+        return Opinion("silent", value)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that decide the judge's replies."""
+        server = {name: value for name, value in self.server.model_dump(mode="json").items() if name not in HANDLING}
+        return {"kind": type(self).__name__, "judge": server}
+
+    def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
+        """The judge's numbers. Where it was not heard, `unreadable`; if its server failed, it may be asked again."""
+        before = Counter(self.tally)
+        rows = [(problem, [*rows]) for problem, rows in groupby(answers, key=lambda asked: asked.problem)]
+        heard = self.values([(problem, [text for _, text in rows]) for problem, rows in rows])
+        failed = any(kind in get_args(FailureKind) and kind not in SAID for kind in self.tally - before)
+        unheard = Opinion("unparsed", None, NO_ANSWER if failed else UNREADABLE)
+        return [unheard if value is None else self.opinion(value) for row in heard for value in row]
+
+    def ask(self, questions: Sequence[Question[T]]) -> list[T | None]:
+        """What each question's reader finds in the reply, in order; None where there is nothing to find. Requests are
+        given up after `step_timeout_s`."""
+        return self.asking.ask(questions, self.tally, self.server.step_timeout_s)
+
+    def take_tally(self) -> Tally:
+        """The requests, and failures by kind, since the last call."""
+        tally, self.tally = self.tally, Counter()
+        return tally
+
+    def close(self) -> None:
+        self.asking.close()
+
+
+class JudgedReward:
+    """A judge's numbers as a reward."""
+
+    def __init__(self, judge: ServerJudge) -> None:
+        self._judge = judge
 
     def score(self, context: StepContext) -> Scores:
         """The judge's numbers (the part `judge`), NaN where it was not heard: no opinion.
@@ -115,63 +165,42 @@ class JudgedReward:
         return Scores(judged, {"judge": judged, "judge_heard": heard}, metrics)
 
     def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-
-    def ask(self, questions: Sequence[Question[T]], tally: Tally) -> list[T | None]:
-        """What each question's reader finds in the reply, in order; None where there is nothing to find.
-
-        Equal chats are sent once, with equal seeds, and given up after `step_timeout_s`. `tally` counts the failures.
-        """
-        texts = [json.dumps(chat) for chat, _ in questions]
-        chats = {text: chat for text, (chat, _) in zip(texts, questions, strict=True)}
-        replies = self._replies([*chats.values()], [crc32(text.encode()) for text in chats]) if chats else []
-        reply_to = dict(zip(chats, replies, strict=True))
-        verdicts = [read(reply_to[text]) for text, (_, read) in zip(texts, questions, strict=True)]
-        unread = dict.fromkeys(text for text, value in zip(texts, verdicts, strict=True) if value is None)
-        tally["requests"] += len(chats)
-        tally.update(reply_to[text].failure or "unreadable" for text in unread)
-        return verdicts
+        self._judge.close()
 
     def _heard(self, context: StepContext) -> tuple[Heard, dict[str, float]]:
-        tally: Tally = Counter()
-        values = self.judge(context, tally)
+        values = self._judge.values(
+            [(group.problem, [answer.transcript for answer in group.answers]) for group in context.groups]
+        )
+        tally = self._judge.take_tally()
         flat = [value for row in values for value in row]
         metrics = {"judge/unheard": sum(value is None for value in flat) / max(1, len(flat))}
         metrics |= {"judge/requests": Count(tally["requests"]), "judge/unreadable": Count(tally["unreadable"])}
-        if self._client is not None and (limited_s := self._client.limits.take_waited_s()):
+        if limited_s := self._judge.asking.take_waited_s():
             metrics["judge/limited_s"] = Count(limited_s)
         return values, metrics | {f"judge/failures_{kind}": Count(tally[kind]) for kind in get_args(FailureKind)}
 
-    @abstractmethod
-    def judge(self, context: StepContext, tally: Tally) -> Heard:
-        """One number for each answer of each group."""
 
-    def _replies(self, chats: list[list[Message]], seeds: list[int]) -> list[ChatReply]:
-        client = self._client = self._client or ChatClient(self._server, self.reads_first_token)
+class PointwiseJudge(ServerJudge):
+    """Says yes or no, as the judge of `cooper verifyrm label`."""
 
-        async def before_deadline() -> list[ChatReply]:
-            deadline = asyncio.get_running_loop().time() + self._server.step_timeout_s
-            return await client.complete(chats, seeds, deadline)
+    accepts_above = 0.5
 
-        return awaited(client.run(before_deadline()), waiting_for)
-
-
-class PointwiseJudge(JudgedReward):
     def __init__(self, server: VerdictServer) -> None:
+        self.reads_first_token = self.gives_probabilities = server.read == "first_token"
         super().__init__(server)
-        self.reads_first_token = server.read == "first_token"
 
-    def judge(self, context: StepContext, tally: Tally) -> Heard:
-        most = self._server.max_completion_chars
+    def values(self, asked: Sequence[ProblemAndTexts]) -> Heard:
+        most = self.server.max_completion_chars
         questions = [
-            (judge_chat(group.problem.question, group.problem.answer, answer.transcript, most), self._read)
-            for group in context.groups
-            for answer in group.answers
+            (judge_chat(problem.question, problem.answer, text, most), self._read)
+            for problem, texts in asked
+            for text in texts
         ]
-        verdicts = iter(self.ask(questions, tally))
-        return [[next(verdicts) for _ in group.answers] for group in context.groups]
+        verdicts = iter(self.ask(questions))
+        return [[next(verdicts) for _ in texts] for _, texts in asked]
+
+    def opinion(self, value: float) -> Opinion:
+        return Opinion("correct" if value > 0.5 else "wrong", value)
 
     def _read(self, reply: ChatReply) -> float | None:
         judgement = judgement_of(reply, self.reads_first_token)

@@ -1,4 +1,4 @@
-"""A reward from a judge that grades answers by a rubric: criteria that it writes once for each problem."""
+"""A judge that grades answers by a rubric, criteria that it writes once for each problem, as a grader and a reward."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cooper_base.data.text import fenced
 from cooper_base.data.thoughts import without_thoughts
-from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
+from cooper_lab.designs.pointwise_judge import JudgeRewardConfig, ServerJudge
 from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:
     from cooper_base.files.durable import Journal
-    from cooper_lab.designs.pointwise_judge import Heard, Question, Tally
-    from cooper_rl import Problem, StepContext
+    from cooper_lab.designs.pointwise_judge import Heard, ProblemAndTexts
+    from cooper_rl import Problem
     from cooper_verify.clients.chat import ChatReply, Message
+    from cooper_verify.graders.judge import Question
 
 WEIGHTS = {"MUST": 0, "MAJOR": 2, "MINOR": 1}
 """Kinds of criteria with their weights. A `MUST` has none: without it, nothing else counts."""
@@ -77,13 +78,16 @@ class RubricJudgeConfig(JudgeRewardConfig):
     """JSONL file in which rubrics are kept, one line per problem. It is made if it does not exist, and later runs with
     the same judge use it. Delete a line to have that rubric written again."""
 
-    def build(self) -> RubricJudge:
+    def grader(self) -> RubricJudge:
         return RubricJudge(self)
 
 
-class RubricJudge(JudgedReward):
+class RubricJudge(ServerJudge):
     """Grades by rubrics, which are kept on disk. A problem whose rubric cannot be had is not heard, and is asked about
-    again when it comes up the next time."""
+    again when it comes up the next time. A grade is a share of criteria and no verdict."""
+
+    gives_verdicts = False
+    reads_reference = False
 
     def __init__(self, config: RubricJudgeConfig) -> None:
         super().__init__(config.judge)
@@ -96,30 +100,33 @@ class RubricJudge(JudgedReward):
             self._journal.close()
             self._journal = None
 
-    def judge(self, context: StepContext, tally: Tally) -> Heard:
-        rubrics = self._rubrics([group.problem for group in context.groups], tally)
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "rubrics": self._config.rubrics}
+
+    def values(self, asked: Sequence[ProblemAndTexts]) -> Heard:
+        rubrics = self._rubrics([problem for problem, _ in asked])
         questions = [
-            self._question(group.problem, rubric, answer.transcript)
-            for group, rubric in zip(context.groups, rubrics, strict=True)
+            self._question(problem, rubric, text)
+            for (problem, texts), rubric in zip(asked, rubrics, strict=True)
             if rubric is not None
-            for answer in group.answers
+            for text in texts
         ]
-        grades = iter(self.ask(questions, tally))
+        grades = iter(self.ask(questions))
         return [
-            [None if rubric is None else next(grades) for _ in group.answers]
-            for group, rubric in zip(context.groups, rubrics, strict=True)
+            [None if rubric is None else next(grades) for _ in texts]
+            for (_, texts), rubric in zip(asked, rubrics, strict=True)
         ]
 
     def _question(self, problem: Problem, rubric: list[Criterion], text: str) -> Question[float]:
         chat = grading_chat(problem, rubric, text, self._config.judge.max_completion_chars)
         return chat, lambda reply: read_grade(reply, rubric)
 
-    def _rubrics(self, problems: Sequence[Problem], tally: Tally) -> list[list[Criterion] | None]:
+    def _rubrics(self, problems: Sequence[Problem]) -> list[list[Criterion] | None]:
         """The rubric of each problem, from the file or from the judge."""
         journal = self._open()
         keys = [_key(problem) for problem in problems]
         new = {key: problem for key, problem in zip(keys, problems, strict=True) if journal.get(key) is None}
-        written = self.ask([(rubric_chat(problem), _readable) for problem in new.values()], tally)
+        written = self.ask([(rubric_chat(problem), _readable) for problem in new.values()])
         for (key, problem), text in zip(new.items(), written, strict=True):
             if text is not None:
                 journal.put(key, {"question": problem.question, "rubric": text})

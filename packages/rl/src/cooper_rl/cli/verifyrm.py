@@ -1,15 +1,21 @@
 """`cooper verifyrm`: makes and measures reward models, from raw problems to a benchmark."""
 
+import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from cooper_base.cli.console import Overrides, counter, names_and_settings, progress, record_from, say, show_table
 from cooper_base.config.user_functions import added
 from cooper_base.errors import InputError
-from cooper_verify.cli.verify import RuleOption, rule_from
+from cooper_verify.cli.verify import RULE_HELP, GraderOption, grader_from, rule_from
+
+if TYPE_CHECKING:
+    from cooper_verify.grader import Grader
+    from cooper_verify.graders.judge import JudgeConfig
+    from cooper_verify.rules.rule import RuleConfig
 
 WATCH = [
     *(("loss", "loss"), ("held_out_loss", "held-out loss")),
@@ -18,7 +24,7 @@ WATCH = [
 
 verifyrm = typer.Typer(help="Make and measure reward models: collect, label, train, bench.", no_args_is_help=True)
 
-JudgeFile = Annotated[Path, typer.Option(help="YAML file with `judge:`, of kind chat or local.")]
+JudgeFile = Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local: --grader FILE.")]
 
 
 @verifyrm.command("collect")
@@ -45,35 +51,69 @@ def collect_completions(
 @verifyrm.command()
 def label(
     data: Annotated[Path, typer.Argument(help="The output of `collect`, or any file with its first three columns.")],
-    judge: JudgeFile,
-    out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which rule and judge agree.")],
+    out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which all agree.")],
+    judge: JudgeFile = None,
+    grader: GraderOption = None,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
-    rule: RuleOption = "maths",
+    rule: Annotated[str | None, typer.Option(help=f"{RULE_HELP} Default: maths.")] = None,
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="Settings that override the judge's file: judge.max_tokens=32.")
+        list[str] | None, typer.Argument(help="Settings of the judge or the grader: judge.max_tokens=32.")
     ] = None,
 ) -> None:
-    """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
+    """Label completions with the rule and a judge, the rule and any grader, or a rule alone (--grader rule).
+
+    Rows on which all agree are kept; the rest go to a second file.
+    """
     from cooper_base.data.verdict import Verdict
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
-    from cooper_verify.graders.judge import read_judge
     from cooper_verify.graders.judgement import JudgeVerdict
 
     with counter("label") as advance:
-        config, by = read_judge(judge, overrides or []), rule_from(rule, workers)
-        labelled = label_completions(data, config, out, by, threads, advance)
-    opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
+        config, by, beside = _labellers(judge, grader, rule, workers, overrides or [])
+        labelled = label_completions(data, config, out, by, threads, advance, beside)
     tables = confusion(labelled)
     tables["all", ""] = sum(tables.values(), Counter())
-    shown = [pair for pair in opinions if tables["all", ""][pair]]
-    header = ["dataset", "model", *(f"rule {verdict}, judge {opinion}" for verdict, opinion in shown)]
-    show_table(header, [[*names, *(str(table[pair]) for pair in shown)] for names, table in tables.items()])
+    words = [*get_args(Verdict), *get_args(JudgeVerdict)]
+    shown = sorted(tables["all", ""], key=lambda said: [words.index(w) if w in words else len(words) for w in said])
+    who = ["rule", *(["judge"] if config is not None else []), *(["grader"] if beside is not None else [])]
+    columns = [", ".join(f"{name} {word}" for name, word in zip(who, said, strict=True)) for said in shown]
+    show_table(
+        ["dataset", "model", *columns],
+        [[*names, *(str(table[said]) for said in shown)] for names, table in tables.items()],
+    )
     counts = agreement_counts(labelled)
     counted = ", ".join(f"{name} {count}" for name, count in counts.items())
     say(f"{counted}\nlabelled: {out}\nothers: {disagreements_path(out)}")
-    if counts["judge not heard"]:
-        say("the judge's server failed on some rows; run the same command again to ask for them")
+    for name in ("judge", "grader"):
+        if counts.get(f"{name} not heard"):
+            say(f"the {name}'s server failed on some rows; run the same command again to ask for them")
+
+
+def _labellers(
+    judge: Path | None, grader: str | None, rule: str | None, workers: int, settings: list[str]
+) -> "tuple[JudgeConfig | None, RuleConfig, Grader | None]":
+    """The judge, the rule and the grader that label. A judge's file is the judge, whichever option names it; a rule
+    that is the only grader labels alone."""
+    from cooper_verify.graders.judge import read_judge
+    from cooper_verify.graders.written import form_of, rule_settings_in, settings_of
+
+    if judge is None and grader is None:
+        raise InputError(
+            "labels need an opinion besides the rule's: give --judge FILE or --grader GRADER (a reward model's folder, "
+            "file.py:Class, …), or --grader rule for the labels of a rule alone"
+        )
+    form = None if grader is None else form_of(grader)
+    if judge is None and form == "judge":
+        judge, grader = Path(str(grader)), None
+    elif judge is None and rule is None and form == "rule":
+        values = rule_settings_in(str(grader)).values["rule"]
+        return None, rule_from(json.dumps(values), workers, settings=settings), None
+    of_judge = [] if judge is None else settings if grader is None else settings_of(settings, "judge")
+    config = None if judge is None else read_judge(judge, of_judge)
+    by = rule_from(rule or "maths", workers)
+    others = [setting for setting in settings if setting not in of_judge]
+    return config, by, None if grader is None else grader_from(grader, others)
 
 
 @verifyrm.command("train")

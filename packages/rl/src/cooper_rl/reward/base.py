@@ -143,8 +143,15 @@ class ShapingConfig(PartConfig):
         """Raises ValueError if it cannot follow the shapings `before`, or cannot shape these `rewards`."""
 
 
-REWARDS = Kinds("reward", "cooper_rl.reward.kinds", needs=["build"], base=RewardConfig)
-"""The kinds of reward: `kind: name`, or `kind: package.module:Class` for a config record outside this package."""
+def _of_grader() -> type[Config]:
+    from cooper_rl.reward.kinds.grader import GraderRewardConfig  # noqa: PLC0415 - a kind, which derives from these
+
+    return GraderRewardConfig
+
+
+REWARDS = Kinds("reward", "cooper_rl.reward.kinds", needs=["build"], of_grader=_of_grader, base=RewardConfig)
+"""The kinds of reward: `kind: name`, `kind: package.module:Class` for a config record outside this package, or a
+grader."""
 
 SHAPINGS = Kinds("shaping", "cooper_rl.reward.shaping", needs=["build"], base=ShapingConfig)
 """The kinds of shaping, selected in the same way."""

@@ -19,6 +19,7 @@ from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.model_folder import check_chat_template, check_reward_model_folder
 from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
+from cooper_rl.reward.kinds.grader import GraderRewardConfig
 from cooper_rl.reward.pairs.assistant import Assistant, build_assistant
 from cooper_rl.reward.pairs.base import PAIRS, PairInputs
 from cooper_rl.reward.recipes import RECIPES, STANDS_FOR, Kind, set_by_recipes, trains
@@ -56,7 +57,8 @@ class CooperRewardConfig(Config):
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
     `rule`, `reward_model`, `environment`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`,
-    `pairwise_judge`, `rubric_judge`, `function`, `sum`, or `package.module:Class`."""
+    `pairwise_judge`, `rubric_judge`, `function`, `sum`, `package.module:Class`, or a grader: `judge.yaml`, a reward
+    model's folder, `file.py:function`, …"""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
     """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
     `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
@@ -66,8 +68,9 @@ class CooperRewardConfig(Config):
     cooptimization: CooptimizationConfig = CooptimizationConfig()
     """Stage 2: pairs and the reward model's update."""
     rule: Annotated[RuleConfig, RULES] = MathsRule()
-    """The rule that gives verdicts on completions: `maths`, `exact`, `choice`, `numeric`, or `package.module:function`
-    for your own rule. Problems that name a rule use that one instead."""
+    """The rule that gives verdicts on completions: `maths`, `exact`, `choice`, `numeric`, `package.module:function`
+    for your own rule, or a grader that says correct or wrong: `judge.yaml`, a reward model's folder, `file.py:Class`.
+    Problems that name a rule use that one instead."""
     rules: dict[str, Annotated[RuleConfig, RULES]] = Field(default_factory=dict)
     """Further rules by name, for problems that name their rule. A problem can also name a kind directly; it then gets
     that kind's defaults."""
@@ -218,7 +221,7 @@ def _check_references(config: CooperRewardConfig) -> None:
 def outline(config: CooperRewardConfig) -> dict[str, Any]:
     """The kinds of rewards and shapings, and whether the reward model learns, as JSON values.
 
-    User-written functions keep no state, so a resumed run may add or remove them.
+    User-written functions and graders keep no state, so a resumed run may add or remove them.
     """
     return {
         "rewards": _kinds(config.rewards),
@@ -242,7 +245,7 @@ def _kinds(parts: Sequence[Any]) -> list[str]:
     found = []
     for part in parts:
         kind = REWARDS.kind_of(part)
-        if kind == "function":
+        if kind == "function" or isinstance(part, GraderRewardConfig):
             continue
         inner = _kinds(getattr(part, "rewards", ()))
         found.append(f"{kind}({', '.join(inner)})" if inner else kind)

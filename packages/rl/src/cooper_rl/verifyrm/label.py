@@ -1,9 +1,9 @@
-"""Labels completions with rule and judge, independently of each other, and keeps those on which they agree."""
+"""Labels completions with a rule, a judge and any grader, each by itself, and keeps those on which all agree."""
 
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,20 @@ from cooper_base.data.readers import Row
 from cooper_base.data.verdict import Verdict
 from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
 from cooper_rl.engines.local.device import set_threads
-from cooper_verify.grader import Asked
+from cooper_verify.grader import NO_ANSWER, Asked, Grader, Opinion, check_gives_verdicts, opinions_on
 from cooper_verify.graders.judge import JudgeConfig, JudgeGrader, judge_settings
 from cooper_verify.graders.judgement import Judgement, JudgeVerdict
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
 from cooper_verify.rules.rule import RuleConfig
 
-COLUMNS = (*LABELLED_FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
+COLUMNS = (*LABELLED_FIELDS, "model", "dataset", "id", "rule")
+OF_JUDGE = ("judge", "judge_probability")
+OF_GRADER = ("grader", "grader_score")
 CHUNK = 64
 """Number of completions after which labels are written down. An interruption loses at most this many."""
 
 NO_OPINION = ("silent", "timeout")
-"""Verdicts that are neither a yes nor a no of the rule."""
+"""Verdicts that are neither a yes nor a no."""
 
 
 @dataclass(frozen=True)
@@ -37,76 +39,129 @@ class CollectedRow:
     dataset: str
     id: str
 
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.id, self.question, self.answer)
+
 
 @dataclass(frozen=True)
 class Labelled:
-    """A row with the verdicts of rule and judge."""
+    """A row with the verdict of the rule, and what judge and grader say if there are any."""
 
     row: CollectedRow
     rule: Verdict
-    judgement: Judgement
+    judgement: Judgement | None = None
+    opinion: Opinion | None = None
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What rule, judge and grader say, in this order."""
+        judged = () if self.judgement is None else (self.judgement.verdict,)
+        return (self.rule, *judged, *(() if self.opinion is None else (self.opinion.named,)))
+
+    @property
+    def votes(self) -> list[bool | None]:
+        """Whether each of them accepts the answer; None without an opinion. `unparsed` is a no."""
+        votes = [None if self.rule in NO_OPINION else self.rule == "correct"]
+        if (judged := self.judgement) is not None:
+            votes.append(None if judged.verdict == "unreadable" else judged.verdict == "yes")
+        if (opinion := self.opinion) is not None:
+            says_neither = opinion.verdict in NO_OPINION or opinion.why is not None
+            votes.append(None if says_neither else opinion.accepts)
+        return votes
 
     @property
     def label(self) -> int | None:
-        return agreed_label(self.rule, self.judgement.verdict)
+        """The label on which all of them agree, or None."""
+        said = {*self.votes}
+        return int(bool(said.pop())) if len(said) == 1 and None not in said else None
+
+    @property
+    def unheard(self) -> list[str]:
+        """Those whose server failed."""
+        failed = {"judge": self.judgement is not None and self.judgement.failed}
+        failed["grader"] = self.opinion is not None and self.opinion.failed
+        return [name for name, yes in failed.items() if yes]
 
     def fields(self) -> dict[str, Any]:
         """The row as the table's columns."""
-        said = {"rule": self.rule, "judge": self.judgement.verdict, "judge_probability": self.judgement.probability}
+        said: dict[str, Any] = {"rule": self.rule}
+        if self.judgement is not None:
+            said |= zip(OF_JUDGE, (self.judgement.verdict, self.judgement.probability), strict=True)
+        if self.opinion is not None:
+            said |= zip(OF_GRADER, (self.opinion.named, self.opinion.score), strict=True)
         return {**asdict(self.row), "reference_answer": self.row.answer, **said, "label": self.label}
 
 
 def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
     """The label on which rule and judge agree, or None. `unparsed` counts as a no of the rule."""
-    if rule in NO_OPINION or judge == "unreadable":
-        return None
-    said_yes = rule == "correct"
-    return int(said_yes) if said_yes == (judge == "yes") else None
+    return Labelled(CollectedRow("", "", "", "", "", ""), rule, Judgement(judge)).label
 
 
 def label_completions(
     data: Path,
-    judge_config: JudgeConfig,
+    judge_config: JudgeConfig | None,
     output: Path,
     rule: RuleConfig = MathsRule(),  # noqa: B008 - a frozen record
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    grader: Grader | None = None,
 ) -> list[Labelled]:
-    """Label the completions of `data`. Rows with a label are written to `output`, the others to `disagreements_path`.
+    """Label the completions of `data` by the rule and, if there are any, a judge and a grader: a label is what all of
+    them say. Rows with a label are written to `output`, the others to `disagreements_path`.
 
     Every labelled chunk is in a journal beside the output, so the same command continues after an interruption, and
-    labels again the rows on which the judge's server failed. `progress` counts completions. Raises InputError, before
-    any row is labelled, for bad rows, for another judge or rule than in the journal, and for a judge that does not
-    answer.
+    labels again the rows on which a server failed. `progress` counts completions. Raises InputError, before any row is
+    labelled, for bad rows, for another judge, grader or rule than in the journal, for a judge that does not answer, and
+    for a grader that gives no verdicts.
     """
     check_table_path(output)
     set_threads(threads)
     rows = read_collected(data)
+    if grader is not None:
+        check_gives_verdicts(grader)
+        grader.check([row.problem for row in rows])
+    settings = ({} if judge_config is None else judge_settings(judge_config)) | rule_settings(rule)
+    settings |= {} if grader is None else {"grader": grader.settings()}
+    columns = [*COLUMNS, *(OF_JUDGE if judge_config is not None else ()), *(OF_GRADER if grader is not None else ())]
+    judge = None if judge_config is None else JudgeGrader(judge_config)
     labelled: list[Labelled] = []
-    with (
-        Journal(journal_path(output), judge_settings(judge_config) | rule_settings(rule)) as journal,
-        closing(rule.build()) as by,
-        closing(JudgeGrader(judge_config)) as judge,
-    ):
+    with Journal(journal_path(output), settings) as journal, closing(rule.build()) as by, ExitStack() as opened:
+        for one in filter(None, (judge, grader)):
+            opened.callback(one.close)
 
         def verdicts(chunk: Sequence[CollectedRow]) -> list[list[Any]]:
-            answers = [Asked(Problem(row.id, row.question, row.answer), row.completion) for row in chunk]
-            by_rule, by_judge = by.verify_problems(answers), judge.judgements(answers)
-            return [[rule, asdict(said)] for rule, said in zip(by_rule, by_judge, strict=True)]
+            answers = [Asked(row.problem, row.completion) for row in chunk]
+            said: list[Sequence[Any]] = [by.verify_problems(answers)]
+            if judge is not None:
+                said.append([asdict(judgement) for judgement in judge.judgements(answers)])
+            if grader is not None:
+                said.append([asdict(opinion) for opinion in opinions_on(grader, answers)])
+            return [list(of_row) for of_row in zip(*said, strict=True)]
+
+        def read(row: CollectedRow, said: Sequence[Any]) -> Labelled:
+            others = iter(said[1:])
+            judged = None if judge is None else Judgement(**next(others))
+            return Labelled(row, said[0], judged, None if grader is None else Opinion(**next(others)))
+
+        def failed(said: Sequence[Any]) -> bool:
+            return any(one.get("failed") or one.get("why") == NO_ANSWER for one in said[1:])
 
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
-            values = journal.completed(key, chunk, verdicts, lambda value: value[1]["failed"])
-            labelled += [
-                Labelled(row, rule, Judgement(**said)) for row, (rule, said) in zip(chunk, values, strict=True)
-            ]
+            values = journal.completed(key, chunk, verdicts, failed)
+            labelled += [read(row, said) for row, said in zip(chunk, values, strict=True)]
             if progress is not None:
                 progress(len(labelled), len(rows))
-    write_table(output, [item.fields() for item in labelled if item.label is not None], COLUMNS)
-    details = [{**item.fields(), "judge_reply": item.judgement.detail} for item in labelled if item.label is None]
-    columns = [name for name in COLUMNS if name != "label"]
-    write_table(disagreements_path(output), details, [*columns, "judge_reply"])
+    write_table(output, [item.fields() for item in labelled if item.label is not None], columns)
+    details = [
+        item.fields() | ({} if item.judgement is None else {"judge_reply": item.judgement.detail})
+        for item in labelled
+        if item.label is None
+    ]
+    columns = [name for name in columns if name != "label"] + (["judge_reply"] if judge is not None else [])
+    write_table(disagreements_path(output), details, columns)
     return labelled
 
 
@@ -115,11 +170,11 @@ def disagreements_path(output: Path) -> Path:
     return output.with_name(f"{output.stem}.disagreements.jsonl")
 
 
-def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Counter[tuple[Verdict, JudgeVerdict]]]:
-    """Counts of (verdict of the rule, verdict of the judge) by (dataset, model)."""
+def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Counter[tuple[str, ...]]]:
+    """Counts of what rule, judge and grader say together, by (dataset, model)."""
     tables = defaultdict(Counter)
     for item in labelled:
-        tables[item.row.dataset, item.row.model][item.rule, item.judgement.verdict] += 1
+        tables[item.row.dataset, item.row.model][item.said] += 1
     return dict(tables)
 
 
@@ -135,8 +190,11 @@ def read_collected(path: Path) -> list[CollectedRow]:
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
     """Numbers of rows kept as right and as wrong, and dropped; `judge not heard`: the judge's server failed on them."""
-    silent = [item for item in labelled if item.rule in NO_OPINION or item.judgement.verdict == "unreadable"]
+    silent = [item for item in labelled if None in item.votes]
     right, wrong = (sum(item.label == value for item in labelled) for value in (1, 0))
     disagree = len(labelled) - right - wrong - len(silent)
     counts = {"right": right, "wrong": wrong, "disagree": disagree, "no opinion": len(silent)}
-    return counts | {"judge not heard": sum(item.judgement.failed for item in labelled)}
+    asked = {"judge": any(item.judgement for item in labelled), "grader": any(item.opinion for item in labelled)}
+    return counts | {
+        f"{name} not heard": sum(name in item.unheard for item in labelled) for name, yes in asked.items() if yes
+    }

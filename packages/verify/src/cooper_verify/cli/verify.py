@@ -1,8 +1,9 @@
-"""`cooper verify`: verdicts of a rule on a file of answers; and the option that describes a rule."""
+"""`cooper verify`: verdicts of a grader on a file of answers; and the options that describe a rule and a grader."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -13,11 +14,20 @@ from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.errors import InputError
 from cooper_verify.rules.rule import RuleConfig
 
+if TYPE_CHECKING:
+    from cooper_verify.grader import Grader
+
 RULE_HELP = (
     "The rule: maths, exact, choice, numeric, package.module:function, or settings such as "
     "'{kind: numeric, relative: 0.01}'."
 )
 RuleOption = Annotated[str, typer.Option(help=RULE_HELP)]
+GRADER_HELP = (
+    "Any grader: rule:KIND, a YAML file with `judge:` or with the rewards of a run, a reward model's folder, "
+    "file.py:function or file.py:Class, http://host:port of `cooper serve`, or verifiers:ENVIRONMENT; "
+    "see docs/graders.md."
+)
+GraderOption = Annotated[str | None, typer.Option(help=GRADER_HELP)]
 
 
 def verify(
@@ -25,25 +35,50 @@ def verify(
     out: Annotated[Path, typer.Option(help="JSONL file for the rows with their verdicts; continued if it exists.")],
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     timeout: Annotated[float, typer.Option(help="Most seconds for one answer.", min=0.01)] = 5.0,
-    rule: RuleOption = "maths",
+    rule: Annotated[str | None, typer.Option(help=f"{RULE_HELP} Default: maths.")] = None,
+    grader: GraderOption = None,
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="Settings of the rule: rule=numeric rule.relative=0.01.")
+        list[str] | None,
+        typer.Argument(help="Settings of the grader: rule=numeric rule.relative=0.01, judge.max_tokens=32."),
     ] = None,
 ) -> None:
-    """Check final answers against reference answers with a rule. --workers and --timeout apply to the rule `maths`."""
-    from cooper_base.data.verdict import Verdict
-    from cooper_verify.verdict_file import verify_file
+    """Check final answers against reference answers with a rule (--rule), or with any grader (--grader).
 
-    by = rule_from(rule, workers, timeout, overrides or [])
-    with counter("verify") as advance:
-        counts = verify_file(data, out, workers, advance, by)
+    --workers and --timeout apply to the rule `maths`.
+    """
+    from cooper_base.data.verdict import Verdict
+    from cooper_verify.grader import NO_ANSWER
+    from cooper_verify.verdict_file import grade_file
+
+    if rule is not None and grader is not None:
+        raise InputError(f"--rule and --grader: one grader writes the verdicts; --rule {rule} is --grader rule:{rule}")
+    settings = overrides or []
+    if grader is None:
+        by = rule_from(rule or "maths", workers, timeout, settings).build()
+    else:
+        by = grader_from(grader, settings)
+    with closing(by), counter("verify") as advance:
+        counts = grade_file(data, out, by, workers, advance)
     show_table(["verdict", "rows"], [(verdict, str(counts.verdicts[verdict])) for verdict in get_args(Verdict)])
     if counts.with_gold:
         shares = {"precision": counts.precision, "recall": counts.recall}
         shown = ", ".join(f"{name} {'–' if share is None else f'{share:.4f}'}" for name, share in shares.items())
-        judged = " that the rule judges" if counts.verdicts["silent"] else ""
+        judged = f" that the {'rule' if grader is None else 'grader'} judges" if counts.verdicts["silent"] else ""
         say(f"against gold, on {counts.with_gold} rows{judged}: {shown}")
+    if counts.why:
+        say("no plain verdict: " + ", ".join(f"{why} {count}" for why, count in counts.why.most_common()))
+    if counts.why[NO_ANSWER]:
+        say("a server failed on some rows; run the same command again to ask for them")
     say(f"verdicts: {out}")
+
+
+def grader_from(written: str, settings: Sequence[str] = ()) -> "Grader":
+    """The grader that `--grader` writes, with settings of its own over it. Raises InputError for any other setting."""
+    from cooper_verify.graders.written import check_settings_taken, open_grader
+
+    settings = [in_full(setting) for setting in settings]
+    check_settings_taken(written, settings)
+    return open_grader(written, settings)
 
 
 def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0, settings: Sequence[str] = ()) -> RuleConfig:

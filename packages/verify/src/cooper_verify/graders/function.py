@@ -173,12 +173,14 @@ class FunctionGrader(Grader):
     """A function as a grader. Nobody knows the scale of its numbers, so its verdict is always `silent`."""
 
     reads_reference = False
+    gives_verdicts = False
 
     def __init__(self, path: str, chats: bool | None = None) -> None:
         """Raises InputError if the function cannot be found or takes other arguments."""
         self.name = self._path = path
         self._chats = chats
         self._function = ScoringFunction(path, recognised(path), chats)
+        self.compares_answers = self._function.signature in ("batched", "trl")
 
     @property
     def signature(self) -> str:

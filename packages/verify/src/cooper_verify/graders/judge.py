@@ -1,10 +1,14 @@
 """Judges: language models that say whether an answer agrees with its reference. One behind a server, or a kind of your
-own; a judge in this process comes with `cooper-rl`."""
+own; a judge in this process comes with `cooper-rl`. `ChatAsking` asks a server, for these and for other questions."""
 
+import asyncio
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+from zlib import crc32
 
 from pydantic import Field
 
@@ -13,12 +17,67 @@ from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
 from cooper_base.progress import awaited
-from cooper_verify.clients.chat import HANDLING, ChatClient, ChatConfig
+from cooper_verify.clients.chat import HANDLING, ChatClient, ChatConfig, ChatReply, Message
 from cooper_verify.clients.limits import waiting_for
 from cooper_verify.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion
 from cooper_verify.graders.judgement import Judgement, judge_chat, judgement_of
 
 Reading = Literal["text", "first_token"]
+T = TypeVar("T")
+Question = tuple[list[Message], Callable[[ChatReply], T | None]]
+"""A chat, and what reads the reply. The reader returns None for a reply without what is asked for."""
+Tally = Counter[str]
+"""The number of `requests`, and how many of them failed, by kind, or were `unreadable`."""
+
+
+class ChatAsking:
+    """Asks a chat server. The connection opens at the first question."""
+
+    def __init__(self, config: ChatConfig, first_token_only: bool = False) -> None:
+        self._config, self._first_token_only = config, first_token_only
+        self._client: ChatClient | None = None
+
+    def client(self) -> ChatClient:
+        """The connection. Raises InputError if `api_key_env` is not set."""
+        if self._client is None:
+            self._client = ChatClient(self._config, self._first_token_only)
+        return self._client
+
+    def replies(
+        self, chats: Sequence[list[Message]], seeds: Sequence[int] | None = None, within_s: float | None = None
+    ) -> list[ChatReply]:
+        """The reply to each chat, in order. Those that take longer than `within_s` seconds together are given up."""
+        client = self.client()
+
+        async def asked() -> list[ChatReply]:
+            deadline = None if within_s is None else asyncio.get_running_loop().time() + within_s
+            return await client.complete(chats, seeds, deadline)
+
+        return awaited(client.run(asked()), waiting_for)
+
+    def ask(self, questions: Sequence[Question[T]], tally: Tally, within_s: float | None = None) -> list[T | None]:
+        """What each question's reader finds in the reply, in order; None where there is nothing to find.
+
+        Equal chats are sent once, with equal seeds. `tally` counts requests and failures.
+        """
+        texts = [json.dumps(chat) for chat, _ in questions]
+        chats = {text: chat for text, (chat, _) in zip(texts, questions, strict=True)}
+        seeds = [crc32(text.encode()) for text in chats]
+        reply_to = dict(zip(chats, self.replies([*chats.values()], seeds, within_s) if chats else [], strict=True))
+        found = [read(reply_to[text]) for text, (_, read) in zip(texts, questions, strict=True)]
+        unread = dict.fromkeys(text for text, value in zip(texts, found, strict=True) if value is None)
+        tally["requests"] += len(chats)
+        tally.update(reply_to[text].failure or "unreadable" for text in unread)
+        return found
+
+    def take_waited_s(self) -> float:
+        """Seconds that requests have waited for the limits of the server since the last call."""
+        return 0.0 if self._client is None else self._client.limits.take_waited_s()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
 
 class Judge(ABC):
@@ -77,31 +136,33 @@ class ChatJudge(Judge):
 
     def __init__(self, config: ChatJudgeConfig) -> None:
         self._read_first_token = config.read == "first_token"
-        self._client = ChatClient(config, first_token_only=self._read_first_token)
+        self._asking = ChatAsking(config, self._read_first_token)
+        self._asking.client()  # a missing key is reported now
 
     def judge(self, answers: Sequence[Asked], /) -> list[Judgement]:
         chats = [judge_chat(problem.question, problem.answer, text) for problem, text in answers]
-        replies = awaited(self._client.submit(chats), waiting_for)
-        return [judgement_of(reply, self._read_first_token) for reply in replies]
+        return [judgement_of(reply, self._read_first_token) for reply in self._asking.replies(chats)]
 
     def check(self) -> None:
         """Raises InputError if the server does not answer or, with `first_token`, sends no probabilities."""
-        self._client.check()
+        client = self._asking.client()
+        client.check()
         if self._read_first_token:
-            [reply] = self._client.submit([judge_chat("What is 1 + 1?", "2", "2")]).result()
+            [reply] = client.submit([judge_chat("What is 1 + 1?", "2", "2")]).result()
             if not reply.first_token:
                 raise InputError(
-                    f"chat server {self._client.config.base_url}: sends no token probabilities; set judge.read: text"
+                    f"chat server {client.config.base_url}: sends no token probabilities; set judge.read: text"
                 )
 
     def close(self) -> None:
-        self._client.close()
+        self._asking.close()
 
 
 class JudgeGrader(Grader):
     """A judge as a grader. It is loaded, or its server checked, when it is first asked."""
 
     accepts_above = 0.5
+    compares_answers = False
 
     def __init__(self, config: JudgeConfig, name: str = "judge") -> None:
         self.name = name
@@ -115,10 +176,14 @@ class JudgeGrader(Grader):
 
     def judgements(self, answers: Sequence[Asked]) -> list[Judgement]:
         """What the judge said, with its replies. Raises InputError if it cannot be loaded or does not answer at all."""
+        return self.opened().judge(answers)
+
+    def opened(self) -> Judge:
+        """The judge. Raises InputError if it cannot be loaded, or its server does not answer."""
         if self._judge is None:
             self._judge = self._config.build()
             self._judge.check()
-        return self._judge.judge(answers)
+        return self._judge
 
     def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
         """`correct` for yes and `wrong` for no, with the probability of yes where it was read. A reply without a

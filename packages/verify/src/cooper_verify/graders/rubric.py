@@ -15,6 +15,8 @@ VERSIONS = "'verifiers>=0.1.9,<0.4'"
 class RubricGrader(Grader):
     """A rubric as a grader. Nobody knows the scale of its numbers, so its verdict is always `silent`."""
 
+    gives_verdicts = False
+
     def __init__(self, name: str, rubric: Any) -> None:
         self.name = name
         self._rubric = rubric

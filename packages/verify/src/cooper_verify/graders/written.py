@@ -122,6 +122,18 @@ def rule_settings_in(written: str, settings: Sequence[str] = ()) -> Settings:
     return Settings(with_overrides(values, settings), written, overrides=settings)
 
 
+def check_settings_taken(written: str, settings: Sequence[str]) -> None:
+    """Raises InputError for a setting that this grader does not have, where nothing else could take it."""
+    form = form_of(written)
+    if form in ("reward_model", "run"):  # these check them all
+        return
+    sections = {"rule": ("rule", "rules"), "judge": ("judge",)}.get(form, ())
+    taken = settings_of(settings, *sections)
+    if others := [setting for setting in settings if setting not in taken]:
+        has = " and ".join(f"{section}.…" for section in sections) or "none"
+        raise InputError(f"{others[0]}: no setting of the grader {written}; it has {has}")
+
+
 def settings_of(settings: Sequence[str], *sections: str) -> list[str]:
     """Those of the settings key=value that are about these sections: `rule=exact`, `rule.relative=0.1`."""
     return [setting for setting in settings if setting.partition("=")[0].partition(".")[0] in sections]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, get_args
 from pydantic import Field
 
 from cooper_base.config.base import Config, Kinds
-from cooper_base.config.user_functions import UserFunction
+from cooper_base.config.user_functions import UserFunction, load_added
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import boxed, has_content
 from cooper_base.data.thoughts import without_thoughts
@@ -42,6 +42,7 @@ class Rule(Grader):
 
     name = "rule"
     accepts_above = 0.5
+    compares_answers = False
 
     @abstractmethod
     def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
@@ -96,7 +97,14 @@ class RuleConfig(Protocol):
     def build(self) -> Rule: ...
 
 
-RULES = Kinds("rule", "cooper_verify.rules.kinds", ["build"], default="maths", of_function=lambda: FunctionRule)
+RULES = Kinds(
+    "rule",
+    "cooper_verify.rules.kinds",
+    ["build"],
+    default="maths",
+    of_function=lambda: FunctionRule,
+    of_grader=lambda: GraderRule,
+)
 
 
 class OneRule(Config):
@@ -186,14 +194,25 @@ class FunctionRule(Config):
     at a time; the calls of an `async def` run concurrently. It has no time limit.
     """
 
-    kind: str = Field(pattern=r"^[\w.]+:\w+$")
-    """`package.module:function`, from an installed package or a module in the working folder."""
+    kind: str = Field(pattern=r"^[\w./~ -]+:\w+$")
+    """`package.module:function`, from an installed package or a module in the working folder, or `file.py:function`."""
     check_references: bool = False
     """Also leave out problems whose own reference answer, in a box, the function does not accept as correct."""
 
     def build(self) -> "UserRule":
         """Raises InputError if the function does not exist or takes other arguments."""
         return UserRule(self.kind, self.check_references)
+
+
+class GraderRule(Config):
+    """Any grader that says correct or wrong, such as a judge, a reward model or a class of your own."""
+
+    kind: str
+    """The grader, as every command writes it: `judge.yaml`, a reward model's folder (`./folder`), `file.py:Class`, …"""
+
+    def build(self) -> Rule:
+        """Raises InputError for what is no grader, and for one that gives scores and no verdicts."""
+        return load_added("graders", "as_rule")(self.kind)
 
 
 class UserRule(Rule):

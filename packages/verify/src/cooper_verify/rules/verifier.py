@@ -69,9 +69,9 @@ class Verifier(Rule):
         return [(self._rule(problems[places[0]]), places) for places in places_of.values()]
 
     def check(self, problems: Sequence[Problem]) -> None:
-        """Raises InputError if a problem names a rule that does not exist."""
-        for problem in problems:
-            self._rule(problem)
+        """Raises InputError if a problem names a rule that does not exist, or its rule cannot judge it."""
+        for rule, places in self._by_rule(problems):
+            rule.check([problems[place] for place in places])
 
     def rule_name(self, problem: Problem) -> str:
         """The name of the problem's rule in metrics: the one it names, else the default's kind or function."""

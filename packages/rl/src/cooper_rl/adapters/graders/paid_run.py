@@ -28,7 +28,7 @@ def paid_run(
 
     `problems` is a file or a data set. `settings` ("problems.format=gsm8k") win over all, `more` over the grader's.
     `chats` is that of a function in TRL's style. Raises InputError for anything that does not fit, and for a grader
-    that no run can pay: a judge, the service, a rubric, a grader of the user's own.
+    that only stands in a list of rewards: a judge, the service, a rubric, a grader of the user's own.
     """
     values = merge(merge({"policy": {"model": NO_POLICY}}, _paid(written, chats)), more or {})
     if problems is not None:
@@ -53,7 +53,10 @@ def _paid(written: str, chats: bool | None) -> dict[str, Any]:
         return {"kind": "function", "rewards": [{"kind": "function", "function": written, "chats": chats}]}
     if form == "reward_model":
         return {"kind": "static", "reward_model": {"model": written}}
-    raise InputError(f"{written}: no run can pay it; give its function, model or settings")
+    raise InputError(
+        f"{written}: a policy is trained against the rewards of a run; write kind: function and rewards: [{written!r}] "
+        "into a YAML file, and give that"
+    )
 
 
 def pays_plainly(config: RunConfig) -> bool:

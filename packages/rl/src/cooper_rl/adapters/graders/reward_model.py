@@ -23,6 +23,7 @@ class RewardModelGrader(Grader):
 
     accepts_above = 0.5
     gives_probabilities = True
+    compares_answers = False
 
     def __init__(self, config: ScorerConfig, threads: int | None = None) -> None:
         """`threads` is the number of CPU threads for tensor work, by default as `set_threads` has it."""

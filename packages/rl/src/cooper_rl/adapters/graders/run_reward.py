@@ -12,10 +12,13 @@ from cooper_base.data.problem import Problem
 from cooper_rl.adapters.graders.config import READING
 from cooper_rl.adapters.graders.paid_run import paid_run, pays_plainly
 from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.reward.base import comparing_part
 from cooper_rl.reward.kinds.function import FunctionRewardConfig
+from cooper_rl.reward.kinds.grader import GraderRewardConfig
 from cooper_rl.reward.kinds.plain import check_problems
 from cooper_rl.run_config import RunConfig
 from cooper_verify.grader import Asked, Grader, Opinion, states_of
+from cooper_verify.graders.written import open_grader
 
 if TYPE_CHECKING:
     from cooper_rl.reward.cooper_reward import CooperReward
@@ -28,6 +31,8 @@ class RunReward(Grader):
         self.name = name
         self.accepts_above = 0.5 if pays_plainly(config) else None
         self.reads_reference = config.needs_references
+        self.gives_verdicts = self.accepts_above is not None
+        self.compares_answers = comparing_part(config.rewards, config.shaping) is not None
         self._config = config
         self._reward: CooperReward | None = None
 
@@ -39,6 +44,9 @@ class RunReward(Grader):
         values["reward_model"] = {name: value for name, value in model.items() if name in READING}
         functions = [part.function for part in records_within(config.parts) if isinstance(part, FunctionRewardConfig)]
         files = [path for function in functions if (path := source_file(function)) is not None]
+        graders = [part.kind for part in records_within(config.parts) if isinstance(part, GraderRewardConfig)]
+        if graders:
+            values["graders"] = [open_grader(written).settings() for written in graders]
         for scorer in config.scorers:
             folder = local_folder(scorer.model)
             files += sorted(folder.glob("*.safetensors")) if folder is not None else []

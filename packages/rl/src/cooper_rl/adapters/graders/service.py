@@ -16,6 +16,8 @@ class ServiceGrader(Grader):
     """`cooper serve`. It scores the answers as those of an evaluation, from which it never learns. Nobody here knows
     the scale of its numbers, so its verdict is always `silent`."""
 
+    gives_verdicts = False
+
     def __init__(self, url: str) -> None:
         """Raises InputError if it cannot be reached. The token is that in COOPER_TOKEN."""
         self.name = url
