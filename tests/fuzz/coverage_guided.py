@@ -15,13 +15,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cooper_base.packages import PACKAGES
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 
 def fuzz(target: str, seconds: str, folder: str) -> None:
     """Fuzz in this process. Never returns, because libFuzzer ends the process."""
     atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(include=["cooper_rl"]):
+    with atheris.instrument_imports(include=[*PACKAGES]):
         from corpus import SEEDS
         from targets import TARGETS
     corpus = Path(folder) / "corpus"
@@ -49,7 +51,7 @@ def report(target: str, seconds: str) -> bool:
 
 def main(seconds: str, chosen: list[str]) -> None:
     if find_spec("atheris") is None:
-        sys.exit("coverage-guided fuzzing needs Atheris (Linux, Python 3.11 or later): pip install -e '.[fuzz]'")
+        sys.exit("coverage-guided fuzzing needs Atheris (Linux, Python 3.11 or later): `make fuzz` installs it")
     from targets import TARGETS
 
     kept = [report(target, seconds) for target in chosen or TARGETS]
