@@ -1,17 +1,14 @@
-"""How much of the code a reader opens and a completion passes: `make map`, or `python benchmarks/code_map.py SOURCE`.
+"""How much of the code a reader opens and a completion passes: `make map`; with `-v` it lists the files.
 
-One step of a small run in the embedded world is traced. SOURCE is a checkout to measure, by default this one; run it
-with the PYTHONPATH of that checkout. How each figure is counted:
+One step of a small run in the embedded world is traced. How each figure is counted:
 
 - algorithm: files that run code in `cooper_step` and belong to no room of the plumbing (PLUMBING).
 - completion: files that run code in `CooperTrainer.step`, from the prompt to the updated weights and the record.
 - pair: files that run code in `CooperReward.update`.
-- configuration enters: functions that are handed a `RunConfig` before the first step. It climbs where code of a lower
-  room calls code of a higher one meanwhile (the layers of tests/test_imports.py).
-- rooms: folders and files directly under the package. Two rooms form a pair if each imports the other at run time.
+- configuration enters: functions that are handed a `RunConfig` before the first step.
+- rooms and floors of a package: as tests/test_imports.py counts them.
 """
 
-import importlib.util
 import logging
 import sys
 import tempfile
@@ -23,18 +20,23 @@ from typing import Any
 
 import yaml
 
-PLUMBING = ("engines", "clients", "data", "config", "persist", "observe", "rules", "clock.py")
-SOURCE = Path(next((one for one in sys.argv[1:] if not one.startswith("-")), Path(__file__).parents[1])).resolve()
-PACKAGE = SOURCE / "src" / "cooper_rl"
+ROOT = Path(__file__).parents[1]
+SOURCES = [next((package / "src").iterdir()) for package in sorted((ROOT / "packages").iterdir())]
+PLUMBING = (
+    "cooper_base/",
+    "cooper_verify/clients/",
+    "cooper_verify/rules/",
+    "cooper_audit/",
+    *(f"cooper_rl/{room}/" for room in ("data", "engines", "record", "run")),
+)
 
 
 class Trace:
-    """The package's functions that run while it is active, by file, and the calls between them."""
+    """The files of the packages that run code while it is active, and the functions that are handed a `RunConfig`."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.configured: set[tuple[str, str]] = set()
-        self.calls: set[tuple[str, str]] = set()
 
     def __enter__(self) -> "Trace":
         threading.setprofile(self._see)
@@ -53,11 +55,6 @@ class Trace:
             return
         if any(type(value).__name__ == "RunConfig" for value in list(frame.f_locals.values())):
             self.configured.add((name, frame.f_code.co_name))
-        above = frame.f_back
-        while above is not None and _file(above) is None:
-            above = above.f_back
-        if above is not None:
-            self.calls.add((_file(above) or "", name))
 
 
 def main() -> None:
@@ -65,7 +62,6 @@ def main() -> None:
     from cooper_rl import CooperTrainer, build_config
 
     logging.disable(logging.WARNING)
-    layers = _layers()
     with tempfile.TemporaryDirectory() as folder:
         with Trace() as loading:
             trainer = CooperTrainer.from_config(build_config(_settings(folder)))
@@ -81,62 +77,36 @@ def main() -> None:
     whole = steps[0].files | steps[1].files | steps[2].files
     inside = steps[0].files | steps[2].files
     algorithm = {name for name in inside if not name.startswith(PLUMBING)}
-    climbs = {(low, high) for low, high in loading.calls if layers.rank(low) < layers.rank(high)}
     rows = [
-        ("files and lines of cooper_rl", *_size(PACKAGE)),
-        ("files and lines of cooper_lab", *_size(SOURCE / "src" / "cooper_lab")),
+        *((f"{source.name}: files and lines", *_size(source)) for source in SOURCES),
+        *((f"{source.name}: rooms and floors", *_rooms(source.name)) for source in SOURCES),
         ("algorithm: files and lines", len(algorithm), _lines(algorithm)),
         ("completion: files and lines", len(whole), _lines(whole)),
         ("pair: files and lines", len(steps[2].files), _lines(steps[2].files)),
-        ("configuration enters, climbs", len(loading.configured), len(climbs)),
-        ("rooms and pairs that import each other", *layers.rooms()),
-        ("entries of the layer table, exceptions", *layers.table()),
+        ("configuration enters: functions, files", len(loading.configured), len({f for f, _ in loading.configured})),
         ("words and pages of docs", *_docs()),
     ]
     sys.stdout.write("\n".join(f"{name:42}{first:8,}{second:10,}" for name, first, second in rows) + "\n")
     if "-v" in sys.argv:
         for title, names in (("algorithm", algorithm), ("pair", steps[2].files), ("completion", whole)):
             sys.stdout.write(f"\n{title}\n  " + "\n  ".join(sorted(names)) + "\n")
-        sys.stdout.write("\nclimbs\n  " + "\n  ".join(f"{low} -> {high}" for low, high in sorted(climbs)) + "\n")
 
 
-class Layers:
-    """The table of layers of a checkout, read from its own test."""
+def _rooms(package: str) -> tuple[int, int]:
+    """Rooms, and how many of them stand on one another."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from test_imports import floors, rooms_below
 
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
-
-    def rank(self, file: str) -> tuple[int, int]:
-        """The layer of a file, counted from the bottom, and its place inside the layer."""
-        name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        return self._module.RANK.get(self._module.entry_of(name), (-1, 0))
-
-    def rooms(self) -> tuple[int, int]:
-        """Rooms, and pairs of them that import each other."""
-        arrows = {(_room(one), _room(other)) for one, other in self._module.arrows()}
-        pairs = {frozenset(arrow) for arrow in arrows if arrow[0] != arrow[1] and arrow[::-1] in arrows}
-        return len({room for arrow in arrows for room in arrow}), len(pairs)
-
-    def table(self) -> tuple[int, int]:
-        """Entries and exceptions."""
-        return len(self._module.RANK), len(getattr(self._module, "KNOWN", ()))
-
-
-def _layers() -> Layers:
-    spec = importlib.util.spec_from_file_location("layers", SOURCE / "tests" / "test_imports.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return Layers(module)
+    below = rooms_below(package)
+    return len(below), max(floors(below).values())
 
 
 def _settings(folder: str) -> dict[str, Any]:
     """The embedded world's settings, with a step of four problems."""
-    home = next((SOURCE / "src").rglob("arithmetic.yaml"))
-    models = next((SOURCE / "src").rglob("arithmetic/**/manifest.json")).parent
-    settings = yaml.safe_load(home.read_text(encoding="utf-8"))
-    parts = {part: {**settings.get(part, {}), "model": str(models / part)} for part in ("policy", "reward_model")}
+    from cooper_lab.arithmetic.arms import ASSETS
+
+    settings = yaml.safe_load((ASSETS.parent / "arithmetic.yaml").read_text(encoding="utf-8"))
+    parts = {part: {**settings.get(part, {}), "model": str(ASSETS / part)} for part in ("policy", "reward_model")}
     return {**settings, **parts, "kind": "cooper", "name": "map", "output_dir": folder, "problems_per_step": 4}
 
 
@@ -156,16 +126,15 @@ def _traced(module: ModuleType, name: str, trace: Trace) -> None:
 
 
 def _file(frame: FrameType) -> str | None:
-    path = frame.f_code.co_filename
-    return path.removeprefix(f"{PACKAGE}/") if path.startswith(f"{PACKAGE}/") else None
-
-
-def _room(module: str) -> str:
-    return module.split(".")[0]
+    """The file of a frame, from its package's name on; None for code of others."""
+    path = Path(frame.f_code.co_filename)
+    source = next((source for source in SOURCES if path.is_relative_to(source)), None)
+    return None if source is None else path.relative_to(source.parent).as_posix()
 
 
 def _lines(names: set[str]) -> int:
-    return sum(len((PACKAGE / name).read_text(encoding="utf-8").splitlines()) for name in names)
+    folders = {source.name: source.parent for source in SOURCES}
+    return sum(len((folders[name.split("/")[0]] / name).read_text(encoding="utf-8").splitlines()) for name in names)
 
 
 def _size(folder: Path) -> tuple[int, int]:
@@ -174,7 +143,7 @@ def _size(folder: Path) -> tuple[int, int]:
 
 
 def _docs() -> tuple[int, int]:
-    pages = list((SOURCE / "docs").rglob("*.md"))
+    pages = list((ROOT / "docs").rglob("*.md"))
     return sum(len(page.read_text(encoding="utf-8").split()) for page in pages), len(pages)
 
 

@@ -223,7 +223,7 @@ def chunks(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
 def vllm(options: argparse.Namespace, policy: Path, _: Path) -> dict[str, Any]:
     """See `benchmarks/gpu_check_vllm.py`, which imports vLLM."""
     if find_spec("vllm") is None:
-        return {"not run": "vLLM is not installed here; pip install 'vllm>=0.32', or make test-vllm's environment"}
+        return {"not run": "vLLM is not installed here; install ./packages/rl[vllm], or use that of make test-vllm"}
     from benchmarks.gpu_check_vllm import check_vllm
 
     return check_vllm(options, policy)

@@ -34,7 +34,7 @@ class Candidate:
 
     def run(self, threads: int, core: str | None) -> dict[str, Any]:
         """Run it and return its result line. Raises CalledProcessError, with the output, if it fails."""
-        source = str(HERE.parent / "src")
+        source = os.pathsep.join(str(path) for path in HERE.parent.glob("packages/*/src"))
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1", "PYTHONPATH": source}
         pinned = ["taskset", "-c", core] if core else []
         command = [*pinned, self.python, self.script, *self.arguments, "--threads", str(threads)]

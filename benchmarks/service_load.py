@@ -1,7 +1,7 @@
 """Requests a second of `cooper serve`, and how long they take: 1, 16 and 256 clients at once.
 
     python benchmarks/service_load.py --seconds 10
-    python benchmarks/service_load.py --against ../other/src    # two versions in turn, and their ratios
+    python benchmarks/service_load.py --against ../other    # two checkouts in turn
 
 Every request has one answer of the embedded world and asks for its reward under the embedded reward model, as trainers
 that reward answer by answer do. `a reply` asks for the server's state, without any model, over a connection that stays
@@ -31,7 +31,7 @@ from cooper_base.data.strict_json import parse_json
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, AsyncRewardClient, Problem, RewardClient
 
-SOURCE = Path(__file__).parents[1] / "src"
+CHECKOUT = Path(__file__).parents[1]
 CLIENTS = (1, 16, 256)
 REPLY, STEP, STEP_ANSWERS = "a reply", "a step", 64
 START = "from cooper_base.cli.main import app; app()"
@@ -44,14 +44,15 @@ def settings(batch_rows: int, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def served(source: Path, batch_rows: int) -> Iterator[str]:
-    """The address of a server that runs from this source."""
+def served(checkout: Path, batch_rows: int) -> Iterator[str]:
+    """The address of a server that runs from the packages of this checkout."""
+    paths = os.pathsep.join(str(path.resolve()) for path in checkout.glob("packages/*/src"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "serve.yaml").write_text(yaml.safe_dump(settings(batch_rows, folder)))
         command = [sys.executable, "-c", START, "serve", str(folder / "serve.yaml")]
         with (folder / "log").open("w") as log:
-            environment = {**os.environ, "PYTHONPATH": str(source)}
+            environment = {**os.environ, "PYTHONPATH": paths}
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
             while not (line := re.search(r"serving on (http\S+)", (folder / "log").read_text())):
@@ -126,7 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--size", type=int, default=1, help="Answers in a request.")
-    parser.add_argument("--against", type=Path, help="The folder src of another version, measured in turn with this.")
+    parser.add_argument("--against", type=Path, help="Another checkout, measured in turn with this.")
     options = parser.parse_args()
     groups, results = answers(512), []
     versions = {"before": options.against} if options.against else {}
@@ -134,8 +135,8 @@ def main() -> None:
     print("| version | batching | clients | requests/s | p50 ms | p99 ms |\n|---|---|---|---|---|---|")
     for batch_rows in (512, 0):
         with ExitStack() as servers:
-            sources = {**versions, "now": SOURCE}
-            urls = {version: servers.enter_context(served(source, batch_rows)) for version, source in sources.items()}
+            checkouts = {**versions, "now": CHECKOUT}
+            urls = {version: servers.enter_context(served(path, batch_rows)) for version, path in checkouts.items()}
             for clients, version in product((REPLY, *CLIENTS, STEP), urls):
                 if clients == REPLY:
                     row = replies(urls[version], options.seconds)

@@ -3,8 +3,8 @@
     python benchmarks/unverified_advantage.py runs/arena/*/*/*/
 
 The metric is computed from each run's rollouts, so runs from before it count too. As in the arena, a run is hacked as
-`observe/verdict.py` says, by gold on its test problems. `area` is that under the ROC curve of the largest mean of
-three steps in a row, from the rule's first step on.
+`cooper_audit/run/verdict.py` says, by gold on its test problems. `area` is that under the ROC curve of the largest mean
+of three steps in a row, from the rule's first step on.
 """
 
 import argparse

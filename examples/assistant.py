@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from cooper_rl import Config
 from cooper_rl.reward.pairs.assistant import RewriteRequest, Rewrites
-from cooper_verify.rules.rule import Rule
+from cooper_verify import Rule
 
 
 class OffByOne(Config):

@@ -17,7 +17,7 @@ from cooper_rl import (
     PairSourceConfig,
     RewardModel,
 )
-from cooper_verify.rules.rule import Rule
+from cooper_verify import Rule
 
 
 class SecondAnswer(PairSourceConfig):

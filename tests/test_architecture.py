@@ -8,23 +8,25 @@ from functools import cache
 from pathlib import Path
 
 from cooper_rl import Config, RunConfig
-from repository import ROOT
+from repository import ROOT, SOURCES
 
-SOURCE = ROOT / "src"
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""
 SETTINGS = 219
-"""Settings of a run whose code is in the framework, each once, without `kind`."""
+"""Settings of a run whose records are in the framework's four packages, each once, without `kind`."""
 UNSET_SHARE = 0.15
 """The largest share of these that no configuration, example, page, benchmark or design sets."""
 PUBLIC_NAMES = 60
+"""Names that users import, from all packages together."""
 PROTOCOLS_ASKED_FOR = 3
 """Classes with `runtime_checkable`. A base class with defaults needs no such question."""
 
-TREES = {
-    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(SOURCE.rglob("*.py"))
+TEXTS = {
+    path.relative_to(source.parent).as_posix(): path.read_text(encoding="utf-8")
+    for source in SOURCES
+    for path in sorted(source.rglob("*.py"))
 }
+TREES = {path: ast.parse(text) for path, text in TEXTS.items()}
 
 
 def _lines(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -45,7 +47,7 @@ def test_functions_fit_a_screen():
 
 
 def test_files_hold_a_thought():
-    long = {path for path in TREES if len((SOURCE / path).read_text(encoding="utf-8").splitlines()) > FILE}
+    long = {path for path, text in TEXTS.items() if len(text.splitlines()) > FILE}
     assert long == set(), "split these files where a thought ends"
 
 
@@ -75,7 +77,7 @@ def _settings() -> set[str]:
         for record in _records(Config)
         if record.__name__ in in_schema
         for base in record.__mro__
-        if base.__module__.startswith("cooper_rl.")
+        if base.__module__.startswith("cooper_") and not base.__module__.startswith("cooper_lab.")
         for name in vars(base).get("__annotations__", {})
         if name in record.model_fields and name != "kind"
     }
@@ -94,7 +96,7 @@ KEYS = {
 
 
 def test_most_settings_are_set_in_a_configuration_an_example_or_a_page():
-    folders = ("configs", "examples", "benchmarks", "docs", "packages/lab/src/cooper_lab")
+    folders = ("configs", "examples", "benchmarks", "docs", "packages/lab")
     paths = [path for name in folders for path in (ROOT / name).rglob("*") if path.suffix in KEYS]
     keys = {
         key
@@ -107,5 +109,12 @@ def test_most_settings_are_set_in_a_configuration_an_example_or_a_page():
 
 
 def test_few_names_are_public():
-    listed = (SOURCE / "cooper_rl" / "__init__.pyi").read_text(encoding="utf-8")
-    assert sum(line.startswith("from ") for line in listed.splitlines()) <= PUBLIC_NAMES
+    names = {
+        name.name
+        for source in SOURCES
+        for listed in source.glob("__init__.pyi")
+        for node in ast.parse(listed.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert len(names) <= PUBLIC_NAMES, "a user must be able to hold them all: leave out what few would import"

@@ -1,155 +1,185 @@
-"""Imports go down: no module imports from a higher layer.
+"""Imports go down: from package to package, and from room to room inside each package.
 
-A module may import from its own entry and from the layers below. Entries are prefixes of module names inside the
-package, and the most specific one applies. Imports that only type checkers read do not count.
+A room is a folder or a file directly inside a package. Every import counts: at the top of a file, inside a function and
+under TYPE_CHECKING, because a reader follows types too. The order of the rooms is computed from the imports.
 """
 
 import ast
 from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-import cooper_rl
+from cooper_base.packages import PACKAGES
+from repository import SOURCES
 
-PACKAGE = "cooper_rl"
-SOURCE = Path(__file__).parents[1] / "src"
-
-LAYERS = """
-packages
-errors, recipes
-config, metric_names
-data, losses
-rollouts, clients
-engines
-environments
-persist, revisions
-policy
-graders.grader
-rules
-config_checking
-graders
-rewards
-engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray < engines.kinds
-stage2
-evaluation
-observe
-callbacks, run_config
-first_screen
-service
-adapters
-grading
-audit
-verifyrm
-inputs
-step
-build, checkpoint_content
-trainer
-attack
-cli
-"""
-"""The layers from bottom to top. Entries on one line may not import each other, except from the left side of a `<`.
-
-What every engine is (`engines`) lies below what learns and samples with it; the engines themselves lie above.
-"""
-
-RANK = {
-    name.strip(): (row, place)
-    for row, line in enumerate(LAYERS.strip().split("\n"))
-    for place, names in enumerate(line.split("<"))
-    for name in names.split(",")
-}
-
-
-def entry_of(module: str) -> str:
-    """The entry of the table that a module (without the package's name) belongs to."""
-    parts = module.split(".")
-    found = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
-    return next((name for name in found if name in RANK), "")
+FLOORS = 8
+"""The most rooms of a package that stand on one another."""
+ROOMS_OF_RL, FILES_OF_RL = 14, 4
+"""The most rooms of cooper_rl, and the most of them that are files."""
+SOURCE_OF = {source.name: source for source in SOURCES}
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """The package's modules that run-time code imports, at the top of a file or inside a function."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            continue
+    """The dotted name of everything that code imports, wherever the import stands."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            yield from [node.module] if node.module != PACKAGE else [f"{PACKAGE}.{name.name}" for name in node.names]
+            yield from (f"{node.module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
-        yield from imports(node)
 
 
-def arrows() -> Iterator[tuple[str, str]]:
-    """Every pair of a module and a module of the package that it imports, without the package's name."""
-    for path in sorted((SOURCE / PACKAGE).rglob("*.py")):
-        module = ".".join(path.relative_to(SOURCE / PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        for imported in imports(ast.parse(path.read_text(encoding="utf-8"))):
-            if module != "__init__" and imported.startswith(f"{PACKAGE}.") and not imported.endswith("__version__"):
-                yield module, imported.removeprefix(f"{PACKAGE}.")
+@cache
+def arrows() -> list[tuple[str, str]]:
+    """Every pair of a module and something that it imports from our packages, as dotted names."""
+    return [
+        (".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__"), imported)
+        for source in SOURCES
+        for path in [*sorted(source.rglob("*.py")), *source.glob("*.pyi")]
+        for imported in imports(ast.parse(path.read_text(encoding="utf-8")))
+        if package_of(imported) in SOURCE_OF
+    ]
 
 
-def is_allowed(module: str, imported: str) -> bool:
-    here, there = entry_of(module), entry_of(imported)
-    return here == there or RANK[there] < RANK[here]
+def package_of(name: str) -> str:
+    return name.partition(".")[0]
 
 
-def test_every_module_has_its_layer():
-    assert sorted({name for arrow in arrows() for name in arrow if not entry_of(name)}) == []
+def room_of(name: str) -> str | None:
+    """The room of a dotted name; None for the package itself and for `__version__`."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] != "__version__" else None
 
 
-def test_no_import_goes_back_up():
-    back = sorted({arrow for arrow in arrows() if not is_allowed(*arrow)})
-    assert back == [], "move what both need into the lower room, or see the table of layers in this file"
+def rooms_below(package: str) -> dict[str, set[str]]:
+    """Every room of a package, with the rooms of the same package that it imports from."""
+    below = {name: set() for name in rooms_in(SOURCE_OF[package])}
+    for module, imported in arrows():
+        here, there = room_of(module), room_of(imported)
+        if package_of(module) == package_of(imported) == package and here and there and here != there:
+            below[here].add(there)
+    return below
+
+
+def rooms_in(source: Path) -> list[str]:
+    listed = [path for path in source.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    return sorted(path.stem for path in listed if path.stem != "__init__")
+
+
+def floors(below: dict[str, set[str]]) -> dict[str, int]:
+    """The floor of each room: 1 if it imports from no other, else one above the highest that it imports from."""
+    of: dict[str, int] = {}
+    for room in TopologicalSorter(below).static_order():
+        of[room] = 1 + max((of[lower] for lower in below.get(room, ())), default=0)
+    return of
+
+
+def goes_up(module: str, imported: str) -> bool:
+    return PACKAGES.index(package_of(imported)) > PACKAGES.index(package_of(module))
+
+
+def test_no_package_imports_from_a_higher_one():
+    up = sorted({arrow for arrow in arrows() if goes_up(*arrow)})
+    assert up == [], f"the order is {' < '.join(PACKAGES)}: move what both need down, or bring it by an entry point"
+
+
+def test_every_package_has_its_place_in_the_order():
+    assert sorted(PACKAGES) == sorted(SOURCE_OF), "list the package in cooper_base/packages.py, above what it imports"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_rooms_form_a_circle(package: str):
+    try:
+        list(TopologicalSorter(rooms_below(package)).static_order())
+    except CycleError as error:
+        circle = list(reversed(error.args[1]))
+        steps = list(pairwise(circle))
+        lines = sorted({arrow for arrow in arrows() if tuple(map(room_of, arrow)) in steps and arrow[0] != package})
+        pytest.fail(f"{' imports '.join(circle)}: move what both need into the lower room\n{lines}")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_has_few_floors(package: str):
+    high = floors(rooms_below(package))
+    assert max(high.values()) <= FLOORS, f"join rooms that are always read together: {high}"
+
+
+def test_the_trainers_package_has_few_rooms():
+    rooms = rooms_in(SOURCE_OF["cooper_rl"])
+    files = [room for room in rooms if (SOURCE_OF["cooper_rl"] / f"{room}.py").exists()]
+    assert len(rooms) <= ROOMS_OF_RL, f"put a new room inside one of {rooms}"
+    assert len(files) <= FILES_OF_RL, f"put a new file into a room; loose are {files}"
+
+
+def test_no_module_imports_its_own_packages_public_names():
+    """These are for users. A module of the package names the module that it means."""
+    wrong = [
+        (module, imported)
+        for module, imported in arrows()
+        if package_of(module) == package_of(imported) and "." in module
+        if room_of(imported) is not None and room_of(imported) not in rooms_in(SOURCE_OF[package_of(imported)])
+    ]
+    assert wrong == []
 
 
 def test_what_is_only_for_cpus_is_entered_by_one_door():
-    outside = [arrow for arrow in arrows() if not arrow[0].startswith("engines.cpu")]
-    assert [arrow for arrow in outside if arrow[1].startswith("engines.cpu.")] == []
-    assert [arrow for arrow in outside if arrow[1] == "engines.cpu"]
+    cpu = "cooper_rl.engines.cpu"
+    outside = [imported for module, imported in arrows() if not module.startswith(cpu) and imported.startswith(cpu)]
+    modules = {path.stem for path in (SOURCE_OF["cooper_rl"] / "engines" / "cpu").glob("*.py")}
+    assert [name for name in outside if name.removeprefix(cpu).split(".")[1] in modules] == []
+    assert outside
 
 
 def test_the_lab_imports_nothing_private():
-    private = []
-    for path in sorted((SOURCE / "cooper_lab").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
-                parts = [*(node.module or "").split("."), *(name.name for name in node.names)]
-                private += [(path.name, part) for part in parts if part.startswith("_") and part != "__version__"]
+    imported = [name for module, name in arrows() if package_of(module) == "cooper_lab" != package_of(name)]
+    private = [name for name in imported if any(part.startswith("_") for part in name.split(".")) and "__" not in name]
     assert private == []
 
 
-def test_the_framework_does_not_know_the_lab():
-    """Its parts are kinds by entry points of pyproject.toml, like those of any package. One file knows its name: its
-    frames are ours in a user's traceback, and its parts have settings that are checked like ours."""
-    root = SOURCE / PACKAGE
-    texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
-    assert sorted(name for name, text in texts.items() if "cooper_lab" in text) == ["packages.py"]
-    assert not any("import cooper_lab" in text or "from cooper_lab" in text for text in texts.values())
+def test_no_lower_package_knows_the_lab():
+    """The lab's parts are kinds by entry points, like those of any package. One file knows its name: its frames are
+    ours in a user's traceback, and its parts have settings that are checked like ours."""
+    texts = {
+        f"{name}/{path.relative_to(source).as_posix()}": path.read_text(encoding="utf-8")
+        for name, source in SOURCE_OF.items()
+        if name != "cooper_lab"
+        for path in source.rglob("*.py")
+    }
+    assert sorted(name for name, text in texts.items() if "cooper_lab" in text) == ["cooper_base/packages.py"]
 
 
-def test_every_public_name_is_there():
-    assert all(getattr(cooper_rl, name) is not None for name in dir(cooper_rl) if not name.startswith("_"))
+@pytest.mark.parametrize("package", [name for name in PACKAGES if (SOURCE_OF[name] / "__init__.pyi").exists()])
+def test_every_public_name_is_there(package: str):
+    module = import_module(package)
+    public = [name for name in dir(module) if not name.startswith("_")]
+    assert public
+    assert all(getattr(module, name) is not None for name in public)
 
 
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("from cooper_base.data.text import x", ["cooper_base.data.text"]),
+        ("from cooper_base.data.text import x", ["cooper_base.data.text.x"]),
         ("import cooper_base.data.text", ["cooper_base.data.text"]),
-        ("def f():\n    from cooper_rl.step import g", ["cooper_rl.step"]),
+        ("def f():\n    from cooper_rl.step import g", ["cooper_rl.step.g"]),
         ("from cooper_rl import step", ["cooper_rl.step"]),
-        ("if TYPE_CHECKING:\n    from cooper_rl.step import g", []),
+        ("if TYPE_CHECKING:\n    from cooper_rl.step import g", ["cooper_rl.step.g"]),
     ],
 )
-def test_imports_are_found_where_they_run(source: str, found: list[str]):
+def test_imports_are_found_wherever_they_stand(source: str, found: list[str]):
     assert list(imports(ast.parse(source))) == found
 
 
-def test_an_arrow_up_is_one_and_so_is_one_to_a_neighbour():
-    assert is_allowed("step", "rewards.base")
-    assert not is_allowed("rewards.base", "step")
-    assert not is_allowed("clients.chat", "rollouts")
-    assert is_allowed("engines.local.learner", "engines.cpu")
-    assert not is_allowed("engines.cpu.linear", "engines.local")
-    assert not is_allowed("policy.update", "engines.local.learner")
+def test_an_arrow_up_is_one_and_so_is_a_circle():
+    assert goes_up("cooper_verify.rules.rule", "cooper_audit.statistics.wilson")
+    assert not goes_up("cooper_audit.statistics", "cooper_verify.rules.rule.Rule")
+    assert not goes_up("cooper_rl.step", "cooper_rl.records.Ragged")
+    assert floors({"step": {"reward", "policy"}, "reward": {"records"}}) == {
+        "records": 1, "policy": 1, "reward": 2, "step": 3
+    }  # fmt: skip
+    with pytest.raises(CycleError):
+        floors({"reward": {"policy"}, "policy": {"reward"}})

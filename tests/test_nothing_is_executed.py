@@ -1,14 +1,15 @@
-"""The package runs no code that comes with data: no pickle, no eval, no shell, no foreign model code."""
+"""The packages run no code that comes with data: no pickle, no eval, no shell, no foreign model code."""
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import cooper_rl
+from repository import ROOT, SOURCES
 
-SOURCES = sorted(Path(cooper_rl.__file__).parent.rglob("*.py"))
+FILES = [path for source in SOURCES for path in sorted(source.rglob("*.py"))]
+OWN_JOBS = "packages/lab/src/cooper_lab/arithmetic/pool.py"
+"""Sends jobs to processes that it starts itself as pickles, and reads none from a file or a network."""
 PICKLING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 EVALUATING = {"eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "yaml.full_load", "yaml.unsafe_load"}
 
@@ -37,9 +38,13 @@ def faults(source: str) -> Iterator[str]:
                 yield "trust_remote_code in a dictionary"
 
 
-def test_the_package_has_no_way_to_run_foreign_code():
-    assert len(SOURCES) > 50
-    found = {str(path): list(faults(path.read_text(encoding="utf-8"))) for path in SOURCES}
+def test_the_packages_have_no_way_to_run_foreign_code():
+    assert len(FILES) > 250
+    found = {
+        str(path.relative_to(ROOT)): list(faults(path.read_text(encoding="utf-8")))
+        for path in FILES
+        if path != ROOT / OWN_JOBS
+    }
     assert {path: names for path, names in found.items() if names} == {}
 
 

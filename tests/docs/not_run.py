@@ -14,7 +14,7 @@ NOT_RUN = {
     "slime": "needs slime and GPUs",
     "swift rlhf": "needs ms-swift and a GPU",
     "trackio show": "opens a server",
-    "uv build": "needs the built wheel",
+    "uv build": "needs the built wheels",
     "verifiers.v1": "needs verifiers",
     "verl.trainer": "needs verl and GPUs",
     "vllm": "needs vLLM",

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from repository import ROOT
 
-BESIDE_SCRIPTS = [page for folder in ("benchmarks", "src", "tests") for page in sorted((ROOT / folder).rglob("*.md"))]
+BESIDE_SCRIPTS = [
+    page for folder in ("benchmarks", "packages", "tests") for page in sorted((ROOT / folder).rglob("*.md"))
+]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *BESIDE_SCRIPTS]
 _BLOCK = re.compile(
     r"""^(?P<indent>[ ]*)```(?P<language>\w*)(?:[ ]title="(?P<title>[^"]+)")?[ ]*\n(?P<text>.*?)^(?P=indent)```[ ]*$""",

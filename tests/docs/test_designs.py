@@ -9,7 +9,7 @@ from cooper_rl.reward.base import SHAPINGS
 from cooper_rl.reward.pairs.base import PAIRS
 from repository import ROOT
 
-PAGE = ROOT / "src" / "cooper_lab" / "designs" / "README.md"
+PAGE = ROOT / "packages" / "lab" / "src" / "cooper_lab" / "designs" / "README.md"
 
 
 @pytest.mark.parametrize("kinds", [SHAPINGS, COMBINATIONS, ADVANTAGES, PAIRS], ids=lambda kinds: kinds.noun)

@@ -10,7 +10,7 @@ from repository import ROOT
 
 PAGES = [
     *sorted(ROOT.glob("*.md")),
-    *(page for folder in ("benchmarks", "docs", "src", "tests") for page in sorted((ROOT / folder).rglob("*.md"))),
+    *(page for folder in ("benchmarks", "docs", "packages", "tests") for page in sorted((ROOT / folder).rglob("*.md"))),
 ]
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|yaml|j2))`")
 LINKED = re.compile(r"\]\(((?!https?:)[^)#]+)[^)]*\)")

@@ -37,7 +37,7 @@ def test_links_lead_to_pages_of_the_site(website):
         links.site_links("[a](docs/plan.md#x) ![b](docs/picture.png)", "index.md") == "[a](plan.md#x) ![b](picture.png)"
     )
     assert links.site_links("[a](../README.md)", "plan.md") == "[a](index.md)"
-    assert links.site_links("[a](../tests/crash/README.md)", "runs.md") == "[a](measured/kills.md)"
+    assert links.site_links("[a](../packages/rl/tests/crash/README.md)", "runs.md") == "[a](measured/kills.md)"
     assert links.site_links("[a](../../docs/runs.md#b)", "measured/kills.md") == "[a](../runs.md#b)"
     assert links.site_links("[a](../configs)", "plan.md") == "[a](source/configs/index.md)"
     assert links.site_links("[a](../../examples/rule.py)", "tutorials/x.md") == "[a](../source/examples/rule.py.md)"
@@ -66,7 +66,7 @@ def test_every_setting_has_an_entry_on_a_page(website):
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_a_network(tmp_path):
     pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,6 +12,7 @@ import time
 import tomllib
 from ast import literal_eval
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from cooper_rl.verifyrm.config import CollectConfig, VerifyRMConfig
 from cooper_verify.graders.judge import JudgeFile
 from docs.not_run import NOT_RUN, reason_not_to_run
 from docs.snippets import PAGES, Snippet, all_snippets, shell_commands, snippets_of
-from repository import ROOT
+from repository import ROOT, SOURCES
 from runs.recorded_run import completion, group, write_run
 
 SNIPPETS = all_snippets()
@@ -154,7 +155,6 @@ def _run_code(code: str, folder: Path) -> None:
     (folder / "snippet.py").write_text(_with_checks(code))
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT / "src"),
         "MPLBACKEND": "Agg",
         "HF_HOME": str(folder / "huggingface"),
     }
@@ -184,7 +184,7 @@ def _check_commands(snippet: Snippet) -> None:
             continue
         checks[program](arguments)
         for word in arguments:
-            if word.startswith(("configs/", "benchmarks/", "tests/")):
+            if word.startswith(("configs/", "benchmarks/", "tests/", "packages/")):
                 assert (ROOT / word).exists(), f"{snippet.place}: {word} does not exist"
         if program == "cooper" and arguments[0] in CHEAP:
             commands(arguments, standalone_mode=False)
@@ -193,7 +193,7 @@ def _check_commands(snippet: Snippet) -> None:
 
 
 def test_nothing_is_installed_by_a_name_that_is_not_published():
-    pages = [*PAGES, *(ROOT / "src").rglob("*.py")]
+    pages = [*PAGES, *(path for source in SOURCES for path in source.rglob("*.py"))]
     named = [path.name for path in pages if re.search(r"pip install\s+['\"]?cooper", path.read_text(encoding="utf-8"))]
     assert named == []
 
@@ -255,9 +255,16 @@ def _check_python(arguments: list[str]) -> None:
 
 
 def _check_pip(arguments: list[str]) -> None:
-    extras = tomllib.loads(_page("pyproject.toml"))["project"]["optional-dependencies"]
-    named = [name for word in arguments for found in re.findall(r"\[(.*?)\]", word) for name in found.split(",")]
-    assert set(named) <= set(extras), f"pip {arguments}: no such extra"
+    """The packages that are installed from their folders have the extras in brackets, and the groups exist."""
+    for word in arguments:
+        if word.startswith("./packages/"):
+            folder, _, extras = word.removesuffix("]").partition("[")
+            project = tomllib.loads(_page(f"{folder.removeprefix('./')}/pyproject.toml"))["project"]
+            assert {*filter(None, extras.split(","))} <= {*project.get("optional-dependencies", ())}, f"pip {arguments}"
+        assert not word.startswith(".["), f"pip {arguments}: the repository is five packages, packages/*"
+    groups = tomllib.loads(_page("pyproject.toml"))["dependency-groups"]
+    named = [word for option, word in pairwise(arguments) if option == "--group"]
+    assert {*named} <= {*groups}, f"pip {arguments}: no such group"
 
 
 def _modules_in(folder: Path) -> list[str]:

@@ -51,7 +51,7 @@ def report(target: str, seconds: str) -> bool:
 
 def main(seconds: str, chosen: list[str]) -> None:
     if find_spec("atheris") is None:
-        sys.exit("coverage-guided fuzzing needs Atheris (Linux, Python 3.11 or later): make fuzz installs it")
+        sys.exit("coverage-guided fuzzing needs Atheris (Linux, Python 3.11 or later): `make fuzz` installs it")
     from targets import TARGETS
 
     kept = [report(target, seconds) for target in chosen or TARGETS]

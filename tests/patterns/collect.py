@@ -1,17 +1,15 @@
-"""All regular expressions of the package, read from its source, with the methods by which each is used."""
+"""All regular expressions of the packages, read from their source, with the methods by which each is used."""
 
 import ast
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from repository import ROOT
+from repository import SOURCES
 
-SOURCE = ROOT / "src"
 METHODS = {"match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 
 
@@ -28,18 +26,21 @@ class Found:
         return getattr(re.compile(self.pattern, self.flags), self.method)
 
 
-def patterns(source: Path = SOURCE) -> list[Found]:
+def patterns() -> list[Found]:
     """Every pattern that a module holds, and every one that a function of `re` is called with."""
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(source.rglob("*.py"))}
-    trees = {path: tree for path, tree in trees.items() if _imports_re(tree)}
+    trees = {
+        ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__"): tree
+        for source in SOURCES
+        for path in sorted(source.rglob("*.py"))
+        if _imports_re(tree := ast.parse(path.read_text("utf-8")))
+    }
     shared: dict[str, set[str]] = {}
     for tree in trees.values():
         for name, method in _uses(tree):
             shared.setdefault(name, set()).add(method)
     found: list[Found] = []
-    for path, tree in trees.items():
-        parts = path.relative_to(source).with_suffix("").parts
-        module = importlib.import_module(".".join(parts).removesuffix(".__init__"))
+    for name, tree in trees.items():
+        module = importlib.import_module(name)
         own: dict[str, set[str]] = {}
         for name, method in _uses(tree):
             own.setdefault(name, set()).add(method)

@@ -1,4 +1,4 @@
-"""No regular expression of the package takes more than linear time on any text that its loops suggest.
+"""No regular expression of the packages takes more than linear time on any text that its loops suggest.
 
 A completion, a reference, a reply or a request may hold any text. On a pattern that backtracks, a few dozen characters
 stall the process for ever (exponential) and a long text for minutes (quadratic).

@@ -20,8 +20,8 @@ def measures(directory: Path) -> dict[str, Any]:
     - `heard`: the share of the run's completions that the rule judged; 1 where it is never silent. `gold_heard_end` and
       `gold_silent_end`: gold at the end on the test problems of both kinds; null where there are none.
     - `drawdown`: the largest fall of gold from its best so far, at any evaluation.
-    - `verdict`, `hacked_at`: how the run went by `observe/verdict.py`, with gold on test problems as the truth, and
-      the first evaluation at which it counts as hacked; null when it does not.
+    - `verdict`, `hacked_at`: how the run went by `cooper_audit/run/verdict.py`, with gold on test problems as the
+      truth, and the first evaluation at which it counts as hacked; null when it does not.
     - `half_lost`: step of the first evaluation with at most half of the best gold so far; null when none had.
     - `reward_end`: the reward that was paid, shaped where there is shaping, mean of the last `LAST` steps.
     - `reward_model_end`: the same of the reward model's own score; null where none was asked.
