@@ -1,4 +1,4 @@
-"""Labelled completions: the training data of VerifyRM, also replayed in stage 2, and splits by problem."""
+"""Labelled completions: the training data of VerifyRM, also replayed in cooptimization, and splits by problem."""
 
 import logging
 import random
