@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from cooper_base.data.labelled import label_of, read_rows, require, text_field
 from cooper_base.data.problem import Problem
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import append, naming, open_to_append, write_text
@@ -97,7 +97,7 @@ def verify_file(
     return VerdictCounts(counts)
 
 
-def _task(row: Row) -> _Task:
+def _task(row: DataRow) -> _Task:
     answer = next((name for name in ("answer", "reference_answer") if name in row.fields), "answer")
     require(row, (answer, "completion"), "answer and completion")
     answer, completion = text_field(row, answer), text_field(row, "completion")

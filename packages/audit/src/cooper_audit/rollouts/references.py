@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cooper_base.data.mappings import text_of
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.readers import DataRow, read_file
 from cooper_base.errors import InputError
 
 QUESTIONS = ("question", "prompt", "problem", "input")
@@ -55,14 +55,14 @@ def read_references(path: Path) -> References:
     return References(answers)
 
 
-def _pair(row: Row) -> tuple[str, str]:
+def _pair(row: DataRow) -> tuple[str, str]:
     question, answer = ("".join(_texts(row, names)) for names in (QUESTIONS, ANSWERS))
     if not question or not answer:
         raise InputError(f"{row.location}: needs question and answer; the row has {', '.join(map(str, row.fields))}")
     return question, answer
 
 
-def _texts(row: Row, names: tuple[str, ...]) -> Iterator[str]:
+def _texts(row: DataRow, names: tuple[str, ...]) -> Iterator[str]:
     """The first of these fields that has text, or the last message of it."""
     for name in names:
         value = row.fields.get(name)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.readers import DataRow, read_file
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -86,7 +86,7 @@ def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> M
     return Measured(len(items), {"score": sum(summary.values()) / len(summary), **summary}, parts)
 
 
-def _item(row: Row, number: int) -> Candidates:
+def _item(row: DataRow, number: int) -> Candidates:
     texts = {name: needed_text(row, name) for name in ("prompt", "chosen", "rejected", "subset")}
     if texts["subset"] not in SUBSETS:
         raise InputError(f"{row.location}: field 'subset' is {texts['subset']!r}; it must be one of RewardBench's own")

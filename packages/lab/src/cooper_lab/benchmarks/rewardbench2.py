@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.readers import DataRow, read_file
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -92,7 +92,7 @@ def _share(gaps: object) -> float:
     return float((values > 0).mean()) if values.size else 0.0
 
 
-def _item(row: Row) -> Candidates:
+def _item(row: DataRow) -> Candidates:
     name, prompt, subset = (needed_text(row, field) for field in ("id", "prompt", "subset"))
     right, wrong = texts_in(row, "chosen"), texts_in(row, "rejected")
     if subset == TIES and not (name.startswith(("ref:", "tied:")) and name.split(":", 1)[1]):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.readers import DataRow, read_file
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -55,7 +55,7 @@ def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> M
     return Measured(len(items), {**summary, **{name: part.mean for name, part in parts.items()}}, parts)
 
 
-def _item(row: Row, number: int, path: Path) -> Candidates:
+def _item(row: DataRow, number: int, path: Path) -> Candidates:
     name = needed_text(row, "domain") if "domain" in row.fields else path.name
     domain = next((domain_name for domain_name in DOMAINS if name.startswith(domain_name)), None)
     if domain is None:
