@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import DataRow, read_file
+from cooper_base.data.labelled import read_rows
+from cooper_base.data.readers import DataRow
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -29,9 +30,7 @@ def read(path: Path) -> list[Candidates]:
     `solution_type` (`chosen` or `rejected`). The latter has one row per problem: `problem`, `solution_reference` (where
     each solution comes from) and `score`, one number per solution. Raises InputError naming file, row and field.
     """
-    rows = list(read_file(path))
-    if not rows:
-        raise InputError(f"{path}: holds no rows; each row needs problem, eval_solution, solution_type, problem_id")
+    rows = read_rows(path, lambda row: row, ("problem", "eval_solution", "solution_type", "problem_id"))
     if "score" in rows[0].fields:
         return [_scored(row, number) for number, row in enumerate(rows)]
     grouped: dict[str, list[DataRow]] = {}
