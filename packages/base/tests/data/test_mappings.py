@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cooper_base.data.mappings import READY_MADE, BadValue, Mapping, join_sentences, last_boxed, map_row, text_of
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_base.errors import InputError
 
 CASES = {
@@ -54,19 +54,19 @@ def test_every_ready_made_mapping_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_a_ready_made_mapping_reads_its_data_set(name: str):
     fields, expected = CASES[name]
-    problem = map_row(Row("data:3", fields), READY_MADE[name], "data-3")
+    problem = map_row(DataRow("data:3", fields), READY_MADE[name], "data-3")
     assert (problem.question, problem.answer, problem.solution) == expected
 
 
 def test_ids_come_from_the_field_then_the_key_then_the_location():
     fields = {"question": "Q", "answer": "1", "key": "k7"}
-    assert map_row(Row("f:1", fields, "Problem_1"), Mapping(("question",), "answer", id="key"), "f-1").id == "k7"
-    assert map_row(Row("f:1", fields, "Problem_1"), Mapping(("question",), "answer"), "f-1").id == "Problem_1"
-    assert map_row(Row("f:1", fields), Mapping(("question",), "answer"), "f-1").id == "f-1"
+    assert map_row(DataRow("f:1", fields, "Problem_1"), Mapping(("question",), "answer", id="key"), "f-1").id == "k7"
+    assert map_row(DataRow("f:1", fields, "Problem_1"), Mapping(("question",), "answer"), "f-1").id == "Problem_1"
+    assert map_row(DataRow("f:1", fields), Mapping(("question",), "answer"), "f-1").id == "f-1"
 
 
 def test_metadata_keeps_the_other_fields_and_the_problem_its_location():
-    row = Row("f:1", {"question": "Q", "answer": "1", "level": 5, "long": "x", "location": "Paris"})
+    row = DataRow("f:1", {"question": "Q", "answer": "1", "level": 5, "long": "x", "location": "Paris"})
     problem = map_row(row, Mapping(("question",), "answer", omit=("long",)), "f-1")
     assert problem.metadata == {"level": 5, "location": "Paris"}
     assert problem.location == "f:1"
@@ -107,21 +107,21 @@ def test_sentences_get_a_full_stop_when_joined():
 
 def test_an_error_about_a_missing_field_names_line_field_and_nearest_name():
     with pytest.raises(InputError, match=r"a\.jsonl:7: field 'question' is missing; did you mean 'qestion'"):
-        map_row(Row("a.jsonl:7", {"qestion": "Q", "answer": "1"}), Mapping(("question",), "answer"), "a-7")
+        map_row(DataRow("a.jsonl:7", {"qestion": "Q", "answer": "1"}), Mapping(("question",), "answer"), "a-7")
 
 
 @pytest.mark.parametrize("value", [["1", "2"], {"value": 1}, True, float("inf"), -float("inf")])
 def test_an_answer_of_the_wrong_type_is_an_input_error(value: Any):
     with pytest.raises(InputError, match=r"a\.jsonl:7: field 'answer': expected text or a number"):
-        map_row(Row("a.jsonl:7", {"question": "Q", "answer": value}), Mapping(("question",), "answer"), "a-7")
+        map_row(DataRow("a.jsonl:7", {"question": "Q", "answer": value}), Mapping(("question",), "answer"), "a-7")
 
 
 @pytest.mark.parametrize("fields", [{"question": "Q", "answer": None}, {"question": "  ", "answer": "1"}])
 def test_an_empty_field_is_a_bad_row(fields: dict):
     with pytest.raises(BadValue, match="is empty"):
-        map_row(Row("f:1", fields), Mapping(("question",), "answer"), "f-1")
+        map_row(DataRow("f:1", fields), Mapping(("question",), "answer"), "f-1")
 
 
 def test_a_gsm8k_row_without_its_mark_is_a_bad_row():
     with pytest.raises(BadValue, match="field 'answer' has no '####"):
-        map_row(Row("f:1", {"question": "Q", "answer": "7"}), READY_MADE["gsm8k"], "f-1")
+        map_row(DataRow("f:1", {"question": "Q", "answer": "7"}), READY_MADE["gsm8k"], "f-1")

@@ -30,7 +30,7 @@ def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str
 REPAIRS = {"kind": "repairs", "assistant": {"kind": "corrupter", "function": f"{__name__}:mend"}}
 
 
-def stage2(verifier, *sources: dict[str, object]) -> Cooptimizer:
+def cooptimization(verifier, *sources: dict[str, object]) -> Cooptimizer:
     pairs = sources or ({"kind": "assistant"}, {"kind": "on_policy"}, REPAIRS)
     config = CooptimizationConfig.model_validate(LIGHT | {"positives": ["rollout"], "pairs": pairs})
     return Cooptimizer(config, verifier, CorrupterAssistant(flip, verifier))
@@ -43,7 +43,7 @@ def make_pairs(cooptimizer, verifier, groups):
 
 def test_a_group_that_nobody_solves_gets_a_pair_of_its_highest_scored_completion_and_the_repair(verifier):
     groups = [make_group([answer_text(8), answer_text(9), "no answer"], "7")]
-    cooptimizer = stage2(verifier)
+    cooptimizer = cooptimization(verifier)
     [pair] = make_pairs(cooptimizer, verifier, groups)
     assert (pair.positive, pair.negative) == (answer_text(7, work="Mended."), answer_text(9))
     assert (pair.positive_origin, pair.negative_origin, pair.label) == ("repaired", "on_policy", "better")
@@ -52,8 +52,8 @@ def test_a_group_that_nobody_solves_gets_a_pair_of_its_highest_scored_completion
 
 def test_other_pairs_stay_as_they_are_and_each_kind_is_counted_on_its_own(verifier, encoder, make_learner):
     groups = [make_group([answer_text(n), answer_text(n + 3)], str(n), id=str(n)) for n in (20, 30, 40)]
-    plain = make_pairs(stage2(verifier, {"kind": "assistant"}, {"kind": "on_policy"}), verifier, groups)
-    cooptimizer = stage2(verifier)
+    plain = make_pairs(cooptimization(verifier, {"kind": "assistant"}, {"kind": "on_policy"}), verifier, groups)
+    cooptimizer = cooptimization(verifier)
     pairs = make_pairs(cooptimizer, verifier, groups)
     assert [pair for pair in pairs if pair.positive_origin != "repaired"] == plain
     assert sum(pair.positive_origin == "repaired" for pair in pairs) == 3
@@ -85,7 +85,7 @@ def test_a_chat_assistants_repair_counts_only_if_the_rule_accepts_it(name, verif
 
     with ChatServer(respond) as server:
         chat = {"kind": "chat", "base_url": server.url, "model": "m", "max_retries": 0, "tries": 2}
-        cooptimizer = stage2(verifier, {"kind": "on_policy"}, {"kind": "repairs", "assistant": chat})
+        cooptimizer = cooptimization(verifier, {"kind": "on_policy"}, {"kind": "repairs", "assistant": chat})
         pairs = make_pairs(cooptimizer, verifier, [make_group([answer_text(9)], "7")])
         cooptimizer.close()
     assert [pair.positive for pair in pairs] == ([answer_text(7)] if name == "right" else [])

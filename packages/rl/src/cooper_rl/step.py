@@ -33,7 +33,7 @@ class StepResult:
     """The rollouts of one step, their scores and advantages, the pairs made from them, and the metrics.
 
     `scored` is by the reward model of the previous step. `paid`, what the policy was paid, is the same object unless
-    stage 2 came first.
+    cooptimization came first.
     """
 
     rollouts: Rollouts
@@ -80,7 +80,7 @@ class Parts:
 
 
 def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepResult:
-    """Step number `step`: rollouts, stage 1 (update of the policy), stage 2 (update of the reward model).
+    """Step number `step`: rollouts, the update of the policy (stage 1 of the paper), cooptimization (stage 2).
 
     `seed` decides which completions are sampled.
     """
@@ -105,20 +105,20 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         with clock.measure("score_steps"):
             decode = parts.prompt_encoder.text_of
             credit = token_credit(algorithm.advantages, parts.reward.model, rollouts, rewards, decode)
-    with _stage2(parts, scored, early) as update_reward_model:
+    with _cooptimization(parts, scored, early) as update_reward_model:
         with clock.measure("update_policy"):
-            stage1 = update_policy(
+            updated = update_policy(
                 parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, credit, summands
             )
-        stage2 = update_reward_model()
-    metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | stage1.metrics | stage2.metrics
-    metrics |= parts.rollouts.metrics | drawn | unverified_advantage(stage1.advantages, scored.verdicts)
+        cooptimized = update_reward_model()
+    metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | updated.metrics | cooptimized.metrics
+    metrics |= parts.rollouts.metrics | drawn | unverified_advantage(updated.advantages, scored.verdicts)
     metrics |= clock.metrics()
-    return StepResult(rollouts, scored, paid, stage1.advantages, stage1.after_kl, stage2.pairs, metrics)
+    return StepResult(rollouts, scored, paid, updated.advantages, updated.after_kl, cooptimized.pairs, metrics)
 
 
 @contextmanager
-def _stage2(parts: Parts, scored: Scored, early: Updated | None) -> Iterator[Callable[[], Updated]]:
+def _cooptimization(parts: Parts, scored: Scored, early: Updated | None) -> Iterator[Callable[[], Updated]]:
     """A call that returns the reward model's update.
 
     A model with devices of its own is updated in a thread that starts here, any other when the call is made. An `early`

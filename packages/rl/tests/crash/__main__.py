@@ -16,7 +16,7 @@ if __name__ == "__main__":
     wanted, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     with tempfile.TemporaryDirectory() as folder:
         result = CrashTest(Path(folder), seed, Path(sys.argv[3]) if len(sys.argv) > 3 else None).run(wanted)
-    lines = [*result.failures, *(f"{phase:12}{count:5}" for phase, count in result.phases.most_common())]
+    lines = [*result.failures, *(f"{phase:14}{count:5}" for phase, count in result.phases.most_common())]
     lines.append(f"kills {result.kills}, equal {result.equal}")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.exit(result.equal != result.kills)

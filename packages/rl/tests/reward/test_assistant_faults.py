@@ -54,14 +54,14 @@ def test_any_sequence_of_faults(
     server.respond.faults, server.respond.answered = faults, 0
     chat = ChatConfig(base_url=server.url, model="m", max_retries=max_retries, concurrency=2)
     assistant = ChatAssistant(ChatClient(chat), verifier, tries)
-    stage2 = Cooptimizer(CooptimizationConfig.model_validate(PAPER), verifier, assistant)
+    cooptimization = Cooptimizer(CooptimizationConfig.model_validate(PAPER), verifier, assistant)
     barren = 0
     for step in range(STEPS):
         problems = PROBLEMS[step * A_STEP : (step + 1) * A_STEP]
         groups = [AnswerGroup(problem.id, problem, [Answer(problem.solution or "")]) for problem in problems]
-        pairs = stage2.finish([stage2.start(context_of(groups, verifier), 1)])
+        pairs = cooptimization.finish([cooptimization.start(context_of(groups, verifier), 1)])
         barren = 0 if pairs else barren + 1
-        _, metrics = stage2.update([], learner, encoder)
+        _, metrics = cooptimization.update([], learner, encoder)
         rejected_or_failed = [v for k, v in metrics.items() if k.startswith(("assistant/f", "assistant/r"))]
         assert metrics["assistant/attempts"] == metrics["assistant/accepted"] + sum(rejected_or_failed)
         assert metrics["assistant/accepted"] == metrics["pairs/count"] == len(pairs)
@@ -71,4 +71,4 @@ def test_any_sequence_of_faults(
             assert pair.negative not in ("", pair.positive)
             assert len(pair.negative) <= 4 * len(pair.positive) + 400
         assert pairs or faults != [None]
-    stage2.close()
+    cooptimization.close()

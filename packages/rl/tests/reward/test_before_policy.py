@@ -1,4 +1,4 @@
-"""Stage 2 before stage 1: the policy is paid what the reward model says after it has learned from the step."""
+"""Cooptimization before the policy's update: the policy is paid by the reward model that has learned from the step."""
 
 import json
 from math import exp

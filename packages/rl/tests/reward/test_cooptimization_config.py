@@ -14,15 +14,15 @@ RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "ar
 PAPER_RUN = {**RULE_RUN, "kind": "paper", "reward_model": {"model": "rm"}}
 
 
-def stage2_of(kind):
+def cooptimization_of(kind):
     return build_config({**RULE_RUN, "kind": kind, "reward_model": {"model": "rm"}}).cooptimization
 
 
-def test_cooper_differs_from_the_defaults_of_stage_2_in_what_its_updates_skip():
-    cooper = stage2_of("cooper")
+def test_cooper_differs_from_the_defaults_of_cooptimization_in_what_its_updates_skip():
+    cooper = cooptimization_of("cooper")
     skipped = {"skip_gradient_share": 0.2, "settled_below": 0.05}
     assert cooper == CooptimizationConfig().model_copy(update=skipped)
-    assert stage2_of("rule") == CooptimizationConfig()
+    assert cooptimization_of("rule") == CooptimizationConfig()
     assert cooper.pairs == (AssistantPairs(), OnPolicyPairs())
     assert cooper.positives == ("rollout", "reference_solution")
     assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 1, 0.1)
@@ -31,7 +31,7 @@ def test_cooper_differs_from_the_defaults_of_stage_2_in_what_its_updates_skip():
 
 
 def test_the_paper_has_none_of_our_remedies():
-    paper = stage2_of("paper")
+    paper = cooptimization_of("paper")
     assert paper.pairs == (AssistantPairs(),)
     assert (paper.positives, paper.loss) == (("rollout",), PairwiseLoss(anchor=0))
     assert (paper.replay.pairs_per_step, paper.replay.labelled, paper.epochs) == (0, None, 1)

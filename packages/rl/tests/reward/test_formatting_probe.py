@@ -80,9 +80,11 @@ def pairs(verifier):
 
     with ChatServer(respond) as server:
         client = ChatClient(ChatConfig(base_url=server.url, model="test"))
-        stage2 = Cooptimizer(CooptimizationConfig.model_validate(PAPER), verifier, ChatAssistant(client, verifier))
-        made = stage2.finish([stage2.start(context_of(groups, verifier), 1)])
-        stage2.close()
+        cooptimization = Cooptimizer(
+            CooptimizationConfig.model_validate(PAPER), verifier, ChatAssistant(client, verifier)
+        )
+        made = cooptimization.finish([cooptimization.start(context_of(groups, verifier), 1)])
+        cooptimization.close()
     return made, raw
 
 

@@ -51,10 +51,10 @@ def test_measuring_changes_nothing_in_the_run(settings, labelled, tmp_path):
 
 
 def test_rows_that_are_replayed_cannot_be_held_out(settings, labelled):
-    stage2 = {**settings["cooptimization"], "replay": {"labelled": str(labelled)}}
+    cooptimization = {**settings["cooptimization"], "replay": {"labelled": str(labelled)}}
     with pytest.raises(InputError, match=r"monitor.labelled: 12 of 12 rows .*held_out.jsonl:1"):
         CooperTrainer.from_config(
-            build_config({**settings, "cooptimization": stage2, "monitor": {"labelled": str(labelled)}})
+            build_config({**settings, "cooptimization": cooptimization, "monitor": {"labelled": str(labelled)}})
         )
 
 

@@ -35,8 +35,8 @@ class AlwaysSevenAssistant:
 
 def test_its_texts_become_pairs(settings):
     own = {"kind": f"{__name__}:AlwaysSeven", "text": "8"}
-    stage2 = {"assistant": own, "pairs": [{"kind": "assistant"}], "positives": ["reference_solution"]}
-    with CooperTrainer.from_config(build_config({**settings, "steps": 1, "cooptimization": stage2})) as trainer:
+    cooptimization = {"assistant": own, "pairs": [{"kind": "assistant"}], "positives": ["reference_solution"]}
+    with CooperTrainer.from_config(build_config({**settings, "steps": 1, "cooptimization": cooptimization})) as trainer:
         trainer.fit()
         pairs = (trainer.directory / "pairs" / "000001.jsonl").read_text().splitlines()
     assert pairs != []

@@ -29,13 +29,13 @@ def cooptimizer(verifier, **settings) -> Cooptimizer:
     return Cooptimizer(config, verifier, CorrupterAssistant(flip, verifier))
 
 
-def make_pairs(stage2: Cooptimizer, verifier, groups, calls: int = 1) -> list[Pair]:
+def make_pairs(cooptimization: Cooptimizer, verifier, groups, calls: int = 1) -> list[Pair]:
     parts = []
     for start in range(calls):
         some = groups[start::calls]
         logits = [[0.5] * len(group.answers) for group in some]
-        parts.append(stage2.start(context_of(some, verifier, logits), 1))
-    return stage2.finish(parts)
+        parts.append(cooptimization.start(context_of(some, verifier, logits), 1))
+    return cooptimization.finish(parts)
 
 
 def groups(count: int = 5):
@@ -70,9 +70,9 @@ def test_a_reference_of_another_problem_that_means_the_same_is_never_swapped_in(
 
 
 def test_only_a_model_that_reads_the_reference_ranks_a_swapped_pair(verifier, make_learner, encoder):
-    stage2 = cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}], loss={"anchor": 0.5})
-    pairs = make_pairs(stage2, verifier, groups(2))
-    scored, metrics = stage2.update(pairs, make_learner(), encoder)
+    cooptimization = cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}], loss={"anchor": 0.5})
+    pairs = make_pairs(cooptimization, verifier, groups(2))
+    scored, metrics = cooptimization.update(pairs, make_learner(), encoder)
     assert all(pair.positive_logit_before != pair.negative_logit_before for pair in scored)
     assert "reward_model/pair_accuracy_after_swapped_reference" in metrics
 
@@ -106,9 +106,9 @@ def test_partners_do_not_depend_on_the_order_or_the_calls_of_a_step(verifier):
 
 
 def test_ties_pull_two_logits_together(verifier, make_learner, encoder):
-    stage2, learner = cooptimizer(verifier, pairs=[{"kind": "on_policy"}], loss={"anchor": 0}), make_learner()
-    pairs = [replace(pair, label="tie", weight=4.0) for pair in make_pairs(stage2, verifier, groups(2))]
-    history = [stage2.update(pairs, learner, encoder)[1] for _ in range(8)]
+    cooptimization, learner = cooptimizer(verifier, pairs=[{"kind": "on_policy"}], loss={"anchor": 0}), make_learner()
+    pairs = [replace(pair, label="tie", weight=4.0) for pair in make_pairs(cooptimization, verifier, groups(2))]
+    history = [cooptimization.update(pairs, learner, encoder)[1] for _ in range(8)]
     assert history[-1]["reward_model/tie_gap"] < 0.5 * history[0]["reward_model/tie_gap"]
     assert history[-1]["reward_model/tie_loss"] == pytest.approx(4 * math.log(2), abs=0.01)
     assert "reward_model/loss" not in history[-1]
@@ -142,10 +142,10 @@ def test_an_update_scales_weights_to_mean_1(verifier, make_learner, encoder):
     """Twice the weights are the same update; another ratio is another one."""
 
     def after(*weights: float) -> list[float | None]:
-        stage2 = cooptimizer(verifier, pairs=[{"kind": "on_policy"}], replay={"pairs_per_step": 0})
-        pairs = make_pairs(stage2, verifier, groups(2))
+        cooptimization = cooptimizer(verifier, pairs=[{"kind": "on_policy"}], replay={"pairs_per_step": 0})
+        pairs = make_pairs(cooptimization, verifier, groups(2))
         weighted = [replace(pair, weight=weight) for pair, weight in zip(pairs, weights, strict=True)]
-        return [pair.positive_logit_after for pair in stage2.update(weighted, make_learner(), encoder)[0]]
+        return [pair.positive_logit_after for pair in cooptimization.update(weighted, make_learner(), encoder)[0]]
 
     assert after(0.5, 0.5) == after(1.0, 1.0) == after(4.0, 4.0)
     assert after(1.0, 3.0) == after(2.0, 6.0) != after(1.0, 1.0)
@@ -153,13 +153,13 @@ def test_an_update_scales_weights_to_mean_1(verifier, make_learner, encoder):
 
 def test_a_filter_finds_logits_that_no_score_has_computed(verifier, make_learner, encoder):
     """The assistant's negatives were never scored, so the filter has the learning model score them, once."""
-    stage2 = cooptimizer(verifier, pairs=[{"kind": "assistant"}, {"kind": "overpaid"}])
-    made = make_pairs(stage2, verifier, groups(3))
+    cooptimization = cooptimizer(verifier, pairs=[{"kind": "assistant"}, {"kind": "overpaid"}])
+    made = make_pairs(cooptimization, verifier, groups(3))
     learner = make_learner()
-    chosen, _ = stage2.filtered(made, RewardModel(learner, encoder))
+    chosen, _ = cooptimization.filtered(made, RewardModel(learner, encoder))
     assert all(pair.negative_logit_before is None for pair in made)
     assert [pair.weight for pair in chosen] == pytest.approx(
         [1 / (1 + math.exp(-(pair.negative_logit_before or 0))) for pair in chosen]
     )
-    scored, _ = stage2.update(chosen, learner, encoder)
+    scored, _ = cooptimization.update(chosen, learner, encoder)
     assert [pair.negative_logit_before for pair in scored] == [pair.negative_logit_before for pair in chosen]

@@ -21,8 +21,8 @@ GAD = RECIPES["gad"]["cooptimization"]
 
 
 def pairs_of(groups, **settings):
-    stage2 = Cooptimizer(CooptimizationConfig.model_validate(GAD | settings), Silent())
-    return stage2, stage2.finish([stage2.start(context_of(groups, Silent()), 1)])
+    cooptimization = Cooptimizer(CooptimizationConfig.model_validate(GAD | settings), Silent())
+    return cooptimization, cooptimization.finish([cooptimization.start(context_of(groups, Silent()), 1)])
 
 
 def test_every_answer_of_the_policy_is_below_the_teachers_right_or_wrong_and_counts_as_often_as_it_was_drawn():
@@ -37,10 +37,10 @@ def test_every_answer_of_the_policy_is_below_the_teachers_right_or_wrong_and_cou
 
 def test_the_loss_is_bradley_terry_alone_and_nothing_is_replayed(make_learner, encoder):
     group = make_group(["It is 8.", "Nine."], "", "Seven.", id="a")
-    stage2, pairs = pairs_of([group])
+    cooptimization, pairs = pairs_of([group])
     learner, texts = make_learner(), ["Seven.", "It is 8.", "Nine."]
     teachers, *own = learner.score(encoder.encode_all([(group.problem.question, "", text) for text in texts])).tolist()
-    _, metrics = stage2.update(pairs, learner, encoder)
+    _, metrics = cooptimization.update(pairs, learner, encoder)
     expected = sum(log(1 + exp(score - teachers)) for score in own) / 2
     assert metrics["reward_model/loss"] == pytest.approx(expected, abs=1e-5)
     assert (metrics["pairs/remembered"], metrics["pairs/replayed"]) == (0, 0)

@@ -86,9 +86,9 @@ def test_the_loss_of_the_paper_keeps_its_anchor_beside_other_settings():
     assert loss == PairwiseLoss(anchor=0)
 
 
-@pytest.mark.parametrize("stage2", [{"pairs_per_problem": 2}, CooptimizationConfig(pairs_per_problem=2)])
-def test_one_setting_of_stage_2_leaves_the_others_as_the_recipe_has_them(stage2):
-    config = build_config({**RUN, "cooptimization": stage2}).cooptimization
+@pytest.mark.parametrize("cooptimization", [{"pairs_per_problem": 2}, CooptimizationConfig(pairs_per_problem=2)])
+def test_one_setting_of_cooptimization_leaves_the_others_as_the_recipe_has_them(cooptimization):
+    config = build_config({**RUN, "cooptimization": cooptimization}).cooptimization
     assert (config.pairs_per_problem, config.skip_gradient_share, config.settled_below) == (2, 0.2, 0.05)
 
 
@@ -113,7 +113,7 @@ def test_rewards_replace_what_the_recipe_pays_and_nothing_else_of_it():
     assert paid.model_copy(update={"rewards": whole.rewards}) == whole
 
 
-def test_the_light_kind_only_makes_stage_2_smaller():
+def test_the_light_kind_only_makes_cooptimization_smaller():
     whole, light = (build_config({**RUN, "kind": kind}) for kind in ("cooper_model", "cooper_light"))
     smaller = {"before_policy": None, "pairs_per_problem": 1, "epochs": 1}
     expected = whole.cooptimization.model_copy(update=smaller)

@@ -110,8 +110,10 @@ def test_a_full_disk_is_told_and_nothing_is_learned_in_part(server_in, expected)
 @pytest.mark.parametrize("every", [2, 0], ids=["a checkpoint before it", "every step replayed"])
 def test_an_update_that_fails_learns_nothing_and_can_be_tried_again(reward_settings, tmp_path, expected, every):
     fragile = {"kind": "corrupter", "function": "service.answered:fragile"}
-    stage2 = {**reward_settings["cooptimization"], "assistant": fragile}
-    server = Served(tmp_path, {**reward_settings, "cooptimization": stage2, "serve": {"checkpoint_every": every}})
+    cooptimization = {**reward_settings["cooptimization"], "assistant": fragile}
+    server = Served(
+        tmp_path, {**reward_settings, "cooptimization": cooptimization, "serve": {"checkpoint_every": every}}
+    )
     with server:
         client = server.client()
         told = train(client, 2)

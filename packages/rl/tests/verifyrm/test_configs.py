@@ -36,11 +36,11 @@ def test_the_papers_hyper_parameters(path: Path):
     model = config.reward_model
     assert model is not None
     assert (model.learning_rate, model.weight_decay) == (1e-5, 0.01)
-    stage2, evaluation = config.cooptimization, config.evaluation
-    assert isinstance(stage2.assistant, ChatAssistantConfig)
-    assert (stage2.assistant.temperature, stage2.assistant.tries) == (0.7, 3)
-    assert [PAIRS.kind_of(part) for part in stage2.pairs] == ["assistant"]
-    assert (stage2.positives, stage2.loss) == (("rollout",), PairwiseLoss(anchor=0))
+    cooptimization, evaluation = config.cooptimization, config.evaluation
+    assert isinstance(cooptimization.assistant, ChatAssistantConfig)
+    assert (cooptimization.assistant.temperature, cooptimization.assistant.tries) == (0.7, 3)
+    assert [PAIRS.kind_of(part) for part in cooptimization.pairs] == ["assistant"]
+    assert (cooptimization.positives, cooptimization.loss) == (("rollout",), PairwiseLoss(anchor=0))
     assert (evaluation.k, evaluation.temperature, evaluation.top_p) == (8, 0.7, 0.95)
 
 

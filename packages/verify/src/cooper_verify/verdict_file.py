@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from cooper_base.data.labelled import label_of, read_rows, require, text_field
 from cooper_base.data.problem import Problem
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import append, journal_path, naming, open_to_append, write_text
@@ -146,7 +146,7 @@ def _verify(
     return VerdictCounts(counts)
 
 
-def _task(row: Row, needs_reference: bool) -> _Task:
+def _task(row: DataRow, needs_reference: bool) -> _Task:
     name = next((name for name in ("answer", "reference_answer") if name in row.fields), "answer")
     if needs_reference:
         require(row, (name,), "answer and completion")

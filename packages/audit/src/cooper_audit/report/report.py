@@ -20,7 +20,7 @@ from cooper_audit.report import report_completions as completions
 from cooper_audit.report.plots import COLOURS
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.run_record import RunRecord, flat, read_runs, status_of
-from cooper_audit.run.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, problems_behind, verdict_of
+from cooper_audit.run.verdict import HACKED_STATES, NAMES, TRUTHS, RunVerdict, problems_behind, verdict_of
 from cooper_audit.statistics import mean_interval, wilson_interval
 from cooper_base import __version__
 from cooper_base.files.durable import write_text, writing
@@ -366,7 +366,7 @@ def held_out_problems(run: RunRecord) -> int | None:
     return next((count for count in counts if isinstance(count, int) and count > 0), None)
 
 
-def figures(run: RunRecord, verdict: Verdict, sample: completions.Sample) -> dict[str, Any]:
+def figures(run: RunRecord, verdict: RunVerdict, sample: completions.Sample) -> dict[str, Any]:
     """The run's row in the comparison. `low` and `high` are the 95 % interval of the accuracy at the end, or null.
 
     It is Wilson's interval. Its trials are the held-out problems, which is cautious if each is sampled several times.

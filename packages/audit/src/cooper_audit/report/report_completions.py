@@ -40,14 +40,15 @@ PAIRS = 12
 """Pairs of the last steps that the report lists."""
 LOGITS = ("positive_logit_before", "negative_logit_before", "positive_logit_after", "negative_logit_after")
 
-Row = dict[str, Any]
+ReportRow = dict[str, Any]
+"""A group, completion or pair as the report shows it."""
 
 
 @dataclass
 class Sample:
-    gallery: list[Row] = field(default_factory=list)
+    gallery: list[ReportRow] = field(default_factory=list)
     """Wrong completions with their problem, best score first within a step."""
-    steps: dict[int, list[Row]] = field(default_factory=dict)
+    steps: dict[int, list[ReportRow]] = field(default_factory=dict)
     """For each step, some groups of its rollouts."""
     fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
     """For each step: the share of the judged completions that are wrong and yet accepted, their number, and the number
@@ -85,7 +86,7 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
     everything = sum(path.stat().st_size for path in files) < PAGE_BYTES * share / 2
     shown = set(spread([int(path.stem) for path in files], len(files) if everything else STEPS)) | wanted
     sample = Sample(recorded_steps=len(files))
-    gallery: list[Row] = []
+    gallery: list[ReportRow] = []
     for path in files:
         step, groups = int(path.stem), read_groups(path)
         if not groups:  # the file is being written just now
@@ -139,10 +140,10 @@ def digest(text: str) -> str:
     return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _best_texts(wrong: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+def _best_texts(wrong: Sequence[tuple[ReportRow, ReportRow]]) -> list[tuple[ReportRow, ReportRow]]:
     """The best-scored completions with different texts. The first half of them are ones that the rule rejects too, if
     there are any."""
-    best: dict[str, tuple[Row, Row]] = {}
+    best: dict[str, tuple[ReportRow, ReportRow]] = {}
     for entry in sorted(wrong, key=lambda entry: -score_of(entry[1])):
         best.setdefault(str(entry[1].get("text")), entry)
     chosen = [text for text, (_, completion) in best.items() if completion.get("verdict") in REJECTED][: PER_STEP // 2]
@@ -150,15 +151,15 @@ def _best_texts(wrong: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
     return [best[text] for text in chosen]
 
 
-def _problem(group: Row) -> Row:
+def _problem(group: ReportRow) -> ReportRow:
     return {name: cut(str(group[name])) for name in ("problem", "question", "prompt", "answer") if name in group}
 
 
-def _kept(completion: Row) -> Row:
+def _kept(completion: ReportRow) -> ReportRow:
     return plain({**completion, "text": cut(str(completion.get("text", "")))})
 
 
-def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
+def _chosen_groups(groups: Sequence[ReportRow]) -> list[ReportRow]:
     """Chooses groups: half of them have the best-paid wrong completions, the others come in the order of the file."""
     wrong = [[completion for completion in group["completions"] if is_right(completion) is False] for group in groups]
     best = [max(map(score_of, completions), default=-math.inf) for completions in wrong]
@@ -167,7 +168,7 @@ def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
     return [groups[i] for i in sorted(chosen)]
 
 
-def _thinned(items: list[Row], count: int) -> list[Row]:
+def _thinned(items: list[ReportRow], count: int) -> list[ReportRow]:
     """The best quarter of the whole run, and the best ones of evenly spread steps."""
     if len(items) <= count:
         return items
@@ -184,7 +185,7 @@ def _thinned(items: list[Row], count: int) -> list[Row]:
     return [items[i] for i in sorted(chosen)]
 
 
-def _fitting_steps(steps: dict[int, list[Row]], wanted: set[int], budget: float) -> dict[int, list[Row]]:
+def _fitting_steps(steps: dict[int, list[ReportRow]], wanted: set[int], budget: float) -> dict[int, list[ReportRow]]:
     while steps and _size(steps) > budget and len(steps) > max(3, len(wanted)):
         kept = set(spread(sorted(steps), max(3, len(steps) * 2 // 3))) | (wanted & steps.keys())
         if len(kept) == len(steps):
@@ -199,11 +200,11 @@ def _size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
-def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
+def read_pairs(run: RunRecord, gallery: Sequence[ReportRow]) -> dict[int, dict[str, int]]:
     """Add to items their `pair`: the first pair that has their text as its negative. Returns the number of pairs by
     step and origin."""
     counts: dict[int, dict[str, int]] = {}
-    waiting: dict[tuple[str, str], list[Row]] = {}
+    waiting: dict[tuple[str, str], list[ReportRow]] = {}
     for item in gallery:
         waiting.setdefault((item.get("problem", ""), item.pop("digest")), []).append(item)
     problems = {problem for problem, _ in waiting}
@@ -219,13 +220,13 @@ def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, in
     return counts
 
 
-def last_pairs(run: RunRecord) -> list[Row]:
+def last_pairs(run: RunRecord) -> list[ReportRow]:
     """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
     pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines_of_pairs(path))
     return [shown_pair(*entry) for entry in islice(pairs, PAIRS)]
 
 
-def shown_pair(step: int, pair: Mapping[str, Any]) -> Row:
+def shown_pair(step: int, pair: Mapping[str, Any]) -> ReportRow:
     texts = {name: cut(str(pair.get(name, ""))) for name in ("question", "answer", "positive", "negative")}
     kept = {name: pair[name] for name in (*LOGITS, "positive_origin", "negative_origin", "label") if name in pair}
     return {"step": step, **texts, **kept}

@@ -182,7 +182,8 @@ def braille_chart(
     """`height` rows of `width` characters, each with the number of the line that it shows, or -1 for a blank.
 
     Where lines cross, the character shows the dots of both and the number of the later one. Values outside of the
-    ranges are drawn at the edge.
+    ranges are drawn at the edge. Not the packages `plotext` and `plotille`: they return text with colour codes, which
+    would have to be parsed for rich and for the marks of alarms, and plotille leaves out what is outside of the ranges.
     """
     bits = [[0] * width for _ in range(height)]
     owner = [[-1] * width for _ in range(height)]

@@ -15,7 +15,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from cooper_audit.rollouts.formats import FORMATS
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.readers import DataRow, read_file
 from cooper_base.errors import InputError, MissingExtraError
 
 LONGEST_LINE = 64 << 20
@@ -89,7 +89,7 @@ def tracked_run(path: Path) -> str:
     return match[1] if match else ""
 
 
-def records(path: Path, leave_out: LeaveOut) -> Iterator[Row]:
+def records(path: Path, leave_out: LeaveOut) -> Iterator[DataRow]:
     """The rows of a file, each with its place. A last line that is cut off is left out. Raises InputError."""
     kind = _kind(path)
     if path.suffix.lower() in COMPRESSED and kind not in TEXTS:
@@ -110,14 +110,14 @@ def records(path: Path, leave_out: LeaveOut) -> Iterator[Row]:
         ) from error
 
 
-def _values(path: Path, file: IO[bytes]) -> Iterator[Row]:
+def _values(path: Path, file: IO[bytes]) -> Iterator[DataRow]:
     """The elements of an array, or the one value of the file."""
     value = _parsed(file.read(LONGEST_LINE + 1), str(path))
     for place, element in enumerate(value if isinstance(value, list) else [value], start=1):
         yield _row(element, f"{path}:{place}")
 
 
-def _lines(path: Path, file: IO[bytes], leave_out: LeaveOut) -> Iterator[Row]:
+def _lines(path: Path, file: IO[bytes], leave_out: LeaveOut) -> Iterator[DataRow]:
     line = 0
     while data := file.readline(LONGEST_LINE + 1):
         line += 1
@@ -133,7 +133,7 @@ def _lines(path: Path, file: IO[bytes], leave_out: LeaveOut) -> Iterator[Row]:
         yield _row(value, f"{path}:{line}")
 
 
-def _samples(path: Path) -> Iterator[Row]:
+def _samples(path: Path) -> Iterator[DataRow]:
     """The samples of an Inspect log. A name that comes twice means its last file, as every reader of zips takes it."""
     with zipfile.ZipFile(path) as archive:
         by_name = {info.filename: info for info in archive.infolist()}
@@ -153,7 +153,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[b
         return _unzstd(io.BytesIO(file.read(min(info.compress_size, LONGEST_LINE))))
 
 
-def _logged(path: Path) -> Iterator[Row]:
+def _logged(path: Path) -> Iterator[DataRow]:
     """What a run has logged to trackio with tables, which are rollouts. Raises InputError for several runs."""
     database = _database(path) or path
     run = None if database == path else path.relative_to(database).as_posix()
@@ -175,10 +175,10 @@ def _logged(path: Path) -> Iterator[Row]:
             yield _row(_parsed(data, f"{path}:{number}"), f"{path}:{number}")
 
 
-def _row(value: Any, location: str) -> Row:
+def _row(value: Any, location: str) -> DataRow:
     if not isinstance(value, dict):
         raise InputError(f"{location}: expected an object with fields, found {type(value).__name__}")
-    return Row(location, value)
+    return DataRow(location, value)
 
 
 def _parsed(data: bytes, location: str) -> Any:

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from cooper_audit.rollouts.unrolling import (
+    DumpRecord,
     episodes_of_prime,
     number,
     record_of_gym,
@@ -25,7 +26,6 @@ from cooper_audit.rollouts.unrolling import (
 )
 from cooper_base.errors import InputError, did_you_mean
 
-Record = dict[str, Any]
 FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advantage", "cut")
 """What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`."""
 REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
@@ -39,7 +39,7 @@ class Format:
     keys: frozenset[str]
     """What every row of the format has."""
     paths: Mapping[str, str]
-    unroll: Callable[[Record], Iterator[Record]] | None = None
+    unroll: Callable[[DumpRecord], Iterator[DumpRecord]] | None = None
     """Makes rows of a line that is a graph or a list of messages."""
     left_out: str = ""
     """A regular expression for the files beside the rollouts that hold none, such as evaluations."""
@@ -168,7 +168,7 @@ FORMATS = (
 """More special formats come first: the first whose keys a row has is its format."""
 
 
-def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callable[[Record], Format | None]:
+def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callable[[DumpRecord], Format | None]:
     """A function that says of which format a row is: that of the name or else the first whose keys it has, with the
     paths of `given` (FIELD=PATH, as of `--map`) over its own. Paths for prompt, completion and reward describe any row.
 
@@ -234,7 +234,7 @@ class Values:
     rewards: dict[str, None] = field(default_factory=dict)
     """The columns that `$others` has summed, in order."""
 
-    def of(self, record: Record, name: str, place: str) -> Any:
+    def of(self, record: DumpRecord, name: str, place: str) -> Any:
         """A field's value in a row of the file at `place`; None if the row does not have it."""
         path = self.format.paths.get(name)
         for alternative in () if path is None else _alternatives(path):
@@ -243,7 +243,7 @@ class Values:
                 return value
         return None
 
-    def _value(self, record: Record, alternative: _Alternative, place: str) -> Any:
+    def _value(self, record: DumpRecord, alternative: _Alternative, place: str) -> Any:
         if alternative.keys == (OTHERS,):
             return self._others(record)
         if alternative.keys == ("$path",):
@@ -255,7 +255,7 @@ class Values:
         matches = list(alternative.pattern.finditer(str(value)))  # of a path the last, which is next to the file
         return (matches[-1][1] if alternative.pattern.groups else matches[-1][0]) if matches else None
 
-    def _others(self, record: Record) -> float | None:
+    def _others(self, record: DumpRecord) -> float | None:
         named = {alternative.keys[0] for path in self.format.paths.values() for alternative in _alternatives(path)}
         columns = {
             name: number(value)

@@ -19,7 +19,8 @@ MOST_ROWS = 256
 LONGEST_TEXT = 20_000
 """Of a longer completion the end is searched for phrases."""
 _NUMBERS = re.compile(r"\d++(?>(?:[.,]\d++)*)")
-Row = dict[str, Any]
+RowToGrade = dict[str, Any]
+"""A row of an audited run, which graders read."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Grade:
 HEADER = ("grader", "rows", "read", "accepts", "agrees", "ranks right", "advantage on rejected", "flips")
 
 
-def windows_to_grade(result: Audit) -> dict[str, list[Row]]:
+def windows_to_grade(result: Audit) -> dict[str, list[RowToGrade]]:
     """Rows of the check's best steps, which are those before an onset, and of the last ones, by what they are."""
     finding, steps = result.finding, result.steps
     names = ("before the onset", "after the onset") if finding.onset else ("of the best steps", "of the last steps")
@@ -67,12 +68,12 @@ def windows_to_grade(result: Audit) -> dict[str, list[Row]]:
     }
 
 
-def groups_to_grade(rows: Iterable[Row]) -> list[Row]:
+def groups_to_grade(rows: Iterable[RowToGrade]) -> list[RowToGrade]:
     """Whole groups by a hash, at most `MOST_ROWS` rows or one group."""
-    by_group: dict[str, list[Row]] = {}
+    by_group: dict[str, list[RowToGrade]] = {}
     for row in rows:
         by_group.setdefault(_group(row), []).append(row)
-    kept: list[Row] = []
+    kept: list[RowToGrade] = []
     for name in sorted(by_group, key=lambda name: blake2s(name.encode()).digest()):
         if kept and len(kept) + len(by_group[name]) > MOST_ROWS:
             break
@@ -80,11 +81,11 @@ def groups_to_grade(rows: Iterable[Row]) -> list[Row]:
     return kept
 
 
-def _group(row: Row) -> str:
+def _group(row: RowToGrade) -> str:
     return f"{row['step']} {row['problem']}"
 
 
-def graded(result: Audit, windows: Mapping[str, Sequence[Row]], graders: Mapping[str, Grader]) -> list[Grade]:
+def graded(result: Audit, windows: Mapping[str, Sequence[RowToGrade]], graders: Mapping[str, Grader]) -> list[Grade]:
     """The reward and every grader on the rows of `windows_to_grade`. Opinions are kept in the audit's folder, so that a
     repeated call asks only for what is missing. Raises InputError where the folder holds no texts.
     """
@@ -99,7 +100,7 @@ def graded(result: Audit, windows: Mapping[str, Sequence[Row]], graders: Mapping
     return grades
 
 
-def grade_of(name: str, grader: Grader, window: str, rows: Sequence[Row], path: Path) -> Grade:
+def grade_of(name: str, grader: Grader, window: str, rows: Sequence[RowToGrade], path: Path) -> Grade:
     """A grader's opinions of a window's rows, which a journal at `path` keeps. Raises InputError without texts."""
     check_texts(rows)
     chunks = opinions_of(grader, in_chunks([asked_of(row) for row in rows]), path)
@@ -107,18 +108,20 @@ def grade_of(name: str, grader: Grader, window: str, rows: Sequence[Row], path: 
     return _grade(name, window, rows, [None if score is None else (score, accepts) for score, accepts in said])
 
 
-def check_texts(rows: Sequence[Row]) -> None:
+def check_texts(rows: Sequence[RowToGrade]) -> None:
     """Raises InputError for rows whose texts the audit's folder does not hold."""
     if rows and not any(row["text"] for row in rows):
         raise InputError("graders read texts, which the audit's folder does not hold; leave out --no-text")
 
 
-def asked_of(row: Row) -> Asked:
+def asked_of(row: RowToGrade) -> Asked:
     """A recorded row as a grader is asked about it: with the whole rollout where it has several turns."""
     return Asked.about(row["question"], row["answer"], row.get("transcript", row["text"]))
 
 
-def _grade(name: str, window: str, given: Sequence[Row], opinions: Sequence[tuple[float, bool | None] | None]) -> Grade:
+def _grade(
+    name: str, window: str, given: Sequence[RowToGrade], opinions: Sequence[tuple[float, bool | None] | None]
+) -> Grade:
     """Of each row's score and acceptance; None where the grader has no opinion, or says neither yes nor no."""
     rows = [row for row, opinion in zip(given, opinions, strict=True) if opinion]
     scores, accepts = [opinion[0] for opinion in opinions if opinion], [opinion[1] for opinion in opinions if opinion]
@@ -155,7 +158,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def described(windows: Mapping[str, Sequence[Row]]) -> list[str]:
+def described(windows: Mapping[str, Sequence[RowToGrade]]) -> list[str]:
     """What changed between the windows, a sentence each. These are descriptions: none of them speaks for a hack."""
     before, after = windows.values()
     if not before or not after:

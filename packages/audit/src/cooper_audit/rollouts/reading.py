@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_audit.rollouts.files import find_files, records, tracked_run
-from cooper_audit.rollouts.formats import FORMATS, Format, Record, Values, as_json, chosen_format
-from cooper_audit.rollouts.unrolling import number, unrolled
+from cooper_audit.rollouts.formats import FORMATS, Format, Values, as_json, chosen_format
+from cooper_audit.rollouts.unrolling import DumpRecord, number, unrolled
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
 from cooper_base.data.transcript import END_OF_TURN, turns_in, turns_of
@@ -31,7 +31,7 @@ STRANGERS = 100
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true")
 
 Decode = Callable[[list[int]], str]
-Choose = Callable[[Record], Format | None]
+Choose = Callable[[DumpRecord], Format | None]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class _File:
     def __init__(self, path: Path, place: int, source: Source, choose: Choose, decode: Decode | None) -> None:
         self.path, self._place, self._source, self._choose, self._decode = path, place, source, choose, decode
         self._last_parts = "/".join(path.resolve().parts[-PLACE:])
-        self.first: Record | None = None
+        self.first: DumpRecord | None = None
         self.has_steps = False
         self.trial = Source(source.format)
         peeked = self._rollouts(self.trial)
@@ -191,7 +191,7 @@ class _File:
             if strangers:
                 source.leave_out("a row with other fields", strangers)
 
-    def _of_record(self, record: Record, values: Values, location: str, source: Source) -> list[Rollout]:
+    def _of_record(self, record: DumpRecord, values: Values, location: str, source: Source) -> list[Rollout]:
         """The rollouts of a row. Raises InputError for one that has the keys of its format and not its shape."""
         form = values.format
         try:
@@ -205,7 +205,7 @@ class _File:
             why = one_line(f"{type(error).__name__}: {error}", 100)
             raise InputError(f"{location}: not what {form.name} writes ({why}); describe it with --map") from error
 
-    def _rollout(self, record: Record, values: Values, location: str, source: Source) -> Iterator[Rollout]:
+    def _rollout(self, record: DumpRecord, values: Values, location: str, source: Source) -> Iterator[Rollout]:
         source.rows += 1
         fields = {name: values.of(record, name, self._last_parts) for name in values.format.paths}
         reward, completion = number(fields.get("reward")), fields.get("completion")

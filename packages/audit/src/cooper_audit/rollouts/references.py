@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from cooper_base.data.labelled import read_rows
 from cooper_base.data.mappings import text_of
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.readers import DataRow
 from cooper_base.errors import InputError
 
 QUESTIONS = ("question", "prompt", "problem", "input")
@@ -49,20 +50,17 @@ def _words(text: str) -> list[str]:
 
 def read_references(path: Path) -> References:
     """The questions and answers of a JSONL, JSON, CSV, TSV or Parquet file. Raises InputError for a row without."""
-    answers = dict(_pair(row) for row in read_file(path))
-    if not answers:
-        raise InputError(f"{path}: holds no rows; each row needs question and answer")
-    return References(answers)
+    return References(dict(read_rows(path, _pair, ("question", "answer"))))
 
 
-def _pair(row: Row) -> tuple[str, str]:
+def _pair(row: DataRow) -> tuple[str, str]:
     question, answer = ("".join(_texts(row, names)) for names in (QUESTIONS, ANSWERS))
     if not question or not answer:
         raise InputError(f"{row.location}: needs question and answer; the row has {', '.join(map(str, row.fields))}")
     return question, answer
 
 
-def _texts(row: Row, names: tuple[str, ...]) -> Iterator[str]:
+def _texts(row: DataRow, names: tuple[str, ...]) -> Iterator[str]:
     """The first of these fields that has text, or the last message of it."""
     for name in names:
         value = row.fields.get(name)

@@ -5,7 +5,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
-Record = dict[str, Any]
+DumpRecord = dict[str, Any]
+"""A record of a trainer's dump, before it is read as a rollout."""
 CUT = ("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "context_length", "compaction_failed")
 """Conditions by which verifiers ends a rollout that is not finished."""
 INSPECT_SCORES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -14,7 +15,7 @@ _COLUMNS = (("prompt", "completion"), ("prompt", "responses"))
 _TRACKIO = "trackio.table"
 
 
-def unrolled(record: Record) -> list[Record]:
+def unrolled(record: DumpRecord) -> list[DumpRecord]:
     """The rows of a line: those of a W&B table (`columns` and `data`), of trackio's tables, of an Inspect log or of a
     table whose values are columns, the line with its lists of one opened, or else the line itself.
     """
@@ -63,7 +64,7 @@ def _is_column(values: Sequence[Any]) -> bool:
     return bool(values) and not any(isinstance(value, Mapping) and "role" in value for value in values)
 
 
-def record_of_gym(record: Record) -> Iterator[Record]:
+def record_of_gym(record: DumpRecord) -> Iterator[DumpRecord]:
     """A rollout of NeMo-Gym with its Responses objects as messages."""
     asked, response = record["responses_create_params"], record["response"]
     asked = asked.get("input") if isinstance(asked, Mapping) else None
@@ -72,7 +73,7 @@ def record_of_gym(record: Record) -> Iterator[Record]:
     yield {**record, "prompt": prompt, "messages": [turn for item in output or () for turn in _turns(item)]}
 
 
-def _turns(item: Any) -> list[Record]:
+def _turns(item: Any) -> list[DumpRecord]:
     """A Responses object as messages; none for a thought."""
     kind = item.get("type", "message") if isinstance(item, Mapping) else ""
     if kind == "message":
@@ -83,7 +84,7 @@ def _turns(item: Any) -> list[Record]:
     return [{"role": "tool", "content": str(item.get("output", ""))}] if kind == "function_call_output" else []
 
 
-def episodes_of_prime(record: Record) -> Iterator[Record]:
+def episodes_of_prime(record: DumpRecord) -> Iterator[DumpRecord]:
     """The traces of an episode that train the policy. The reward is the sum of score times weight."""
     for trace in record["traces"] if isinstance(record["traces"], list) else ():
         if not isinstance(trace, Mapping) or (trace.get("agent") or {}).get("trainable") is False:
@@ -119,7 +120,7 @@ def _last_branch(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return path[::-1]
 
 
-def trajectories_of_rllm(record: Record) -> Iterator[Record]:
+def trajectories_of_rllm(record: DumpRecord) -> Iterator[DumpRecord]:
     """The trajectories of an episode, each as the chat of its last step."""
     for trajectory in record["trajectories"] if isinstance(record["trajectories"], list) else ():
         steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
@@ -131,7 +132,7 @@ def trajectories_of_rllm(record: Record) -> Iterator[Record]:
         yield {**record, "prompt": chat[:first], "messages": chat[first:] or None, "reward": reward}
 
 
-def trajectories_of_art(record: Record) -> Iterator[Record]:
+def trajectories_of_art(record: DumpRecord) -> Iterator[DumpRecord]:
     """A row of a table of trajectories, or the trajectories of a group, whose messages of the policy are choices."""
     for trajectory in record.get("trajectories", [record]):
         given = trajectory.get("messages") or trajectory.get("messages_and_choices") or []
@@ -152,7 +153,7 @@ def _first_reply(turns: Sequence[Mapping[str, Any]]) -> int:
     return next((place for place, turn in enumerate(turns) if turn.get("role") == "assistant"), len(turns))
 
 
-def sample_of_inspect(record: Record) -> Iterator[Record]:
+def sample_of_inspect(record: DumpRecord) -> Iterator[DumpRecord]:
     """A sample of an Inspect log with its scores as numbers. Messages of the input are no completion."""
     turns = [
         {**turn, "tool_calls": list(map(_call_of_inspect, turn.get("tool_calls") or ()))} for turn in record["messages"]
@@ -164,5 +165,5 @@ def sample_of_inspect(record: Record) -> Iterator[Record]:
     yield {**record, "prompt": turns[:first], "messages": turns[first:] or None, "scores": scores, "cut": cut}
 
 
-def _call_of_inspect(call: Mapping[str, Any]) -> Record:
+def _call_of_inspect(call: Mapping[str, Any]) -> DumpRecord:
     return {"name": call.get("function"), "arguments": call.get("arguments")}

@@ -38,7 +38,8 @@ LONGEST_STEP = 1e7
 DEEPEST = 50
 """Most levels of nesting in a line of JSON. Our own lines have 4, and a deeply nested one would overflow the stack."""
 State = Literal["running", "finished", "stopped", "ended", "interrupted"]
-Row = dict[str, Any]
+RunRow = dict[str, Any]
+"""A line of a run's record: a step's metrics, an event, a group of completions or a pair."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = N
     return [replace(run, label="/".join(path[-length:])) for run, path in zip(runs, paths, strict=True)]
 
 
-def read_metrics(directory: Path, last: int | None = None) -> list[Row]:
+def read_metrics(directory: Path, last: int | None = None) -> list[RunRow]:
     """The lines of `metrics.jsonl`, or the `last` of them: each with its `step`, and every other value a number."""
     return _shaped(directory / "metrics.jsonl", _metrics, "step with its metrics", last)
 
@@ -228,17 +229,17 @@ NOTE = "note"
 """The `action` of an event that is about the run's data, and no fault."""
 
 
-def read_events(directory: Path) -> list[Row]:
+def read_events(directory: Path) -> list[RunRow]:
     """The lines of `events.jsonl`."""
     return _shaped(directory / "events.jsonl", _event, "event of a step")
 
 
-def read_groups(path: Path) -> list[Row]:
+def read_groups(path: Path) -> list[RunRow]:
     """The lines of a file of rollouts: a problem each, with its `completions`."""
     return _shaped(path, _group, "problem with its completions")
 
 
-def read_pairs(path: Path) -> list[Row]:
+def read_pairs(path: Path) -> list[RunRow]:
     """The lines of a file of pairs."""
     return _shaped(path, _object, "pair")
 
@@ -275,21 +276,21 @@ def _check_depth(value: Any, levels: int) -> None:
         _check_depth(inner, levels - 1)
 
 
-def _last_metrics(path: Path) -> tuple[list[Row], float]:
+def _last_metrics(path: Path) -> tuple[list[RunRow], float]:
     """The rows of `read_summary`, and the seconds of all rows. Parses the few lines that it returns."""
     try:
         data = read_regular(path)
     except FileNotFoundError:
         return [], 0.0
-    data, rows = data[: data.rfind(b"\n") + 1], dict[int, Row]()
+    data, rows = data[: data.rfind(b"\n") + 1], dict[int, RunRow]()
 
-    def row_at(place: int) -> Row | None:
+    def row_at(place: int) -> RunRow | None:
         start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
         if start not in rows and (row := _metrics(_parsed(path, data.count(b"\n", 0, start) + 1, data[start:end]))):
             rows[start] = row
         return rows.get(start)
 
-    def last_row(text: bytes, wanted: Callable[[Row], bool]) -> None:
+    def last_row(text: bytes, wanted: Callable[[RunRow], bool]) -> None:
         place = len(data)
         while (place := data.rfind(text, 0, place)) >= 0:
             if (row := row_at(place)) is not None and wanted(row):
@@ -307,7 +308,7 @@ def _last_metrics(path: Path) -> tuple[list[Row], float]:
 _SECONDS = re.compile(rb'"(?:%s)"\s*:\s*([0-9.][-+0-9.eE]*)(?=[\s,}])' % b"|".join(name.encode() for name in TIMES))
 
 
-def _shaped(path: Path, shape: Callable[[Any], Row | None], what: str, last: int | None = None) -> list[Row]:
+def _shaped(path: Path, shape: Callable[[Any], RunRow | None], what: str, last: int | None = None) -> list[RunRow]:
     """The lines that have the right `shape`. The log says once how many have not."""
     rows = read_lines(path, last)
     kept = [row for row in map(shape, rows) if row is not None]
@@ -333,24 +334,24 @@ def _seconds(value: float) -> float:
     return min(max(value, 0.0), LONGEST_STEP) if math.isfinite(value) else 0.0
 
 
-def _object(row: Any) -> Row | None:
+def _object(row: Any) -> RunRow | None:
     return row if isinstance(row, dict) else None
 
 
-def _metrics(row: Any) -> Row | None:
+def _metrics(row: Any) -> RunRow | None:
     if not isinstance(row, dict) or not _is_step(row.get("step")):
         return None
     return {name: value for name, value in row.items() if _is_number(value)}
 
 
-def _event(row: Any) -> Row | None:
+def _event(row: Any) -> RunRow | None:
     texts = ("metric", "action", "message")
     if not isinstance(row, dict) or not _is_step(row.get("step")) or not _is_step(row.get("back_to", 0)):
         return None
     return row if all(isinstance(row.get(name), str) for name in texts) else None
 
 
-def _session(row: Any) -> Row | None:
+def _session(row: Any) -> RunRow | None:
     if not isinstance(row, dict) or not isinstance(row.get("command", []), list):
         return None
     try:
@@ -360,7 +361,7 @@ def _session(row: Any) -> Row | None:
     return row
 
 
-def _group(row: Any) -> Row | None:
+def _group(row: Any) -> RunRow | None:
     if not isinstance(row, dict) or not isinstance(row.get("completions"), list):
         return None
     if not all(isinstance(row.get(name), str) for name in ("problem", "question")):

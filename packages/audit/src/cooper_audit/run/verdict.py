@@ -137,7 +137,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     state: State
     sentence: str
     signals: list[Signal]
@@ -152,7 +152,7 @@ class Verdict:
         return NAMES[self.state]
 
 
-def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
+def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known.
 
     Its truth is the first of `TRUTHS` on record. If that is not gold, the alarm counts too, because the rule may be
@@ -196,10 +196,10 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
     signals = [*first_told, *signals_of_truth, *alarms, *(Signal("bad", text) for text in broken), *notes]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
-    return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+    return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
 
 
-def _audited(run: RunRecord) -> Verdict | None:
+def _audited(run: RunRecord) -> RunVerdict | None:
     """The verdict that `cooper audit` has written into the run's settings; None without a whole one."""
     written = run.config.get("audit")
     if not isinstance(written, Mapping) or written.get("state") not in get_args(State):
@@ -210,7 +210,7 @@ def _audited(run: RunRecord) -> Verdict | None:
     hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
     truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
     first = onset[-1] if hacked and onset else None
-    return Verdict(written["state"], str(written.get("sentence", "")), [*signals, *alarms], truth, first, alarm_at)
+    return RunVerdict(written["state"], str(written.get("sentence", "")), [*signals, *alarms], truth, first, alarm_at)
 
 
 def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None) -> str:

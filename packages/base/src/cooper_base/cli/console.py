@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from cooper_base.config.checking import Record, Settings, check_settings, with_overrides
+from cooper_base.config.checking import Settings, SomeConfig, check_settings, with_overrides
 from cooper_base.errors import InputError
 from cooper_base.pace import Pace, ProgressLines, shown
 from cooper_base.progress import Listener, listening
@@ -118,7 +118,7 @@ def names_and_settings(given: Sequence[str] | None) -> tuple[list[str], list[str
     return [argument for argument in given or () if argument not in settings], settings
 
 
-def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
+def record_from(record: type[SomeConfig], values: Mapping[str, Any], settings: Sequence[str] = ()) -> SomeConfig:
     """A record made from `values` (None means unset) and `settings` ("key=value"). Raises InputError if they misfit."""
     given = {key: value for key, value in values.items() if value is not None}
     return check_settings(record, Settings(with_overrides(given, settings), "command line", overrides=settings))

@@ -12,7 +12,7 @@ from cooper_base.config.base import NESTED, Config, Places, is_mapping, kinds_of
 from cooper_base.config.strict_yaml import Lines, parse_yaml
 from cooper_base.errors import InputError, did_you_mean
 
-Record = TypeVar("Record", bound=Config)
+SomeConfig = TypeVar("SomeConfig", bound=Config)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     return values
 
 
-def check_settings(record: type[Record], settings: Settings) -> Record:
+def check_settings(record: type[SomeConfig], settings: Settings) -> SomeConfig:
     """The record that the settings describe.
 
     Raises InputError for any setting that does not fit. The message names file and line and, for an unknown key, the

@@ -1,4 +1,4 @@
-"""Labelled completions: the training data of VerifyRM, also replayed in stage 2, and splits by problem."""
+"""Labelled completions: the training data of VerifyRM, also replayed in cooptimization, and splits by problem."""
 
 import logging
 import random
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cooper_base.data.mappings import text_of
-from cooper_base.data.readers import LISTED_ROWS, Row, read_file
+from cooper_base.data.readers import LISTED_ROWS, DataRow, read_file
 from cooper_base.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def read_labelled(path: str | Path, needs_reference: bool = True) -> list[Labell
     return labelled
 
 
-def _row_or_verdict(row: Row, needs_reference: bool) -> LabelledCompletion | str:
+def _row_or_verdict(row: DataRow, needs_reference: bool) -> LabelledCompletion | str:
     """A labelled row, or the verdict of a row that has no other label and neither `correct` nor `wrong`."""
     if "verdict" not in row.fields:
         return labelled_row(row, needs_reference)
@@ -69,7 +69,7 @@ def _row_or_verdict(row: Row, needs_reference: bool) -> LabelledCompletion | str
     return labelled_row(replace(row, fields=fields), needs_reference)
 
 
-def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:
+def read_rows(path: str | Path, read: Callable[[DataRow], T], needed: Sequence[str]) -> list[T]:
     """What `read` makes of every row of a file. Raises InputError for no rows, and for bad ones."""
     rows: list[T] = []
     faults: list[InputError] = []
@@ -86,12 +86,12 @@ def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str])
     return rows
 
 
-def labelled_row(row: Row, needs_reference: bool = True) -> LabelledCompletion:
+def labelled_row(row: DataRow, needs_reference: bool = True) -> LabelledCompletion:
     """One row as a labelled completion, with the checks and errors of `read_labelled`."""
     return LabelledCompletion(*texts_of(row, LABELLED_FIELDS, needs_reference), label_of(row, "label"), row.location)
 
 
-def label_of(row: Row, name: str) -> float:
+def label_of(row: DataRow, name: str) -> float:
     """A field as a label, 1.0 or 0.0. Raises InputError, naming file and row, unless it is 0, 1, true or false."""
     value = row.fields[name]
     is_number = isinstance(value, int | float) and value in (0, 1)
@@ -102,7 +102,7 @@ def label_of(row: Row, name: str) -> float:
 
 
 def texts_of(
-    row: Row, needed: Sequence[str] = LABELLED_FIELDS[:3], needs_reference: bool = True
+    row: DataRow, needed: Sequence[str] = LABELLED_FIELDS[:3], needs_reference: bool = True
 ) -> tuple[str, str, str]:
     """Question, reference answer and completion of a row with all the `needed` fields. Raises InputError naming one."""
     if not needs_reference:
@@ -115,7 +115,7 @@ def texts_of(
     return question, answer, completion
 
 
-def require(row: Row, names: Sequence[str], needed: str) -> None:
+def require(row: DataRow, names: Sequence[str], needed: str) -> None:
     """Raises InputError for the first of `names` that the row lacks. `needed` says what each row needs."""
     for name in names:
         if name not in row.fields:
@@ -125,7 +125,7 @@ def require(row: Row, names: Sequence[str], needed: str) -> None:
             )
 
 
-def text_field(row: Row, name: str) -> str:
+def text_field(row: DataRow, name: str) -> str:
     """A field as text. Raises InputError, naming file, row and field, for a list, an object or a truth value."""
     try:
         return text_of(row.fields[name])

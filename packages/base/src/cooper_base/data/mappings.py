@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from cooper_base.data.problem import Problem
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import without_end
 from cooper_base.errors import InputError, did_you_mean
@@ -102,7 +102,7 @@ class Mapping:
     """Where these settings stand in the configuration, for messages."""
 
 
-def map_row(row: Row, mapping: Mapping, fallback_id: str, without_reply: list[str] | None = None) -> Problem:
+def map_row(row: DataRow, mapping: Mapping, fallback_id: str, without_reply: list[str] | None = None) -> Problem:
     """Make a problem from a row. `metadata` gets all fields that are not read or omitted.
 
     A last turn of the assistant that already holds the reference answer is left out of the chat; `without_reply` then
@@ -169,7 +169,7 @@ def states(reply: str, answer: str) -> bool:
     return is_word and (not after or len(reply) > LONGEST_BEGINNING)
 
 
-def _value(row: Row, name: str, demand: str) -> Any:
+def _value(row: DataRow, name: str, demand: str) -> Any:
     """The field of this name. Raises InputError if it is missing."""
     if (value := field_of(row.fields, name)) is not MISSING:
         return value
@@ -184,7 +184,7 @@ def _value(row: Row, name: str, demand: str) -> Any:
     raise InputError(f"{row.location}: field {name!r} is missing; {remedy} {demand}")
 
 
-def _read(row: Row, name: str, read: Callable[[Any], str], demand: str) -> str:
+def _read(row: DataRow, name: str, read: Callable[[Any], str], demand: str) -> str:
     value = _value(row, name, demand)
     try:
         return read(value).strip()
@@ -194,7 +194,7 @@ def _read(row: Row, name: str, read: Callable[[Any], str], demand: str) -> str:
         raise BadValue(f"field {name!r} {error}") from error
 
 
-def _read_messages(row: Row, name: str, section: str) -> list[dict[str, str]]:
+def _read_messages(row: DataRow, name: str, section: str) -> list[dict[str, str]]:
     """A chat: turns with `role` and `content`, also as JSON text. It ends with the user, or with the reply's start."""
     turns = _value(row, name, f"set {section}.messages")
     if isinstance(turns, str):
@@ -215,7 +215,7 @@ def _read_messages(row: Row, name: str, section: str) -> list[dict[str, str]]:
     return chat
 
 
-def _read_share(row: Row, name: str, section: str) -> float | None:
+def _read_share(row: DataRow, name: str, section: str) -> float | None:
     """A number in [0, 1], or None for an empty field."""
     text = _read(row, name, text_of, f"set {section}.pass_rate")
     try:

@@ -19,7 +19,7 @@ from cooper_base.errors import InputError, MissingExtraError
 
 
 @dataclass(frozen=True)
-class Row:
+class DataRow:
     """One record. `location` is `file:line`, or `file:row n` if the file has no lines."""
 
     location: str
@@ -39,7 +39,7 @@ def refuse(error: InputError) -> None:
     raise error
 
 
-def read_file(path: Path, bad: Bad = refuse) -> Iterator[Row]:
+def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
     """The rows of a JSONL, JSON, CSV, TSV or Parquet file. `bad` is told of each line that is no row, where the ones
     behind it can be read. Raises InputError or, without pyarrow, MissingExtraError.
     """
@@ -56,17 +56,17 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[Row]:
     return reader(path, bad)
 
 
-def _rows_of(value: Any, location: str, bad: Bad) -> Iterator[Row]:
+def _rows_of(value: Any, location: str, bad: Bad) -> Iterator[DataRow]:
     """One record, or several by name: MathOdyssey has one `{"Problem_k": {...}}` per line."""
     if not isinstance(value, dict):
         remedy = 'write one {"question": ..., "answer": ...} per problem'
         bad(InputError(f"{location}: expected an object with fields, found {type(value).__name__}; {remedy}"))
         return
     named = value and all(isinstance(record, dict) for record in value.values())
-    yield from (Row(location, record, name) for name, record in (value.items() if named else [(None, value)]))
+    yield from (DataRow(location, record, name) for name, record in (value.items() if named else [(None, value)]))
 
 
-def _read_jsonl(path: Path, bad: Bad) -> Iterator[Row]:
+def _read_jsonl(path: Path, bad: Bad) -> Iterator[DataRow]:
     # Bytes are decoded line by line, so that an invalid byte is reported with its line.
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, start=1):
@@ -91,7 +91,7 @@ def _decode(raw: bytes, location: str) -> str:
         raise InputError(f"{location}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
 
 
-def _read_json(path: Path, bad: Bad) -> Iterator[Row]:
+def _read_json(path: Path, bad: Bad) -> Iterator[DataRow]:
     """The elements of an array, or consecutive objects. Their lines are those on which they start."""
     text = _decode(path.read_bytes(), str(path))
     position = _after_space(text, 0)
@@ -116,7 +116,7 @@ def _after_space(text: str, position: int) -> int:
     return next((i for i in range(position, len(text)) if text[i] not in " \t\r\n"), len(text))
 
 
-def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[Row]:
+def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[DataRow]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             delimiter = _delimiter(file, usual)
@@ -129,7 +129,7 @@ def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[Row]:
                     too_many = "more cells than the header has columns; quote cells that contain a separator"
                     bad(InputError(f"{path}:{reader.line_num}: {too_many}"))
                 elif cells:  # a blank line has none
-                    yield Row(f"{path}:{reader.line_num}", dict(zip_longest(names, cells)))
+                    yield DataRow(f"{path}:{reader.line_num}", dict(zip_longest(names, cells)))
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
 
@@ -216,7 +216,7 @@ def _check_columns(names: Sequence[str], location: str) -> None:
         raise InputError(f"{location}: the column {twice[0]!r} appears twice; rename one of them")
 
 
-def _read_parquet(path: Path, bad: Bad) -> Iterator[Row]:
+def _read_parquet(path: Path, bad: Bad) -> Iterator[DataRow]:
     try:
         import pyarrow  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
@@ -227,7 +227,7 @@ def _read_parquet(path: Path, bad: Bad) -> Iterator[Row]:
             _check_columns(file.schema_arrow.names, str(path))
             rows = (fields for batch in file.iter_batches(batch_size=1024) for fields in batch.to_pylist())
             for number, fields in enumerate(rows, start=1):
-                yield Row(f"{path}:row {number}", fields)
+                yield DataRow(f"{path}:row {number}", fields)
     # Damaged pages raise OSError; dates out of Python's range raise ValueError or OverflowError.
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
@@ -235,7 +235,7 @@ def _read_parquet(path: Path, bad: Bad) -> Iterator[Row]:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
-def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[Row]:
+def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[DataRow]:
     """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder. Raises InputError
     or, without `datasets`, MissingExtraError. `section` is where the settings stand in the configuration.
     """
@@ -256,7 +256,7 @@ def read_hub(name: str, subset: str | None, split: str, section: str = "problems
             f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
         ) from error
     for number, fields in enumerate(dataset, start=1):
-        yield Row(f"{name}/{split}:row {number}", dict(fields))
+        yield DataRow(f"{name}/{split}:row {number}", dict(fields))
 
 
 @contextmanager

@@ -226,6 +226,9 @@ class Journal:
 
     Raises InputError for a file made with other `settings` and for a damaged line. A file of an earlier version, which
     has no checksums, is read with a warning and gets them.
+
+    The service's journals (`History`) are another thing: there the order counts, so each line's checksum covers those
+    before it, a line may have to survive a power cut, and the end can be cut off. Here a unit may be redone alone.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:

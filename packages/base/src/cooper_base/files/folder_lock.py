@@ -48,7 +48,11 @@ def check_writable(directory: Path) -> None:
 
 
 class FolderLock:
-    """A lock of a folder. It is held until it is closed or its process ends in any way."""
+    """A lock of a folder. It is held until it is closed or its process ends in any way.
+
+    Not the package `filelock`: its `flock` goes on in a fork after this process was killed, and it neither names who
+    holds the lock, to other hosts too, nor lets others look (`holder_of`) without taking it.
+    """
 
     def __init__(self, directory: Path, busy: str = BUSY_RUN) -> None:
         """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder,

@@ -23,7 +23,7 @@ from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.reward.input import RewardModelInput
 
 BATCHES_SORTED_TOGETHER = 16
-Row = TypeVar("Row", bound=tuple[Any, ...])
+TrainingRow = TypeVar("TrainingRow", bound=tuple[Any, ...])
 
 
 class VerifyRMConfig(Config):
@@ -128,7 +128,7 @@ def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Flo
     return F.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
 
 
-def batches(rows: Sequence[Row], size: int, random: Random) -> Iterator[list[Row]]:
+def batches(rows: Sequence[TrainingRow], size: int, random: Random) -> Iterator[list[TrainingRow]]:
     """An endless stream of batches of similar length, so that there is little padding. A row begins with its tokens."""
     while True:
         drawn = random.sample(rows, min(len(rows), size * BATCHES_SORTED_TOGETHER))

@@ -11,7 +11,7 @@ from cooper_lab.arithmetic.calculator import calls_of, computed, reply_to, shown
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.warmup import (
     IGNORED,
-    Row,
+    TokensAndLabels,
     WarmupConfig,
     learning_rate_share,
     noisy_solution,
@@ -52,7 +52,7 @@ def schooled_policy(seed: int = 0, updates: int = 240) -> Any:
     return policy.eval()
 
 
-def _row(problem: Problem, tokenizer: Any, random: Random) -> Row:
+def _row(problem: Problem, tokenizer: Any, random: Random) -> TokensAndLabels:
     """A run with the calculator, right or with a slip, or a solution without it."""
     luck = random.random()
     if luck < TOOLS + WRONG_TOOLS:
@@ -60,7 +60,7 @@ def _row(problem: Problem, tokenizer: Any, random: Random) -> Row:
     return tokens_and_labels(problem, noisy_solution(problem, WarmupConfig(), random), tokenizer)
 
 
-def run_row(problem: Problem, reply: str, tokenizer: Any) -> Row:
+def run_row(problem: Problem, reply: str, tokenizer: Any) -> TokensAndLabels:
     """A run with the calculator as the policy learns it: the calculator's words are read, not learned."""
     ids: list[int] = list(tokenizer(prompt_text(problem))["input_ids"])
     labels = [IGNORED] * len(ids)

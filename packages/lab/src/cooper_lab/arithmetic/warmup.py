@@ -95,18 +95,20 @@ def _messy(problem: Problem, solution: str, random: Random) -> str:
     )
 
 
-Row = tuple[list[int], list[int]]
+TokensAndLabels = tuple[list[int], list[int]]
 """Token ids of a prompt and its completion, and the labels, which leave the prompt out."""
 
 
-def tokens_and_labels(problem: Problem, completion: str, tokenizer: PreTrainedTokenizerFast) -> Row:
+def tokens_and_labels(problem: Problem, completion: str, tokenizer: PreTrainedTokenizerFast) -> TokensAndLabels:
     """What the policy learns from one completion."""
     prompt = tokenizer(prompt_text(problem))["input_ids"]
     answer = [*tokenizer(completion)["input_ids"], tokenizer.eos_token_id]
     return prompt + answer, [IGNORED] * len(prompt) + answer
 
 
-def padded(rows: Sequence[Row], tokenizer: PreTrainedTokenizerFast) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+def padded(
+    rows: Sequence[TokensAndLabels], tokenizer: PreTrainedTokenizerFast
+) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
     """Token ids and labels of a batch, padded on the right."""
     width, pad = max(len(ids) for ids, _ in rows), tokenizer.pad_token_id
     return (
@@ -125,7 +127,7 @@ class SolutionBatches:
         self._tokenizer = tokenizer
         self._config = config
         self._random = random
-        self._waiting: list[list[Row]] = []
+        self._waiting: list[list[TokensAndLabels]] = []
         self._noisy = False
 
     def next(self, noisy: bool) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
@@ -135,7 +137,7 @@ class SolutionBatches:
             self._waiting = self._draw(noisy)
         return padded(self._waiting.pop(), self._tokenizer)
 
-    def _draw(self, noisy: bool) -> list[list[Row]]:
+    def _draw(self, noisy: bool) -> list[list[TokensAndLabels]]:
         size, random = self._config.batch_size, self._random
         rows = []
         for problem in random.choices(self._problems, k=size * BATCHES_SORTED_TOGETHER):

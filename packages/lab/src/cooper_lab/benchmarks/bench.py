@@ -15,7 +15,7 @@ from numpy import ndarray
 from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows
 from cooper_audit.statistics import Estimate, wilson_interval
 from cooper_base.data.labelled import LABELLED_FIELDS, labelled_row, problem_key, read_rows
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_rl import InputError, LabelledCompletion
 from cooper_rl.reward.monitor import ReliabilityBin, expected_calibration_error, reliability, roc_auc
@@ -51,7 +51,7 @@ def read_bench(path: str | Path) -> list[BenchRow]:
     `completion_model` or `model`. Raises InputError, which names the file, row and field.
     """
 
-    def read(row: Row) -> BenchRow:
+    def read(row: DataRow) -> BenchRow:
         renamed = {RENAMED[theirs]: value for theirs, value in row.fields.items() if theirs in RENAMED}
         judgement = ""
         if "gold_judgment" in row.fields:
@@ -59,10 +59,10 @@ def read_bench(path: str | Path) -> list[BenchRow]:
             if given not in JUDGEMENTS:
                 raise InputError(f"{row.location}: field 'gold_judgment' is {given!r}; it must be A, B or C")
             judgement, renamed["label"] = JUDGEMENTS[given], int(given == "A")
-        labelled = labelled_row(Row(row.location, renamed | row.fields))
+        labelled = labelled_row(DataRow(row.location, renamed | row.fields))
         return BenchRow(labelled, first(row, CATEGORY_FIELDS), first(row, MODEL_FIELDS), judgement)
 
-    def first(row: Row, names: tuple[str, ...]) -> str:
+    def first(row: DataRow, names: tuple[str, ...]) -> str:
         return next((str(row.fields[name]) for name in names if row.fields.get(name)), "-")
 
     return read_rows(path, read, LABELLED_FIELDS)

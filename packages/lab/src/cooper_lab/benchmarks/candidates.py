@@ -6,7 +6,7 @@ from typing import Any
 
 from cooper_audit.statistics import Estimate
 from cooper_base.data.labelled import text_field
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_rl import InputError
 
 
@@ -36,7 +36,7 @@ class Measured:
     parts: dict[str, Estimate] = field(default_factory=dict)
 
 
-def needed_text(row: Row, name: str) -> str:
+def needed_text(row: DataRow, name: str) -> str:
     """A text field that must be there and not be empty. Raises InputError naming file, row and field."""
     if name not in row.fields:
         raise InputError(
@@ -49,13 +49,13 @@ def needed_text(row: Row, name: str) -> str:
     return text
 
 
-def reference_of(row: Row) -> str:
+def reference_of(row: DataRow) -> str:
     """The row's `reference_answer` or `answer`, or an empty text."""
     name = next((name for name in ("reference_answer", "answer") if row.fields.get(name) is not None), None)
     return "" if name is None else text_field(row, name)
 
 
-def texts_in(row: Row, name: str) -> list[str]:
+def texts_in(row: DataRow, name: str) -> list[str]:
     """A field that is a list of texts with at least one entry. Raises InputError naming file, row and field."""
     values = row.fields.get(name)
     if not isinstance(values, list) or not values or not all(isinstance(value, str) for value in values):
@@ -63,7 +63,7 @@ def texts_in(row: Row, name: str) -> list[str]:
     return values
 
 
-def numbers_in(row: Row, name: str, count: int) -> list[float]:
+def numbers_in(row: DataRow, name: str, count: int) -> list[float]:
     """A field that is a list of `count` finite numbers. Raises InputError naming file, row and field."""
     values = row.fields[name]
     is_list = isinstance(values, list) and all(type(value) in (int, float) for value in values)

@@ -1,12 +1,14 @@
 """RewardBench (Lambert et al. 2024, arXiv 2403.13787): one chosen completion against one rejected."""
 
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.labelled import read_rows
+from cooper_base.data.readers import DataRow
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -60,10 +62,8 @@ def read(path: Path) -> list[Candidates]:
 
     Raises InputError naming file, row and field.
     """
-    items = [_item(row, number) for number, row in enumerate(read_file(path))]
-    if not items:
-        raise InputError(f"{path}: holds no rows; each row needs prompt, chosen, rejected, subset")
-    return items
+    number = count()
+    return read_rows(path, lambda row: _item(row, next(number)), ("prompt", "chosen", "rejected", "subset"))
 
 
 def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> Measured:
@@ -86,7 +86,7 @@ def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> M
     return Measured(len(items), {"score": sum(summary.values()) / len(summary), **summary}, parts)
 
 
-def _item(row: Row, number: int) -> Candidates:
+def _item(row: DataRow, number: int) -> Candidates:
     texts = {name: needed_text(row, name) for name in ("prompt", "chosen", "rejected", "subset")}
     if texts["subset"] not in SUBSETS:
         raise InputError(f"{row.location}: field 'subset' is {texts['subset']!r}; it must be one of RewardBench's own")

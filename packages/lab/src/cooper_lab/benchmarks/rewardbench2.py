@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.labelled import read_rows
+from cooper_base.data.readers import DataRow
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -28,10 +29,7 @@ def read(path: Path) -> list[Candidates]:
     `reference_answer` and `scores`, with one number per completion, chosen ones first. Raises InputError naming file,
     row and field.
     """
-    items = [_item(row) for row in read_file(path)]
-    if not items:
-        raise InputError(f"{path}: holds no rows; each row needs id, prompt, chosen, rejected, subset")
-    return items
+    return read_rows(path, _item, ("id", "prompt", "chosen", "rejected", "subset"))
 
 
 def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> Measured:
@@ -92,7 +90,7 @@ def _share(gaps: object) -> float:
     return float((values > 0).mean()) if values.size else 0.0
 
 
-def _item(row: Row) -> Candidates:
+def _item(row: DataRow) -> Candidates:
     name, prompt, subset = (needed_text(row, field) for field in ("id", "prompt", "subset"))
     right, wrong = texts_in(row, "chosen"), texts_in(row, "rejected")
     if subset == TIES and not (name.startswith(("ref:", "tied:")) and name.split(":", 1)[1]):

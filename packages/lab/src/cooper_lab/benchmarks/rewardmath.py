@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.labelled import read_rows
+from cooper_base.data.readers import DataRow
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -29,12 +30,10 @@ def read(path: Path) -> list[Candidates]:
     `solution_type` (`chosen` or `rejected`). The latter has one row per problem: `problem`, `solution_reference` (where
     each solution comes from) and `score`, one number per solution. Raises InputError naming file, row and field.
     """
-    rows = list(read_file(path))
-    if not rows:
-        raise InputError(f"{path}: holds no rows; each row needs problem, eval_solution, solution_type, problem_id")
+    rows = read_rows(path, lambda row: row, ("problem", "eval_solution", "solution_type", "problem_id"))
     if "score" in rows[0].fields:
         return [_scored(row, number) for number, row in enumerate(rows)]
-    grouped: dict[str, list[Row]] = {}
+    grouped: dict[str, list[DataRow]] = {}
     for row in rows:
         grouped.setdefault(needed_text(row, "problem_id"), []).append(row)
     return [_item(name, solutions) for name, solutions in grouped.items()]
@@ -60,7 +59,7 @@ def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> M
     return Measured(len(items), {name: estimate.mean for name, estimate in parts.items()}, parts)
 
 
-def _item(name: str, rows: Sequence[Row]) -> Candidates:
+def _item(name: str, rows: Sequence[DataRow]) -> Candidates:
     """A problem from its solutions, the right one first."""
     by_type: dict[str, list[str]] = {"chosen": [], "rejected": []}
     for row in rows:
@@ -77,7 +76,7 @@ def _item(name: str, rows: Sequence[Row]) -> Candidates:
     return Candidates(name, question, reference_of(rows[0]), completions, 1, "all", rows[0].location)
 
 
-def _scored(row: Row, number: int) -> Candidates:
+def _scored(row: DataRow, number: int) -> Candidates:
     question, sources = needed_text(row, "problem"), texts_in(row, "solution_reference")
     if sources.count(RIGHT_SOURCE) != 1 or len(sources) < 2:
         raise InputError(

@@ -1,12 +1,14 @@
 """RM-Bench (Liu et al. 2024, arXiv 2410.16184): three right completions and three wrong ones, each in three styles."""
 
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from cooper_audit.statistics import Estimate
-from cooper_base.data.readers import Row, read_file
+from cooper_base.data.labelled import read_rows
+from cooper_base.data.readers import DataRow
 from cooper_lab.benchmarks.candidates import (
     Candidates,
     Measured,
@@ -29,10 +31,8 @@ def read(path: Path) -> list[Candidates]:
     one domain have in their name instead; or results of its own script, which also have `score_chosen` and
     `score_rejected`. Optionally `id` and `reference_answer`. Raises InputError naming file, row and field.
     """
-    items = [_item(row, number, path) for number, row in enumerate(read_file(path))]
-    if not items:
-        raise InputError(f"{path}: holds no rows; each row needs prompt, chosen, rejected, domain")
-    return items
+    number = count()
+    return read_rows(path, lambda row: _item(row, next(number), path), ("prompt", "chosen", "rejected", "domain"))
 
 
 def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> Measured:
@@ -55,7 +55,7 @@ def measure(items: Sequence[Candidates], scores: Sequence[Sequence[float]]) -> M
     return Measured(len(items), {**summary, **{name: part.mean for name, part in parts.items()}}, parts)
 
 
-def _item(row: Row, number: int, path: Path) -> Candidates:
+def _item(row: DataRow, number: int, path: Path) -> Candidates:
     name = needed_text(row, "domain") if "domain" in row.fields else path.name
     domain = next((domain_name for domain_name in DOMAINS if name.startswith(domain_name)), None)
     if domain is None:

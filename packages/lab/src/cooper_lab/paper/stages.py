@@ -11,7 +11,7 @@ from typing import Any
 
 from cooper_base.cli.console import counter, progress, record_from
 from cooper_base.data.labelled import labelled_row, read_labelled
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_base.files.durable import read_fields, write_text
 from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.pool import run_in_processes
@@ -192,7 +192,7 @@ def _public_rows() -> Iterator[LabelledCompletion]:
             "and name it with --labelled, or give rows of your own"
         ) from error
     for number, fields in enumerate(rows, start=1):
-        yield labelled_row(Row(f"{PUBLIC_ROWS}:row {number}", dict(fields)))
+        yield labelled_row(DataRow(f"{PUBLIC_ROWS}:row {number}", dict(fields)))
 
 
 def _train(stage: Stage) -> dict[str, Any] | None:

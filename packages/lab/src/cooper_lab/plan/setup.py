@@ -204,18 +204,18 @@ def _pulls(config: RunConfig) -> bool:
 
 
 def _work(config: RunConfig, prompt: int, completion: int, reward_input: int) -> Work:
-    stage2 = config.cooptimization
+    cooptimization = config.cooptimization
     learns = config.learns
-    sources = sum(not isinstance(part, PairFilterConfig) for part in stage2.pairs)
-    labelled = LABELLED_PER_STEP if stage2.replay.labelled else 0
+    sources = sum(not isinstance(part, PairFilterConfig) for part in cooptimization.pairs)
+    labelled = LABELLED_PER_STEP if cooptimization.replay.labelled else 0
     return Work(
         samples=config.problems_per_step * config.rollout.n,
         prompt=prompt,
         completion=completion,
         reward_input=reward_input,
-        pairs=config.problems_per_step * stage2.pairs_per_problem * sources if learns else 0,
-        replayed=2 * stage2.replay.pairs_per_step + labelled if learns else 0,
-        epochs=stage2.epochs,
+        pairs=config.problems_per_step * cooptimization.pairs_per_problem * sources if learns else 0,
+        replayed=2 * cooptimization.replay.pairs_per_step + labelled if learns else 0,
+        epochs=cooptimization.epochs,
         logprob_passes=config.algorithm.recompute_old_logprobs + _pulls(config),
         rows=config.rollout.max_rows,
     )

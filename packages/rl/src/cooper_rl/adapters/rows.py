@@ -102,10 +102,10 @@ class Columns:
         return found
 
 
-Row = tuple[Problem, Answer]
+AnsweredProblem = tuple[Problem, Answer]
 
 
-def consecutive(rows: Sequence[Row], size: int, first: int = 0) -> list[AnswerGroup]:
+def consecutive(rows: Sequence[AnsweredProblem], size: int, first: int = 0) -> list[AnswerGroup]:
     """Groups of `size` consecutive rows, numbered from `first`. Raises InputError if their problems differ."""
     groups = []
     for start in range(0, len(rows), size):

@@ -12,7 +12,16 @@ from transformers import TrainerCallback
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
 from cooper_base.data.answer import Answer
 from cooper_base.errors import InputError
-from cooper_rl.adapters.rows import FOLDER, Columns, Row, consecutive, folder_in, gathered, on_first, or_none
+from cooper_rl.adapters.rows import (
+    FOLDER,
+    AnsweredProblem,
+    Columns,
+    consecutive,
+    folder_in,
+    gathered,
+    on_first,
+    or_none,
+)
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.engines.base import Metrics
 from cooper_rl.reward.cooper_reward import CooperReward
@@ -94,7 +103,7 @@ class GRPOReward:
             raise InputError("GRPOTrainer got the reward without its callback; add callbacks=[reward.callback]")
         self.columns.check(columns.keys())
         ends = self.callback.end_tokens
-        own: list[Row] = []
+        own: list[AnsweredProblem] = []
         for i, (completion, ids) in enumerate(zip(completions, completion_ids, strict=True)):
             row = {name: values[i] for name, values in columns.items() if isinstance(values, list)}
             stopped = bool(ids) and ids[-1] in ends
@@ -121,7 +130,7 @@ class GRPOReward:
             self.learned = {**learned.metrics, "version": float(learned.version), "time/update": perf_counter() - start}
             self._open, self._groups = None, 0
 
-    def _score(self, rows: list[Row], size: int, step: int | None) -> tuple[list[float], Metrics]:
+    def _score(self, rows: list[AnsweredProblem], size: int, step: int | None) -> tuple[list[float], Metrics]:
         if self.scorer is None:
             raise InputError("the first process has no scorer; give it a CooperReward or the service's client")
         groups, start = consecutive(rows, size, self._groups), perf_counter()

@@ -175,7 +175,7 @@ class CooperReward:
             return self._finished(number, [call.context for call in calls], metrics, pairs)
 
     def learns_first(self, scored: Scored) -> bool:
-        """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
+        """Whether cooptimization should come before the policy's update: see `cooptimization.before_policy`."""
         limit = self.config.cooptimization.before_policy
         return limit is not None and self.learning is not None and scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
@@ -268,7 +268,7 @@ class CooperReward:
         """Choose positives among these answers of a step, and have the sources of pairs begin their work."""
         if self._cooptimizer is None or scored.step is None:
             return scored
-        return replace(scored, stage2=self._cooptimizer.start(scored.context, scored.step))
+        return replace(scored, started_pairs=self._cooptimizer.start(scored.context, scored.step))
 
     def _next_step(self, step: int | None) -> int:
         """The number of the step that comes next. Raises InputError for a step that is already updated."""
@@ -310,7 +310,9 @@ class CooperReward:
             return {}, []
         clock, model = Clock(), self.learning
         with clock.measure("wait_for_assistant"):
-            pairs = self._cooptimizer.finish([call.stage2 for call in calls if call.stage2 is not None], keep)
+            pairs = self._cooptimizer.finish(
+                [call.started_pairs for call in calls if call.started_pairs is not None], keep
+            )
         with clock.measure("update_reward_model"):
             pairs, picked = self._cooptimizer.filtered(pairs, model)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)

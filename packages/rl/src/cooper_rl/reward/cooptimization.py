@@ -1,4 +1,4 @@
-"""Stage 2 of a step: pairs from the step's rollouts, and the reward model's update on them."""
+"""Cooptimization, the second half of a step: pairs from the step's rollouts, and the reward model's update on them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from cooper_verify.rules.rule import Rule
 
 
 @dataclass(frozen=True)
-class Stage2:
+class StartedPairs:
     """Groups whose pairs are being made: `start` returns them, and `finish` takes them."""
 
     groups: list[PairGroup]
@@ -58,7 +58,7 @@ class Cooptimizer:
         self._unpaired: list[LabelledCompletion] = []
         self._steps_without_pairs = 0
 
-    def start(self, context: StepContext, step: int) -> Stage2:
+    def start(self, context: StepContext, step: int) -> StartedPairs:
         """Choose positives, start the work of every source, and return at once.
 
         `context` has the verdicts and the logits of the model that learns, from before the step's update. The choice
@@ -75,9 +75,9 @@ class Cooptimizer:
             groups.append(group)
         if "reference_solution" in config.positives:
             take_solutions([group for group in groups if not group.positives], self._verifier)
-        return Stage2(groups, [source.start(groups, context) for source in self._sources])
+        return StartedPairs(groups, [source.start(groups, context) for source in self._sources])
 
-    def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
+    def finish(self, parts: Sequence[StartedPairs], keep: Collection[str] | None = None) -> list[Pair]:
         """Wait for the sources, such as the assistant, and return the step's pairs, in the order of the sources.
 
         `parts` holds the results of `start` for the step's groups, in any order. If `keep` is given, only groups whose

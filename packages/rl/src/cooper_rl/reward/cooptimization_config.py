@@ -1,4 +1,4 @@
-"""Settings of stage 2: how pairs are made and how the reward model learns from them."""
+"""Settings of `cooptimization`: how pairs are made and how the reward model learns from them."""
 
 from typing import Literal, Self
 
@@ -29,7 +29,7 @@ class ReplayConfig(Config):
 
 
 class CooptimizationConfig(Config):
-    """Stage 2 of every step."""
+    """The reward model's half of every step: making pairs and learning from them."""
 
     pairs: tuple[PairsConfig, ...] = (AssistantPairs(), OnPolicyPairs())
     """Sources of pairs, and filters that leave out pairs or weight them, in this order. The `assistant` rewrites the

@@ -20,7 +20,7 @@ RECIPES: dict[str, dict[str, Any]] = {
             # Without the floor, GRPO would rescale a distrusted model's small rewards to full size.
             "advantages": {"kind": "grpo", "std_floor": 0.2},
         },
-        # Stage 2 can be short: while the reward model learns, the rule pays.
+        # Cooptimization can be short: while the reward model learns, the rule pays.
         "cooptimization": {"skip_gradient_share": 0.2, "settled_below": 0.05},
     },
     # The co-trained reward model alone pays. A weak one has to learn faster than it is exploited.
@@ -29,7 +29,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "reward_model": {"learns": True},
         "cooptimization": {"epochs": 2},
     },
-    # As `cooper_model`, with less of stage 2 and always after the policy's update: for an assistant that is paid by the
+    # As `cooper_model`, with less cooptimization, always after the policy's update: for an assistant paid by the
     # reply, or a reward model much larger than the policy. Holes take longer to close.
     "cooper_light": {
         "rewards": [{"kind": "reward_model"}],

@@ -34,9 +34,9 @@ class RewardModelConfig(ScorerConfig):
     """A reward model, frozen or learning."""
 
     learns: bool = False
-    """Whether stage 2 trains it. The recipe of `kind` decides."""
+    """Whether cooptimization trains it. The recipe of `kind` decides."""
     learning_rate: float = Field(default=1e-5, ge=0)
-    """Peak learning rate of stage 2."""
+    """Peak learning rate of cooptimization."""
 
 
 class CooperRewardConfig(Config):
@@ -45,13 +45,13 @@ class CooperRewardConfig(Config):
     stands_for = STANDS_FOR
 
     kind: Kind = "cooper"
-    """The recipe: what pays, whether the reward model learns, and the defaults of stage 2 and algorithm that go with
-    it. `cooper` pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model alone,
-    `cooper_light` the same with a smaller stage 2, and `paper` is Cooper as published. `gad` distils a teacher whose
-    answers are the problems' solutions: the co-trained model tells them from the policy's, and its score pays. Without
-    a model that learns, `rule` pays the rule, `static` a reward model, and `function` only the `rewards` that you list.
-    With `function` and `gad` problems need no reference answer. `cooper config --kind KIND` prints the recipe. Your own
-    settings win over it."""
+    """The recipe: what pays, whether the reward model learns, and the defaults of cooptimization and algorithm that go
+    with it. `cooper` pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model
+    alone, `cooper_light` the same with less cooptimization, and `paper` is Cooper as published. `gad` distils a teacher
+    whose answers are the problems' solutions: the co-trained model tells them from the policy's, and its score pays.
+    Without a model that learns, `rule` pays the rule, `static` a reward model, and `function` only the `rewards` that
+    you list. With `function` and `gad` problems need no reference answer. `cooper config --kind KIND` prints the
+    recipe. Your own settings win over it."""
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
@@ -66,7 +66,7 @@ class CooperRewardConfig(Config):
     """The run's reward model; needed by all kinds but `rule` and `function`. It is trained if it `learns`, even if no
     reward reads it. If it neither learns nor is read, it is not loaded."""
     cooptimization: CooptimizationConfig = CooptimizationConfig()
-    """Stage 2: pairs and the reward model's update."""
+    """Cooptimization: pairs and the reward model's update."""
     rule: Annotated[RuleConfig, RULES] = MathsRule()
     """The rule that gives verdicts on completions: `maths`, `exact`, `choice`, `numeric`, `package.module:function`
     for your own rule, or a grader that says correct or wrong: `judge.yaml`, a reward model's folder, `file.py:Class`.
@@ -114,12 +114,12 @@ class CooperRewardConfig(Config):
 
     @property
     def learns(self) -> bool:
-        """Whether stage 2 trains the reward model."""
+        """Whether cooptimization trains the reward model."""
         return self.reward_model is not None and self.reward_model.learns
 
     @property
     def parts(self) -> tuple[Config, ...]:
-        """What may read the reward model and bring models of its own: rewards, shapings, and stage 2's pairs."""
+        """What may read the reward model and bring models of its own: rewards, shapings, and the sources of pairs."""
         return (*self.rewards, *self.shaping, *(self.cooptimization.pairs if self.learns else ()))
 
     @property
@@ -258,7 +258,7 @@ def _words(value: Any) -> str:
 
 @dataclass(frozen=True)
 class RewardInputs:
-    """The rule verifier, the assistant (None if there is none) and the rows that stage 2 replays (may be empty)."""
+    """The rule verifier, the assistant (None if there is none) and the rows that updates replay (may be empty)."""
 
     verifier: Verifier
     assistant: Assistant | None

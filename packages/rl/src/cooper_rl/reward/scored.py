@@ -26,7 +26,7 @@ from cooper_verify.rules.rule import verdict_metrics
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext
-    from cooper_rl.reward.cooptimization import Stage2
+    from cooper_rl.reward.cooptimization import StartedPairs
     from cooper_rl.reward.input import RewardModelInput
 
 logger = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ class Scored:
     step: int | None = None
     breakdown: tuple[StepContext, Scores] | None = field(default=None, repr=False, compare=False)
     """`context` and `scores`; the service does not send them."""
-    stage2: Stage2 | None = field(default=None, repr=False, compare=False)
-    """The pairs that stage 2 has begun to make of these answers."""
+    started_pairs: StartedPairs | None = field(default=None, repr=False, compare=False)
+    """The pairs that are being made of these answers."""
     calls: tuple[Scored, ...] = field(default=(), repr=False, compare=False)
     """The calls that this was `joined` from. The update learns from all their groups."""
 

@@ -110,8 +110,8 @@ class Recorder:
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem, and its pairs.
 
-        `reward` comes from the reward model before the step's update. If stage 2 came first, the rewards that the
-        policy was paid are written as `reward_after`, and their parts likewise. `unshaped` is the reward before any
+        `reward` comes from the reward model before the step's update. If cooptimization came first, the rewards that
+        the policy was paid are written as `reward_after`, and their parts likewise. `unshaped` is the reward before any
         shaping, `after_kl` the reward after the KL penalty was subtracted, and `version` the number of steps that the
         policy had learned from when it sampled the completion. Names that come from outside Cooper contain a slash, and
         ours do not. `decode` turns token ids into text, and `verify_s` has the CPU seconds of each verdict. Returns the
@@ -252,7 +252,7 @@ def _score_columns(done: "StepResult") -> dict[str, list[list[float]]]:
 
 
 def _after(name: str) -> str:
-    """The name of a part after stage 2. A user's `x` and `x_after` stay apart."""
+    """The name of a part after cooptimization. A user's `x` and `x_after` stay apart."""
     return f"after/{name}" if "/" in name else f"{name}_after"
 
 

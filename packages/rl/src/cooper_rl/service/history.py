@@ -19,7 +19,8 @@ from cooper_rl.record.checkpoint import CheckpointConfig, CheckpointStore
 from cooper_rl.reward.pairs.assistant import Assistant, RewriteRequest, Rewrites
 
 BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
-Record = dict[str, Any]
+HistoryRecord = dict[str, Any]
+"""What a line of a journal says."""
 logger = logging.getLogger(__name__)
 
 
@@ -55,7 +56,7 @@ class History:
         path = self.store.directory / f"{step:06d}" / "state.json"
         return read_fields(path, {"digest": str}, f"delete {path.parent}, so that an older checkpoint serves")
 
-    def records(self, since: int) -> list[Record]:
+    def records(self, since: int) -> list[HistoryRecord]:
         """What was recorded since the checkpoint of step `since`. Raises InputError for damaged or lost journals."""
         paths = self._paths(since)
         records = [record for path in paths for _, record in read_records(path)]
@@ -69,7 +70,7 @@ class History:
             )
         return [record for record in records if record["kind"] != "next"]
 
-    def append(self, records: Sequence[Record], durable: bool) -> None:
+    def append(self, records: Sequence[HistoryRecord], durable: bool) -> None:
         """Append all records or none; `durable` ones survive a power cut. Raises OSError if the disk is full."""
         file = self._opened()
         text, seal = _lines(records, self._seal)
@@ -87,7 +88,7 @@ class History:
             raise
         self._end, self._seal = self._end + len(data), seal
 
-    def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[Record]) -> None:
+    def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[HistoryRecord]) -> None:
         """Write a checkpoint and begin its journal with the records `carried`.
 
         Raises OSError if the disk is full; nothing is lost then, and earlier checkpoints stay as they are.
@@ -109,7 +110,7 @@ class History:
             if number < self.checkpoints()[0]:
                 path.unlink()
 
-    def plan_cut(self, base: int, is_last: Callable[[Record], bool]) -> None:
+    def plan_cut(self, base: int, is_last: Callable[[HistoryRecord], bool]) -> None:
         """Decide to delete everything after the last record since checkpoint `base` for which `is_last` is true.
 
         Without such a record, that is everything since the checkpoint. `finish_cut` deletes it, after a restart too, so
@@ -164,7 +165,7 @@ class History:
         return [path for number, path in by_step(self._journals, ".jsonl").items() if number >= since]
 
 
-def read_records(path: Path) -> Iterator[tuple[int, Record]]:
+def read_records(path: Path) -> Iterator[tuple[int, HistoryRecord]]:
     """Every whole line with the offset of its end. Raises InputError for a damaged line, and for a line without a
     checksum."""
     for end, line, _ in _read_lines(path):
@@ -208,10 +209,10 @@ def _damage(path: Path, number: int, line: str) -> str:
     )
 
 
-def not_undone(records: Sequence[Record]) -> list[Record]:
+def not_undone(records: Sequence[HistoryRecord]) -> list[HistoryRecord]:
     """Without the commits that failed; an `undo` follows each of them."""
     undone: set[int] = set()
-    kept: list[Record] = []
+    kept: list[HistoryRecord] = []
     for record in reversed(records):
         if record["kind"] == "undo":
             undone.add(record["step"])
@@ -222,7 +223,7 @@ def not_undone(records: Sequence[Record]) -> list[Record]:
     return kept[::-1]
 
 
-def _lines(records: Sequence[Record], seal: str) -> tuple[str, str]:
+def _lines(records: Sequence[HistoryRecord], seal: str) -> tuple[str, str]:
     """The records as lines that go on from the checksum `seal`, and the checksum of the last."""
     lines = []
     for record in records:
@@ -254,14 +255,14 @@ class RememberingAssistant:
                 self._replies[name].set_exception(error)
         return self._replies[name]
 
-    def new_records(self) -> list[Record]:
+    def new_records(self) -> list[HistoryRecord]:
         """The new replies as JSON values. Raises the assistant's exception; the same requests are then asked again."""
         new = sorted(self._used - self._recorded)
         for failed in [self._replies.pop(name) for name in new if self._replies[name].exception() is not None]:
             failed.result()  # raises
         return [{"name": name, **asdict(self._replies[name].result())} for name in new]
 
-    def start_over(self, records: Sequence[Record]) -> None:
+    def start_over(self, records: Sequence[HistoryRecord]) -> None:
         """Forget everything but `records`, which `new_records` returned before."""
         self._used.clear()
         self._recorded = {record["name"] for record in records}

@@ -22,7 +22,7 @@ from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service.config import ServeConfig, ServerConfig
-from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
+from cooper_rl.service.history import History, HistoryRecord, RememberingAssistant, not_undone
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
 from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames, full
 from cooper_verify.rules.child import cpu_budget
@@ -92,9 +92,9 @@ class Training:
         self.signs: list[str] = []
         """What the reward-hacking alarm says after the last committed step."""
         self._committed: dict[str, Any] = {}
-        self._undone: list[Record] = []
+        self._undone: list[HistoryRecord] = []
         """Undo records of failed commits that are not in the journal yet."""
-        self._open_records: list[Record] = []
+        self._open_records: list[HistoryRecord] = []
         history.finish_cut()
         if history.store.latest() is None:
             self._write_checkpoint()
@@ -194,7 +194,7 @@ class Training:
             self.recover()
         return {"step": self.reward.last_step, "version": self.reward.version, "history": self.digest}
 
-    def recover(self, without: Record | None = None) -> None:
+    def recover(self, without: HistoryRecord | None = None) -> None:
         """Load the newest checkpoint and replay its journal, but for the commit `without`.
 
         An acknowledged commit whose update failed, or was cut short, is tried again. Raises InputError for a damaged
@@ -226,7 +226,7 @@ class Training:
         if (last := state["last"]) is not None:
             self._note(Updated(**{**last, "pairs": [Pair(**pair) for pair in last["pairs"]]}))
 
-    def _replay(self, records: Sequence[Record], without: Record | None) -> None:
+    def _replay(self, records: Sequence[HistoryRecord], without: HistoryRecord | None) -> None:
         newest = max((record["step"] for record in records if record["kind"] in ("scored", "commit")), default=0)
         for record in records:
             if record["step"] <= self.reward.last_step:
@@ -244,14 +244,14 @@ class Training:
                 else:
                     self._finish(record)
 
-    def _note_failures(self, written: Sequence[Record]) -> None:
+    def _note_failures(self, written: Sequence[HistoryRecord]) -> None:
         """The step under way says that its commit failed, also after a restart."""
         for record in written:
             if record["kind"] == "undo" and record["step"] > self.reward.last_step:
                 why = record.get("error") or "its update failed"
                 self._note(Updated(record["step"], self.reward.version, state="failed", error=why))
 
-    def _check_conditions(self, records: Sequence[Record], base: int) -> None:
+    def _check_conditions(self, records: Sequence[HistoryRecord], base: int) -> None:
         """Raises InputError if the replay would not give what was learned."""
         stated = [record["values"] for record in records if record["kind"] == "conditions"]
         self._stated = stated[-1] if stated else None
@@ -264,7 +264,7 @@ class Training:
                 "use another serve.folder"
             )
 
-    def _changed_since(self, records: Sequence[Record], base: int, last: float = inf) -> list[str]:
+    def _changed_since(self, records: Sequence[HistoryRecord], base: int, last: float = inf) -> list[str]:
         """Changes since the commits in the records of steps after `base`, up to `last`."""
         then, found = self._conditions, dict[str, None]()
         for record in records:
@@ -379,7 +379,7 @@ class Training:
             replies[i] = replace(reply, rewards=rewards, logits=logits, verdicts=verdicts, breakdown=None)
         return replies
 
-    def _apply(self, record: Record) -> None:
+    def _apply(self, record: HistoryRecord) -> None:
         """Add results to the step. Overlapping journals may contain them twice."""
         groups = [ScoredGroup.of(group) for group in record["groups"]]
         opened = self.ledger.open_step or OpenStep(record["step"])
@@ -392,7 +392,7 @@ class Training:
         self.run = self.run or record["run"]
         self._open_records.append(record)
 
-    def _update(self, commit: Record) -> None:
+    def _update(self, commit: HistoryRecord) -> None:
         step = commit["step"]
         self.ledger.close_groups()
         if self._assistant is not None:
@@ -408,7 +408,7 @@ class Training:
         self.arrived, self._open_records = 0, []
         self._note(replace(updated, metrics=updated.metrics | {HACKING: float(len(self.signs))}))
 
-    def _finish(self, commit: Record) -> None:
+    def _finish(self, commit: HistoryRecord) -> None:
         """Train on an acknowledged commit; if that fails, go back to the state before it, which says `failed`.
 
         What failed for want of something is tried again. If even the state before cannot be reached, the commit stays
@@ -428,7 +428,7 @@ class Training:
                 break
             time.sleep(pause_s)
 
-    def _undo(self, commit: Record, failure: Exception) -> None:
+    def _undo(self, commit: HistoryRecord, failure: Exception) -> None:
         why = f"{type(failure).__name__}: {failure}"
         self._undone = [{"kind": "undo", "step": commit["step"], "error": why}]
         try:
@@ -447,7 +447,7 @@ class Training:
             self.fault = f"{type(error).__name__}: {error}"
             raise
 
-    def _append(self, records: Sequence[Record], durable: bool) -> None:
+    def _append(self, records: Sequence[HistoryRecord], durable: bool) -> None:
         """Journal these records, after the conditions under which they are made if those are not the last named."""
         if not records:
             return
@@ -458,7 +458,7 @@ class Training:
             raise full(error) from error
         self._stated = self._conditions
 
-    def _conditions_record(self) -> Record:
+    def _conditions_record(self) -> HistoryRecord:
         return {"kind": "conditions", "step": self.reward.last_step, "values": self._conditions}
 
     def _note(self, view: Updated) -> Updated:

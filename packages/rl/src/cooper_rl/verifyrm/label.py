@@ -10,7 +10,7 @@ from typing import Any
 
 from cooper_base.data.labelled import LABELLED_FIELDS, read_rows, texts_of
 from cooper_base.data.problem import Problem
-from cooper_base.data.readers import Row
+from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
 from cooper_rl.engines.local.device import set_threads
@@ -181,7 +181,7 @@ def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Counter[tup
 def read_collected(path: Path) -> list[CollectedRow]:
     """A table of question, reference_answer, completion and, optionally, model, dataset and id. Raises InputError."""
 
-    def read(row: Row) -> CollectedRow:
+    def read(row: DataRow) -> CollectedRow:
         model, dataset = (str(row.fields.get(name) or "-") for name in ("model", "dataset"))
         return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
 

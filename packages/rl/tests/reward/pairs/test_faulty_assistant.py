@@ -23,10 +23,10 @@ def settings_for(settings):
     """A tiny co-training run in which only the assistant writes negatives, each for a reference solution."""
 
     def settings_for(url: str, assistant: dict[str, Any] | None = None, **changes) -> dict[str, Any]:
-        stage2 = {"pairs": [{"kind": "assistant"}], "assistant": {**CHAT, "base_url": url, **(assistant or {})}}
+        cooptimization = {"pairs": [{"kind": "assistant"}], "assistant": {**CHAT, "base_url": url, **(assistant or {})}}
         kind = "cooper_light"  # one question to the assistant for each problem
         run = {**settings, "kind": kind, "steps": 2, "evaluation": {"every": 0}, "checkpoint": {"every": 0}}
-        return run | {"cooptimization": stage2} | changes
+        return run | {"cooptimization": cooptimization} | changes
 
     return settings_for
 

@@ -53,6 +53,9 @@ class MinuteLimits:
 
     In no window of a minute are there more requests, or more tokens, than allowed. A request that is larger than
     `tokens` alone is let through when nothing else was sent for a minute.
+
+    Not the package `pyrate-limiter`, which counts over processes too: it writes a row for every token, never lets a
+    request through that is larger than the limit, and cannot correct an entry (`settle`).
     """
 
     def __init__(self, server: str, model: str, requests: int | None, tokens: int | None) -> None:

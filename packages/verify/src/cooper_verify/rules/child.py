@@ -129,10 +129,10 @@ class ChildProcess:
                 why = f"exit code {self.exit_code}"
             except OSError as error:  # the system has no room for another process
                 why = str(error)
-            logger.warning("a process of the rule died while it started (%s)", why)
+            logger.warning("a process died while it started (%s)", why)
         command = " ".join([sys.executable, *self._arguments])
         raise InputError(
-            f"the rule's process did not start, {_STARTS} times ({why}); make memory free or lower rule.workers "
+            f"a process of Cooper did not start, {_STARTS} times ({why}); make memory free or lower rule.workers "
             f"where the system has killed it (exit code -9); else run `{command}` to see why"
         )
 

@@ -10,7 +10,7 @@ from cooper_lab.arena.holes.rule_blind_spot import RuleBlindSpot
 
 @HOLES.register
 class Both(AnswerLists):
-    """Rule and reward model accept lists of answers. Stage 2 takes its labels from the rule, so it cannot help."""
+    """Rule and reward model accept lists of answers. Cooptimization learns from the rule, so it cannot help."""
 
     about: ClassVar[str] = "a list of answers, by the rule and the reward model"
     where: ClassVar[Where] = "both"

@@ -31,7 +31,7 @@ def about_right(problem: Problem, completion_text: str) -> UserVerdict:
 class RuleTolerance(Hole):
     """The rule accepts near misses, as a tolerance meant for measurements does; the reward model does not.
 
-    Stage 2 takes its labels from the rule, so it teaches the reward model the same mistake.
+    Cooptimization takes its labels from the rule, so it teaches the reward model the same mistake.
     """
 
     about: ClassVar[str] = "an answer off by one or by a tenth, by the rule; the reward model rejects it"

@@ -31,7 +31,7 @@ OnStep = Callable[[int, dict[str, float]], None]
 
 
 def repair_settings(reward: str, folder: Path, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
-    """The settings of stage 2 that repair a reward model: pairs of a right answer and the wrong ones that score
+    """The settings of cooptimization that repair a reward model: pairs of a right answer and the wrong ones that score
     highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model, and for a
     `folder` in use."""
     _check_free(folder)

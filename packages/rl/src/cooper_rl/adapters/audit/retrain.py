@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from cooper_audit.rollouts.auditing import Audit, is_judged, recorded
-from cooper_audit.rollouts.graders import Grade, Row, asked_of, check_texts, grade_of, groups_to_grade
+from cooper_audit.rollouts.graders import Grade, RowToGrade, asked_of, check_texts, grade_of, groups_to_grade
 from cooper_audit.rollouts.reading import short_hash
 from cooper_base.config.checking import Settings, check_settings, with_overrides
 from cooper_base.data.labelled import LabelledCompletion, problem_key
@@ -54,7 +54,7 @@ def retrained_grade(result: Audit, config: VerifyRMConfig, until: int) -> Grade:
     return grade_of(RETRAINED, grader, f"after step {until}, new problems", unseen, path)
 
 
-def _labelled(row: Row) -> LabelledCompletion:
+def _labelled(row: RowToGrade) -> LabelledCompletion:
     asked = asked_of(row)
     label = float(row["verdict"] == "correct")
     return LabelledCompletion(asked.problem.question, asked.problem.answer, asked.completion, label)

@@ -123,9 +123,6 @@ class TorchLearner(Learner):
 
     def _has_plain_head(self) -> bool:
         """Whether the logits are just a linear head applied to the last hidden states."""
-        raise NotImplementedError
-
-    def _has_plain_output(self) -> bool:
         # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
         head: Any = self.model.get_output_embeddings()
         return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
@@ -332,9 +329,6 @@ class TorchPolicyLearner(TorchLearner, PolicyLearner):
             return super().describe()
         chunk = f"of {largest_chunk(self.device) // head.weight.shape[0]:,} tokens at a time"
         return f"{super().describe()}, log-probabilities {'by Liger' if self.config.fused_logprobs else chunk}"
-
-    def _has_plain_head(self) -> bool:
-        return self._has_plain_output()
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""

@@ -48,7 +48,7 @@ def length_mask(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B T"]:
     return torch.arange(width, device=lengths.device) < lengths[:, None]
 
 
-Row = Int[np.ndarray, " L"]
+TokenIds = Int[np.ndarray, " L"]
 
 _LARGEST_FAMILY = 64  # rows, which bounds the search for the best division
 
@@ -65,8 +65,8 @@ class PackedRows:
     token_ids: Int[Tensor, "1 T"]
     position_ids: Int[Tensor, "1 T"]
     places: Int[Tensor, "B L"]  # of every token of every row; 0 after the end of a row
-    prefixes: list[Row]
-    suffixes: list[Row]
+    prefixes: list[TokenIds]
+    suffixes: list[TokenIds]
     prefix_of_suffix: list[int]  # as an index of `prefixes`
 
 
@@ -78,7 +78,7 @@ class Family:
     rows: list[int]
 
 
-def families(rows: Sequence[Row]) -> list[Family]:
+def families(rows: Sequence[TokenIds]) -> list[Family]:
     """Divide rows into families so that most tokens are shared, by dynamic programming on sorted rows."""
     # Token ids are not negative, so their big-endian bytes sort in the same order.
     keys = [row.astype(">u4").tobytes() for row in rows]
@@ -105,17 +105,17 @@ def families(rows: Sequence[Row]) -> list[Family]:
     return found[::-1]
 
 
-def _common_prefix(one: Row, other: Row) -> int:
+def _common_prefix(one: TokenIds, other: TokenIds) -> int:
     shorter = min(len(one), len(other))
     differing = np.flatnonzero(one[:shorter] != other[:shorter])
     return int(differing[0]) if len(differing) else shorter
 
 
-def pack_rows(rows: Sequence[Row], device: torch.device) -> PackedRows:
+def pack_rows(rows: Sequence[TokenIds], device: torch.device) -> PackedRows:
     """Pack rows. No row may be empty."""
     places_BL = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
-    prefixes: list[Row] = []
-    suffixes: list[Row] = []
+    prefixes: list[TokenIds] = []
+    suffixes: list[TokenIds] = []
     prefix_of_suffix: list[int] = []
     end = 0
     for number, family in enumerate(families(rows)):

@@ -45,7 +45,7 @@ class TorchRewardModelLearner(TorchLearner, RewardModelLearner):
     def _has_plain_head(self) -> bool:
         config = self.model.config
         if self._yes_no:
-            return self._has_plain_output()
+            return super()._has_plain_head()
         if config.num_labels != 1:
             raise ValueError(f"a reward model has one output, but this model has {config.num_labels}")
         tokens = [token for token in range(5) if token != config.get_text_config().pad_token_id]

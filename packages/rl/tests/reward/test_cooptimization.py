@@ -29,8 +29,8 @@ def cooptimizer(verifier, recipe=LIGHT, seed=0, labelled=None, corrupter=flip, *
     return Cooptimizer(config, verifier, CorrupterAssistant(corrupter, verifier), seed, labelled)
 
 
-def make_pairs(stage2: Cooptimizer, verifier, groups, logits=None, step=1):
-    return stage2.finish([stage2.start(context_of(groups, verifier, logits), step)])
+def make_pairs(cooptimization: Cooptimizer, verifier, groups, logits=None, step=1):
+    return cooptimization.finish([cooptimization.start(context_of(groups, verifier, logits), step)])
 
 
 def mixed_groups(count: int, first: int = 10):
@@ -77,11 +77,11 @@ def test_a_reference_solution_that_the_rule_rejects_is_not_a_positive(verifier):
 
 
 def test_an_unsolved_group_without_a_solution_teaches_what_is_wrong(verifier, make_learner, encoder):
-    stage2, learner = cooptimizer(verifier, replay={"pairs_per_step": 0}), make_learner()
-    pairs = make_pairs(stage2, verifier, [make_group([WRONG, answer_text(9)])])
+    cooptimization, learner = cooptimizer(verifier, replay={"pairs_per_step": 0}), make_learner()
+    pairs = make_pairs(cooptimization, verifier, [make_group([WRONG, answer_text(9)])])
     inputs = encoder.encode_all([(make_group([WRONG]).problem.question, "7", WRONG)])
     before = learner.score(inputs).item()
-    _, metrics = stage2.update(pairs, learner, encoder)
+    _, metrics = cooptimization.update(pairs, learner, encoder)
     assert (pairs, metrics["pairs/unpaired_negatives"]) == ([], 1)
     assert metrics["reward_model/unpaired_loss"] > 0
     assert learner.score(inputs).item() < before
@@ -117,8 +117,8 @@ def test_validity_is_reported_by_origin(verifier, make_learner, encoder):
         make_group([answer_text(20), WRONG], "20", id="b"),
         make_group(["", ""], id="c"),
     ]
-    stage2 = cooptimizer(verifier, corrupter=fails_on_7)
-    _, metrics = stage2.update(make_pairs(stage2, verifier, groups), make_learner(), encoder)
+    cooptimization = cooptimizer(verifier, corrupter=fails_on_7)
+    _, metrics = cooptimization.update(make_pairs(cooptimization, verifier, groups), make_learner(), encoder)
     expected = {
         "pairs/count": 2,
         "pairs/assistant_valid_rate": 0.5,
@@ -138,30 +138,34 @@ def test_a_slow_assistant_does_not_hold_up_the_policys_update(verifier):
     with ChatServer(lambda body, number: completion(answer_text(8), delay=0.6)) as server:
         client = ChatClient(ChatConfig(base_url=server.url, model="test"))
         config = CooptimizationConfig.model_validate(PAPER)
-        stage2 = Cooptimizer(config, verifier, ChatAssistant(client, verifier))
+        cooptimization = Cooptimizer(config, verifier, ChatAssistant(client, verifier))
         groups = [make_group([RIGHT], id=str(i)) for i in range(8)]
         context = context_of(groups, verifier)
         start = time.perf_counter()
-        handle = stage2.start(context, 1)
+        handle = cooptimization.start(context, 1)
         assert time.perf_counter() - start < 0.4
-        assert len(stage2.finish([handle])) == 8
-        stage2.close()
+        assert len(cooptimization.finish([handle])) == 8
+        cooptimization.close()
 
 
 def test_the_loss_is_the_mean_over_the_valid_pairs(verifier, make_learner, encoder):
-    stage2, learner, groups = cooptimizer(verifier, PAPER), make_learner(tokens_per_microbatch=400), mixed_groups(5)
-    pairs = make_pairs(stage2, verifier, groups, RewardModel(learner, encoder).logits(groups).rows())
+    cooptimization, learner, groups = (
+        cooptimizer(verifier, PAPER),
+        make_learner(tokens_per_microbatch=400),
+        mixed_groups(5),
+    )
+    pairs = make_pairs(cooptimization, verifier, groups, RewardModel(learner, encoder).logits(groups).rows())
     assert all(pair.positive_logit_before is not None for pair in pairs)
-    scored, metrics = stage2.update(pairs, learner, encoder)
+    scored, metrics = cooptimization.update(pairs, learner, encoder)
     logits = [(pair.positive_logit_before, pair.negative_logit_before) for pair in scored]
     margins = [positive - negative for positive, negative in logits if positive is not None and negative is not None]
     assert metrics["reward_model/loss"] == pytest.approx(sum(math.log1p(math.exp(-m)) for m in margins) / 5, rel=1e-5)
 
 
 def test_updates_teach_the_reward_model_to_tell_the_pairs_apart(verifier, make_learner, encoder):
-    stage2, learner = cooptimizer(verifier), make_learner()
-    pairs = make_pairs(stage2, verifier, [make_group([RIGHT, answer_text(9)], id=str(i)) for i in range(4)])
-    history = [stage2.update(pairs, learner, encoder) for _ in range(10)]
+    cooptimization, learner = cooptimizer(verifier), make_learner()
+    pairs = make_pairs(cooptimization, verifier, [make_group([RIGHT, answer_text(9)], id=str(i)) for i in range(4)])
+    history = [cooptimization.update(pairs, learner, encoder) for _ in range(10)]
     scored, metrics = history[-1]
     assert metrics["reward_model/pair_accuracy_after"] == 1.0
     assert metrics["reward_model/pair_accuracy_after_on_policy"] == 1.0
@@ -173,9 +177,9 @@ def test_updates_teach_the_reward_model_to_tell_the_pairs_apart(verifier, make_l
 def test_past_pairs_and_labelled_data_are_replayed_even_without_new_pairs(verifier, make_learner, encoder):
     labelled = [LabelledCompletion("q", "7", f"so {i}", float(i == 7)) for i in range(10)]
     replay = {"pairs_per_step": 3}
-    stage2, learner = cooptimizer(verifier, labelled=labelled, replay=replay), make_learner()
-    _, first = stage2.update(make_pairs(stage2, verifier, mixed_groups(4)), learner, encoder)
-    _, second = stage2.update([], learner, encoder)
+    cooptimization, learner = cooptimizer(verifier, labelled=labelled, replay=replay), make_learner()
+    _, first = cooptimization.update(make_pairs(cooptimization, verifier, mixed_groups(4)), learner, encoder)
+    _, second = cooptimization.update([], learner, encoder)
     assert (first["pairs/replayed"], first["pairs/remembered"]) == (0, 8)
     assert second["pairs/replayed"] == 3
     assert second["reward_model/loss"] > 0
@@ -183,10 +187,12 @@ def test_past_pairs_and_labelled_data_are_replayed_even_without_new_pairs(verifi
 
 
 def test_a_step_without_any_data_leaves_the_weights_alone_and_advances_the_schedule(verifier, make_learner, encoder):
-    stage2, learner = cooptimizer(verifier, PAPER, epochs=2), make_learner(schedule="cosine")
+    cooptimization, learner = cooptimizer(verifier, PAPER, epochs=2), make_learner(schedule="cosine")
     tokens = [encoder.encode("q", "7", "so 7")]
     before = learner.score(tokens)
-    scored, metrics = stage2.update(make_pairs(stage2, verifier, [make_group([WRONG])]), learner, encoder)
+    scored, metrics = cooptimization.update(
+        make_pairs(cooptimization, verifier, [make_group([WRONG])]), learner, encoder
+    )
     assert scored == []
     assert torch.equal(learner.score(tokens), before)
     assert learner.steps == 2
@@ -194,31 +200,31 @@ def test_a_step_without_any_data_leaves_the_weights_alone_and_advances_the_sched
 
 
 def test_steps_without_a_pair_are_counted_across_a_resume(verifier, make_learner, encoder):
-    def step(stage2: Cooptimizer, answer: int) -> float:
-        pairs = make_pairs(stage2, verifier, [make_group([answer_text(answer)])])
-        return stage2.update(pairs, learner, encoder)[1]["pairs/steps_without"]
+    def step(cooptimization: Cooptimizer, answer: int) -> float:
+        pairs = make_pairs(cooptimization, verifier, [make_group([answer_text(answer)])])
+        return cooptimization.update(pairs, learner, encoder)[1]["pairs/steps_without"]
 
     learner = make_learner()
-    stage2 = cooptimizer(verifier, PAPER)
-    assert [step(stage2, 9), step(stage2, 9)] == [1, 2]
+    cooptimization = cooptimizer(verifier, PAPER)
+    assert [step(cooptimization, 9), step(cooptimization, 9)] == [1, 2]
     resumed = cooptimizer(verifier, PAPER)
-    resumed.restore(json.loads(json.dumps(stage2.state())))
+    resumed.restore(json.loads(json.dumps(cooptimization.state())))
     assert [step(resumed, 9), step(resumed, 7), step(resumed, 9)] == [3, 0, 1]
 
 
 def test_two_epochs_are_two_updates_on_the_same_pairs(verifier, make_learner, encoder):
     def logits_after(epochs: int, updates: int) -> float | None:
-        stage2, learner = cooptimizer(verifier, PAPER, epochs=epochs), make_learner()
-        pairs = make_pairs(stage2, verifier, mixed_groups(1))
-        return [stage2.update(pairs, learner, encoder)[0][0].positive_logit_after for _ in range(updates)][-1]
+        cooptimization, learner = cooptimizer(verifier, PAPER, epochs=epochs), make_learner()
+        pairs = make_pairs(cooptimization, verifier, mixed_groups(1))
+        return [cooptimization.update(pairs, learner, encoder)[0][0].positive_logit_after for _ in range(updates)][-1]
 
     assert logits_after(epochs=2, updates=1) == logits_after(epochs=1, updates=2) != logits_after(epochs=1, updates=1)
 
 
 def test_a_resumed_run_makes_and_replays_the_same_pairs(verifier, make_learner, encoder):
-    def step(stage2: Cooptimizer, learner, first: int):
+    def step(cooptimization: Cooptimizer, learner, first: int):
         groups = [make_group([answer_text(n, work) for work in "abcd"], str(n)) for n in range(first, first + 4)]
-        return stage2.update(make_pairs(stage2, verifier, groups), learner, encoder)
+        return cooptimization.update(make_pairs(cooptimization, verifier, groups), learner, encoder)
 
     replay = {"pairs_per_step": 2}
     whole, learner = cooptimizer(verifier, replay=replay), make_learner(learning_rate=0.0)
@@ -230,7 +236,9 @@ def test_a_resumed_run_makes_and_replays_the_same_pairs(verifier, make_learner, 
 
 
 def test_pairs_can_be_written_as_json(verifier, make_learner, encoder):
-    stage2 = cooptimizer(verifier)
-    scored, metrics = stage2.update(make_pairs(stage2, verifier, mixed_groups(1)), make_learner(), encoder)
+    cooptimization = cooptimizer(verifier)
+    scored, metrics = cooptimization.update(
+        make_pairs(cooptimization, verifier, mixed_groups(1)), make_learner(), encoder
+    )
     assert json.loads(json.dumps([vars(pair) for pair in scored])) == [vars(replace(pair)) for pair in scored]
     assert all(isinstance(value, float) for value in metrics.values())
