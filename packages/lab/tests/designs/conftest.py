@@ -1,5 +1,5 @@
-"""The real rule verifier and the tiny reward model of the tests of pairs."""
+"""The real rule verifier and a tiny real reward model."""
 
-from reward.conftest import encoder as encoder
-from reward.conftest import make_learner as make_learner
-from reward.conftest import verifier as verifier
+from small_reward_model import encoder as encoder
+from small_reward_model import make_learner as make_learner
+from small_reward_model import verifier as verifier

@@ -20,7 +20,7 @@ class Doubles(Config):
     ("setting", "base"), [("rewards", "RewardConfig"), ("shaping", "ShapingConfig")], ids=["reward", "shaping"]
 )
 def test_a_record_of_another_base_is_told_which_one_to_take(settings, setting, base):
-    changed = {**settings, setting: [{"kind": "reward.test_own_bases:Doubles"}]}
+    changed = {**settings, setting: [{"kind": "test_own_bases:Doubles"}]}
     with pytest.raises(InputError, match=rf"derive it from cooper_rl\.{base}"):
         build_config(changed)
 
