@@ -139,7 +139,7 @@ def test_audit_imports_all_its_modules(environments):
         ("audit", "serve serve.yaml", "cooper-rl"),
         ("audit", "attack models/verifyrm --problems problems.jsonl", "cooper-rl"),
         ("audit", "attack rule --problems problems.jsonl --adapt 2 --out out", "cooper-rl"),
-        ("audit", "audit rollouts.jsonl --retrain models/verifyrm", "cooper-rl"),
+        ("audit", "audit rollouts.jsonl --retrain models/verifyrm --until 5", "cooper-rl"),
     ],
 )
 def test_what_another_package_has_is_refused_with_its_name(package, command, needs, environments):
