@@ -22,6 +22,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [next((package / "src").iterdir()) for package in sorted((ROOT / "packages").iterdir())]
+PACKAGES = f"{ROOT / 'packages'}/"
 PLUMBING = (
     "cooper_base/",
     "cooper_verify/clients/",
@@ -127,9 +128,7 @@ def _traced(module: ModuleType, name: str, trace: Trace) -> None:
 
 def _file(frame: FrameType) -> str | None:
     """The file of a frame, from its package's name on; None for code of others."""
-    path = Path(frame.f_code.co_filename)
-    source = next((source for source in SOURCES if path.is_relative_to(source)), None)
-    return None if source is None else path.relative_to(source.parent).as_posix()
+    return frame.f_code.co_filename.partition(PACKAGES)[2].partition("/src/")[2] or None
 
 
 def _lines(names: set[str]) -> int:

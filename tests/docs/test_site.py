@@ -38,7 +38,7 @@ def test_links_lead_to_pages_of_the_site(website):
     )
     assert links.site_links("[a](../README.md)", "plan.md") == "[a](index.md)"
     assert links.site_links("[a](../packages/rl/tests/crash/README.md)", "runs.md") == "[a](measured/kills.md)"
-    assert links.site_links("[a](../../docs/runs.md#b)", "measured/kills.md") == "[a](../runs.md#b)"
+    assert links.site_links("[a](../../../../docs/runs.md#b)", "measured/kills.md") == "[a](../runs.md#b)"
     assert links.site_links("[a](../configs)", "plan.md") == "[a](source/configs/index.md)"
     assert links.site_links("[a](../../examples/rule.py)", "tutorials/x.md") == "[a](../source/examples/rule.py.md)"
     for kept in ("[a](https://x.org/a.md)", "[a](#b)", "[a](gone.md)", "```text\n[a](../README.md)\n```"):
