@@ -27,7 +27,7 @@ class SecondAnswer(PairSourceConfig):
     """What follows the completion."""
 
     def build(self, inputs: PairInputs) -> "SecondAnswerSource":
-        """The source. `inputs` also holds the settings of stage 2 and the assistant."""
+        """The source. `inputs` also holds the settings of `cooptimization` and the assistant."""
         return SecondAnswerSource(self.words, inputs.rule)
 
 

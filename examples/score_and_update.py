@@ -17,9 +17,9 @@ def main() -> None:
     """Ten lines."""
     model = files("cooper_lab") / "arithmetic" / "assets" / "reward_model"
     reward_model = {"model": str(model), "learning_rate": 3e-4, "max_input_tokens": 160}
-    stage2 = {"pairs": [{"kind": "on_policy"}], "loss": {"anchor": 0.5}}
+    cooptimization = {"pairs": [{"kind": "on_policy"}], "loss": {"anchor": 0.5}}
     config = CooperRewardConfig.model_validate(
-        {"kind": "cooper_model", "reward_model": reward_model, "cooptimization": stage2}
+        {"kind": "cooper_model", "reward_model": reward_model, "cooptimization": cooptimization}
     )
     groups = [AnswerGroup(q, Problem(q, q, a), [Answer(text) for text in texts]) for q, a, texts in ROWS]
     with CooperReward.from_config(config) as reward:

@@ -221,7 +221,7 @@ def test_conversations_and_their_last_message(make):
     assert Answer.of([{"role": "assistant", "content": None}]).text == ""
 
 
-@pytest.mark.parametrize("kind", ["cooper_model", "gad"])
+@pytest.mark.parametrize("kind", ["cooper_model", pytest.param("gad", marks=pytest.mark.slow)])
 def test_a_reward_model_that_reads_chats_is_co_trained(kind, tiny_models, tmp_path):
     """With `gad` the rows have a teacher's answer and no reference."""
     folder = tmp_path / "chat_model"

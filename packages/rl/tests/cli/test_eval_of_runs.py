@@ -10,6 +10,7 @@ from cooper_audit.statistics import paired_difference
 from cooper_base.cli.main import app
 from cooper_rl.run.trainer import CooperTrainer
 from cooper_rl.run_config import build_config
+from slow_members import first_fast
 
 
 def even(problem, completion_text):
@@ -69,7 +70,7 @@ def _gold(output, labels="gold"):
     return float(found.group(1))
 
 
-@pytest.mark.parametrize("by", ["--run", "folder"])
+@pytest.mark.parametrize("by", first_fast(["--run", "folder"]))
 def test_a_runs_policy_has_the_accuracy_that_the_run_measured(monkeypatch, capfd, finished, by):
     run, last = finished
     arguments = ["--run", run] if by == "--run" else [run / "checkpoints" / "000002" / "policy"]

@@ -7,6 +7,8 @@ import sys
 import pytest
 import yaml
 
+from slow_members import first_fast
+
 HEAVY = ["torch", "transformers", "matplotlib", "datasets"]
 PROGRAM = f"""
 import json, sys
@@ -31,22 +33,25 @@ def _cooper(folder, *arguments):
 
 @pytest.mark.parametrize(
     ("overrides", "words"),
-    [
-        (["polcy=1"], "did you mean 'policy'?"),
-        (["steps=0"], "steps"),
-        (["problems.source=nowhere.jsonl"], "no such file"),
-        (["problems.source=bad.jsonl"], "bad.jsonl:1"),
-        (["output_dir=bad.jsonl/runs"], "bad.jsonl is a file"),
-        (["policy.model=./nowhere"], "no such model folder"),
-        (["kind=static", "reward_model.model=./nowhere"], "no such model folder"),
-        (["kind=static", "reward_model.model=POLICY"], "has no reward head"),
-        (["problems.gold=nowhere:gold"], "No module named 'nowhere'"),
-        (["rewards=[{kind: function, function: nowhere:reward}]"], "No module named 'nowhere'"),
-        (["kind=cooper", "cooptimization.replay.labelled=nowhere.jsonl"], "no such file"),
-        (["kind=static", "monitor.labelled=nowhere.jsonl"], "no such file"),
-        (["kind=cooper", "cooptimization.assistant=null"], "assistant is missing"),
-        (["test_problems={source: nowhere.jsonl}"], "no such file"),
-    ],
+    first_fast(
+        [
+            (["polcy=1"], "did you mean 'policy'?"),
+            (["problems.source=nowhere.jsonl"], "no such file"),
+            (["problems.source=bad.jsonl"], "bad.jsonl:1"),
+            (["output_dir=bad.jsonl/runs"], "bad.jsonl is a file"),
+            (["problems.gold=nowhere:gold"], "No module named 'nowhere'"),
+            (["steps=0"], "steps"),
+            (["policy.model=./nowhere"], "no such model folder"),
+            (["kind=static", "reward_model.model=./nowhere"], "no such model folder"),
+            (["kind=static", "reward_model.model=POLICY"], "has no reward head"),
+            (["rewards=[{kind: function, function: nowhere:reward}]"], "No module named 'nowhere'"),
+            (["kind=cooper", "cooptimization.replay.labelled=nowhere.jsonl"], "no such file"),
+            (["kind=static", "monitor.labelled=nowhere.jsonl"], "no such file"),
+            (["kind=cooper", "cooptimization.assistant=null"], "assistant is missing"),
+            (["test_problems={source: nowhere.jsonl}"], "no such file"),
+        ],
+        fast=5,
+    ),
 )
 def test_bad_input_is_reported_without_torch(settings, tmp_path, overrides, words):
     (tmp_path / "run.yaml").write_text(yaml.safe_dump({**settings, "kind": "rule"}))
@@ -60,12 +65,14 @@ def test_bad_input_is_reported_without_torch(settings, tmp_path, overrides, word
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [
-        (["collect", "missing.yaml"], "no such configuration file"),
-        (["train", "missing.jsonl", "--model", "owner/name", "--out", "rm"], "no such file"),
-        (["train", "x.jsonl", "--model", "./missing", "--out", "rm"], "no such model folder"),
-        (["train", "x.jsonl", "--model", "m", "--out", "rm", "epoch=1"], "did you mean 'epochs'?"),
-    ],
+    first_fast(
+        [
+            (["collect", "missing.yaml"], "no such configuration file"),
+            (["train", "missing.jsonl", "--model", "owner/name", "--out", "rm"], "no such file"),
+            (["train", "x.jsonl", "--model", "./missing", "--out", "rm"], "no such model folder"),
+            (["train", "x.jsonl", "--model", "m", "--out", "rm", "epoch=1"], "did you mean 'epochs'?"),
+        ]
+    ),
 )
 def test_bad_input_of_the_reward_model_commands_is_reported_without_torch(tmp_path, arguments, words):
     (tmp_path / "x.jsonl").write_text('{"question": "1+1", "reference_answer": "2", "completion": "2", "label": 1}\n')
@@ -99,12 +106,14 @@ def test_bad_input_of_a_server_is_told_without_torch(settings, tmp_path, overrid
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [
-        (["--design", "statik"], "no design 'statik'; there are rule"),
-        (["--hole", "openers"], "no hole 'openers'"),
-        (["--designs", "missing.yaml"], "no such configuration file"),
-        (["rollout.m=1"], "unknown key 'rollout.m'"),
-    ],
+    first_fast(
+        [
+            (["--design", "statik"], "no design 'statik'; there are rule"),
+            (["--hole", "openers"], "no hole 'openers'"),
+            (["--designs", "missing.yaml"], "no such configuration file"),
+            (["rollout.m=1"], "unknown key 'rollout.m'"),
+        ]
+    ),
 )
 def test_bad_input_of_the_arena_is_reported_without_torch(tmp_path, arguments, words):
     code, imported, output = _cooper(tmp_path, "arena", *arguments)

@@ -7,6 +7,7 @@ import pytest
 from cooper_audit.run.run_record import read_metrics
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config
 from cooper_rl.reward.reward_config import read_reward_inputs
+from slow_members import first_fast
 
 KINDS = ["mean", "median", "min", "uwo", "soft_min", "brme"]
 
@@ -21,7 +22,7 @@ def _tree(settings, learns=True, **ensemble):
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", first_fast(KINDS))
 def test_a_frozen_copy_of_the_start_is_a_second_member(settings, kind):
     with CooperTrainer.from_config(build_config(_tree(settings, combine={"kind": kind}))) as trainer:
         trainer.fit()

@@ -6,9 +6,10 @@ import pytest
 
 from cooper_audit.run.run_record import read_metrics
 from cooper_rl import CooperTrainer, InputError, build_config
+from slow_members import first_fast
 
 
-@pytest.mark.parametrize("kind", ["min_form", "delta", "sum"])
+@pytest.mark.parametrize("kind", first_fast(["min_form", "delta", "sum"]))
 def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
     """The policy is random and never right, so groups teach by their steps alone."""
     tree = {

@@ -12,6 +12,7 @@ from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputErr
 from cooper_rl.reward.base import ShapingConfig
 from cooper_rl.reward.scored import Scored
 from cooper_rl.run.inputs import read_inputs
+from slow_members import first_fast
 
 SHAPINGS = {
     "cap": [{"kind": "cap", "references": "solution"}],
@@ -52,7 +53,9 @@ def _completions(trainer, step):
     return [completion for line in text.splitlines() for completion in json.loads(line)["completions"]]
 
 
-@pytest.mark.parametrize("name", list(SHAPINGS))
+@pytest.mark.parametrize(
+    "name", [name if name in ("cap", "gate") else pytest.param(name, marks=pytest.mark.slow) for name in SHAPINGS]
+)
 def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, name):
     trainer = _fit(settings, steps=2, shaping=SHAPINGS[name])
     for step, row in enumerate(read_metrics(trainer.directory), 1):
@@ -82,10 +85,12 @@ def test_a_model_that_only_a_shaping_reads_is_recorded_and_measured(settings):
 
 @pytest.mark.parametrize(
     "shaping",
-    [
-        {"kind": "cap", "references": "accepted"},
-        {"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9, "kind": "equal"}]},
-    ],
+    first_fast(
+        [
+            {"kind": "cap", "references": "accepted"},
+            {"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9, "kind": "equal"}]},
+        ]
+    ),
 )
 def test_a_run_with_memory_resumes_bit_for_bit(settings, shaping):
     changes = {"shaping": [shaping], "rule": {"kind": "test_shaped_runs:accepts_odd"}}

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from cooper_audit.run.run_record import read_events, read_record, status_of
 from cooper_base.cli.main import commands
 from cooper_rl import Callback, CooperTrainer, InputError, build_config
+from slow_members import first_fast
 
 
 class Ends(Callback):
@@ -53,8 +54,7 @@ FUNCTION = {"rewards": [{"kind": "function", "function": "m:length"}]}
     ("hook", "at", "done"),
     [
         ("before_step", 3, 2),
-        ("after_step", 2, 2),
-        *(pytest.param(hook, 2, 2, marks=pytest.mark.slow) for hook in ("on_evaluation", "on_save")),
+        *(pytest.param(hook, 2, 2, marks=pytest.mark.slow) for hook in ("after_step", "on_evaluation", "on_save")),
     ],
 )
 def test_a_run_that_a_callback_ends_has_a_state_of_its_own_and_can_go_on(settings, hook, at, done):
@@ -70,7 +70,7 @@ def test_a_run_that_a_callback_ends_has_a_state_of_its_own_and_can_go_on(setting
     assert all(event["action"] != "ended" for event in read_events(ended.directory))
 
 
-@pytest.mark.parametrize("hook", ["before_step", "on_evaluation"])
+@pytest.mark.parametrize("hook", first_fast(["before_step", "on_evaluation"]))
 def test_a_callback_ends_a_run_before_its_first_step(settings, hook):
     ended = _fit(settings, callbacks=[Ends(hook, int(hook == "before_step"))])
     assert (ended.completed_steps, ended.ended_by) == (0, NAME)
@@ -104,7 +104,7 @@ HOLD = (
 )
 
 
-@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("resume", first_fast([False, True]))
 def test_the_name_of_a_run_that_is_alive_is_told_so(settings, resume):
     done = _fit(settings)
     waiting = [sys.executable, "-c", f"{HOLD}; print('held', flush=True); sys.stdin.read()", str(done.directory)]
@@ -177,6 +177,7 @@ def test_metrics_that_may_be_recorded_pass(settings, metric, changes):
     assert config.checkpoint.keep_best == metric
 
 
+@pytest.mark.slow
 def test_the_command_refuses_too_few_steps_too(settings, tmp_path):
     _fit(settings)
     path = tmp_path / "run.yaml"

@@ -130,6 +130,7 @@ def test_a_callback_is_called_in_order_and_sees_the_whole_record(settings):
     ]
 
 
+@pytest.mark.slow
 def test_a_callback_that_ends_the_run_leaves_finished_models(settings):
     trainer = fit({**settings, "callbacks": ["run.everyday_callbacks:Stops"]})
     assert (trainer.completed_steps, trainer.interrupted) == (2, False)

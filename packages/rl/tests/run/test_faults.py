@@ -126,7 +126,7 @@ def test_a_reward_beyond_float32_costs_its_groups_and_no_others(settings):
 @pytest.mark.parametrize(
     ("learning_rate", "metrics"),
     [
-        (10.0, {"reward_model/loss", "reward_model/pair_accuracy_after"}),
+        pytest.param(10.0, {"reward_model/loss", "reward_model/pair_accuracy_after"}, marks=pytest.mark.slow),
         (1e20, {"reward_model/non_finite", "reward_model/grad_norm", "reward_model/loss"}),
     ],
 )

@@ -10,6 +10,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_rl import CooperTrainer, InputError, build_config
 from in_process import model_of
+from slow_members import first_fast
 
 
 def _fit(settings, resume=False):
@@ -22,7 +23,7 @@ def _timeless(directory):
     return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
 
 
-@pytest.mark.parametrize("kind", ["rule", "static", "cooper", "cooper_model"])
+@pytest.mark.parametrize("kind", first_fast(["rule", "cooper", "static", "cooper_model"], fast=2))
 def test_every_kind_of_run_records_its_steps(settings, kind):
     trainer = _fit({**settings, "kind": kind, "steps": 2})
     rows = read_metrics(trainer.directory)

@@ -86,6 +86,7 @@ def test_both_models_learn_and_the_final_ones_are_plain(adapted):
     torch.testing.assert_close(sampler.next_token_logits(tokens.tolist())[0], expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_an_uninterrupted_one(adapted):
     whole = _fit({**adapted, "name": "whole"})
     _fit(adapted, steps=1)

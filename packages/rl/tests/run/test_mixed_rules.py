@@ -49,7 +49,7 @@ def mixed_rows() -> list[dict[str, Any]]:
     return [row for rows in zip(maths, choice, own, strict=True) for row in rows]
 
 
-@pytest.mark.parametrize("kind", ["cooper", "cooper_model"])
+@pytest.mark.parametrize("kind", ["cooper", pytest.param("cooper_model", marks=pytest.mark.slow)])
 def test_one_run_mixes_maths_choice_and_a_function_of_the_users(settings, tmp_path: Path, functions: str, kind: str):
     (tmp_path / "mixed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed_rows()))
     problems = {

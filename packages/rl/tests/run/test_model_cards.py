@@ -11,6 +11,7 @@ import torch
 import yaml
 
 from cooper_rl import CooperTrainer, Problem, build_config
+from slow_members import first_fast
 
 CARD = "---\nlicense: mit\npipeline_tag: other\n---\n# rm\n\nMade of 27 rows.\n"
 
@@ -60,7 +61,7 @@ def test_the_reward_model_card_gives_its_format_and_keeps_the_card_of_the_base(w
     assert _run(code, checkpoint, monkeypatch)["probability"] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("chat", first_fast([False, True]))
 def test_the_policys_card_gives_the_prompt_it_was_trained_on(settings, tmp_path, monkeypatch, chat):
     folder = tmp_path / "policy"
     shutil.copytree(settings["policy"]["model"], folder)
@@ -93,7 +94,9 @@ def test_a_resumed_run_writes_the_same_cards(with_card, tmp_path):
         assert (whole / name / "README.md").read_bytes() == (resumed / name / "README.md").read_bytes()
 
 
-@pytest.mark.parametrize("card", ["no header", "---\n: :[\n---\nodd", "---\n- 1\n---\nlist", b"\xff\xfe bytes"])
+@pytest.mark.parametrize(
+    "card", first_fast(["no header", "---\n: :[\n---\nodd", "---\n- 1\n---\nlist", b"\xff\xfe bytes"])
+)
 def test_a_card_that_no_machine_can_read_does_no_harm(with_card, card):
     (Path(with_card["reward_model"]["model"]) / "README.md").write_bytes(
         card if isinstance(card, bytes) else card.encode()

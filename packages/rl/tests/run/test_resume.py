@@ -9,6 +9,7 @@ import torch
 from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_rl import CooperTrainer, InputError, build_config
+from slow_members import first_fast
 
 
 @pytest.fixture
@@ -149,7 +150,9 @@ def test_there_must_be_a_run_to_resume(rule):
         _fit(rule, resume=True)
 
 
-@pytest.mark.parametrize("torn", ['{"step": 3, "reward/me', '{"step": 3}\n\0\0\0\0', '{"step": 2', ""])
+@pytest.mark.parametrize(
+    "torn", first_fast(['{"step": 3, "reward/me', '{"step": 3}\n\0\0\0\0', '{"step": 2', ""], fast=2)
+)
 def test_what_was_recorded_after_the_checkpoint_is_cut_off(rule, torn):
     trainer = _fit({**rule, "steps": 2})
     metrics = trainer.directory / "metrics.jsonl"

@@ -7,6 +7,7 @@ from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.records import Column
 from cooper_rl.step import cooper_step
 from in_process import model_of
+from slow_members import first_fast
 
 
 def length(problem, completion):
@@ -63,7 +64,7 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
     assert done.metrics["policy/mismatch_kl"] < 1e-6
 
 
-@pytest.mark.parametrize("setting", [{"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"min_tokens": 2}])
+@pytest.mark.parametrize("setting", first_fast([{"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"min_tokens": 2}]))
 def test_filters_that_truncate_the_samples_are_reported_once(half, caplog, setting):
     config = build_config({**half, "steps": 2, "evaluation": {"every": 0}, "rollout": {**half["rollout"], **setting}})
     with CooperTrainer.from_config(config) as trainer:

@@ -96,6 +96,7 @@ def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(
     assert recorded(str(trainer.directory / "checkpoints/000001/reward_model")) == record
 
 
+@pytest.mark.slow
 def test_the_service_reward_scores_learns_and_restores(tiny_models, tmp_path):
     model = {"model": str(tiny_models / "policy"), "learning_rate": 1e-2, "max_input_tokens": 160, **ASKED}
     config = ServeConfig.model_validate(

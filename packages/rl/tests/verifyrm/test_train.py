@@ -15,6 +15,7 @@ from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.monitor import classification_metrics, roc_auc
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, fitted, length_grouped_batches, train_verifyrm
+from slow_members import first_fast
 
 
 def labelled_rows(count: int) -> list[LabelledCompletion]:
@@ -40,7 +41,7 @@ def test_a_causal_model_and_a_reward_model_both_learn(tiny_models: Path, tmp_pat
     assert json.loads((tmp_path / "rm" / METRICS_FILE).read_text()) == result
 
 
-@pytest.mark.parametrize("lora", [None, {"rank": 4, "dropout": 0.1}])
+@pytest.mark.parametrize("lora", first_fast([None, {"rank": 4, "dropout": 0.1}]))
 def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny_models: Path, tmp_path: Path, lora):
     rows = labelled_rows(60)
     seen: list[tuple[int, int]] = []

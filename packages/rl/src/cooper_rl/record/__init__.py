@@ -15,7 +15,7 @@ from cooper_base.files.durable import sync_tree, writing
 
 logger = logging.getLogger(__name__)
 
-SINKS = Kinds("sink", "cooper_rl.record", ["check", "open"])
+SINKS = Kinds("sink", "cooper_rl.record.trackers", ["check", "open"])
 """The kinds of `sinks`."""
 PAUSE_S = 60.0
 """Seconds between a failure and the next attempt, because a server that does not answer can delay each attempt for

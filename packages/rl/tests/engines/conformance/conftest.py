@@ -100,6 +100,9 @@ def vllm_sampler(folder: Path) -> Sampler:
     return build_sampler(LearnerConfig(model=str(folder)), config, "gloo", start=lambda *_: engine)
 
 
+on_ray = (together, pytest.mark.slow)
+"""The learners and the sampler of a cluster are those that run here; `engines/cluster` tests what it adds."""
+
 ENGINES = [
     Engine(
         name="local",
@@ -112,7 +115,7 @@ ENGINES = [
         policy=lambda *settings: two_ranks().policy(*settings),
         reward_model=lambda *settings: two_ranks().reward_model(*settings),
         sampler=lambda folder: two_ranks().sampler(LearnerConfig(model=str(folder)), 0),
-        marks=(together,),
+        marks=on_ray,
     ),
     Engine(
         name="local-lora",
@@ -127,7 +130,7 @@ ENGINES = [
         reward_model=with_lora(lambda *settings: two_ranks().reward_model(*settings), load_on_ranks),
         sampler=lambda folder: two_ranks().sampler(LearnerConfig(model=str(folder)), 0),
         adapted=True,
-        marks=(together,),
+        marks=on_ray,
     ),
 ]
 

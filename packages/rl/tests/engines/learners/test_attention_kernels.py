@@ -15,6 +15,7 @@ from cooper_rl.engines.local.attention import KERNELS, FlashAttention, choose_ke
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.packing import pack_rows
 from cooper_rl.records import Column
+from slow_members import first_fast
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)
@@ -45,7 +46,7 @@ def drawn(heads: int, key_heads: int, tokens: int, dtype: torch.dtype = torch.fl
     return [torch.randn(tokens, n, 16, generator=generator, dtype=dtype) for n in (heads, key_heads, key_heads)]
 
 
-@pytest.mark.parametrize("heads", [(4, 4), (4, 2), (6, 1)])
+@pytest.mark.parametrize("heads", first_fast([[4, 2], [4, 4], [6, 1]]))
 @pytest.mark.parametrize("kernel", ["sdpa", "flash", "flex"])
 def test_packed_rows_are_attended_as_each_row_alone(kernel, heads):
     packed = pack_rows(ROWS, CPU)

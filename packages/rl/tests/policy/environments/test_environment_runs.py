@@ -11,6 +11,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_rl import CooperTrainer, InputError, build_config
 from in_process import model_of
+from slow_members import first_fast
 
 ENDS = list(range(11, 60))  # a random policy hardly ever ends a turn by itself
 
@@ -75,7 +76,7 @@ def test_verdicts_of_the_environment_teach_the_reward_model_where_no_rule_judges
     assert 0 < metrics[0]["test/rule_avg"] < 1
 
 
-@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("mixed", first_fast([False, True]))
 def test_what_an_environment_returns_pays_as_it_is_and_judges_nothing_without_a_threshold(rolling, mixed):
     mix = [{"kind": "reward_model"}, {"kind": "rule", "weight": 0.5}] if mixed else []
     settings = {

@@ -14,6 +14,7 @@ from cooper_rl import CooperTrainer, InputError, RuleVerifier, build_config
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 from in_process import model_of
+from slow_members import first_fast
 
 CHAT = {"kind": "chat", "model": "assistant", "max_retries": 1, "tries": 2}
 
@@ -80,7 +81,7 @@ def test_a_run_meets_every_fault_counts_it_and_recovers(settings_for):
     check_pairs(pairs_of(trainer.directory))
 
 
-@pytest.mark.parametrize("fault", SLOW)
+@pytest.mark.parametrize("fault", first_fast(SLOW))
 def test_a_slow_server_holds_a_step_only_as_long_as_allowed(settings_for, fault):
     limits = {"timeout_s": 0.4, "step_timeout_s": 3.0}
     with ChatServer(FaultyAssistant(fault)) as server:
