@@ -46,7 +46,11 @@ RUNS: dict[str, dict[str, Any]] = {
     "hybrid": {
         "kind": "cooper_model",
         "reward_model": MODEL,
-        "rewards": [{"kind": "hybrid"}, {"kind": "function", "function": "docs.test_metrics_page:ends", "weight": 0.1}],
+        "rewards": [
+            {"kind": "hybrid"},
+            {"kind": "function", "function": "docs.test_metrics_page:ends", "weight": 0.1},
+            {"kind": "rule:exact", "weight": 0.1},
+        ],
         "rollout": {"resample": 1},
         "algorithm": {
             "kl": {"kind": "k1", "where": "reward"},

@@ -5,7 +5,6 @@ __version__: str
 from cooper_audit.report.plots import Run as Run
 from cooper_audit.report.plots import load_run as load_run
 from cooper_audit.report.report import write_report as write_report
-from cooper_audit.rollouts.auditing import Audit as Audit
 from cooper_audit.rollouts.auditing import Options as Options
 from cooper_audit.rollouts.auditing import audit as audit
 from cooper_audit.run.hacking_alarm import HackingAlarm as HackingAlarm

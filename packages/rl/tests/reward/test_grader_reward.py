@@ -146,7 +146,7 @@ def test_a_run_is_paid_and_ruled_by_a_judge_and_records_it(settings, tmp_path):
 
     path = tmp_path / "judge.yaml"
     with ChatServer(reply) as server:
-        path.write_text(f"judge: {{base_url: '{server.url}', model: m}}\n")
+        path.write_text(f"judge: {{kind: chat, base_url: '{server.url}', model: m}}\n")
         tree = {"kind": "rule", "reward_model": None, "rule": str(path), "rewards": ["rule", OWN]}
         changes = {"steps": 1, "evaluation": {"every": 0}, "cooptimization": {}}
         with CooperTrainer.from_config(build_config({**settings, **tree, **changes})) as trainer:

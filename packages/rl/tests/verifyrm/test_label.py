@@ -112,7 +112,11 @@ def test_an_interrupted_labelling_continues_and_failed_requests_are_asked_again(
         config = judge_config(server.url, concurrency=1)
         first = label_completions(data, config, out)
         assert agreement_counts(first)["judge not heard"] == 1
+<<<<<<< HEAD
         assert [item.label for item in first if item.judgement and item.judgement.failed] == [None]
+=======
+        assert [item.label for item in first if item.unheard] == [None]
+>>>>>>> grad
         broken["on"] = False
         journal = tmp_path / "labelled.journal.jsonl"
         lines = journal.read_text().splitlines(keepends=True)
@@ -237,7 +241,7 @@ def run(data, *options):
 def test_the_command_takes_a_judges_file_as_grader_and_continues_its_journal(data, tmp_path):
     out, file = tmp_path / "labelled.jsonl", tmp_path / "judge.yaml"
     with ChatServer(judging) as server:
-        file.write_text(f"judge: {{base_url: '{server.url}', model: m, max_retries: 0}}\n")
+        file.write_text(f"judge: {{kind: chat, base_url: '{server.url}', model: m, max_retries: 0}}\n")
         assert run(data, "--judge", file, "--out", out).exit_code == 0
         before, labelled = len(server.requests), out.read_text()
         again = run(data, "--grader", file, "--out", out)

@@ -18,6 +18,11 @@ from cooper_base.files.durable import Journal
 NO_ANSWER = "no_answer_from_server"
 UNREADABLE = "unreadable"
 TOO_LONG = "too_long"
+NEEDS_VERDICTS = (
+    "that is no verdict: a rule says correct, wrong, unparsed or silent. Take a rule, a judge or a reward model, or "
+    "write a class whose `grade` gives verdicts; a score alone can be paid as a reward"
+)
+"""Why a score cannot stand where a verdict is needed, and what can."""
 CHUNK = 128
 """Number of answers after which opinions are written down. An interruption loses at most this many."""
 
@@ -122,12 +127,6 @@ def verdicts_on(grader: Grader, answers: Sequence[Asked]) -> list[Verdict]:
         if opinion.verdict == "silent" and opinion.score is not None:
             raise InputError(f"{grader.name}: gives problem {problem.id} the score {opinion.score}; {NEEDS_VERDICTS}")
     return ["silent" if opinion.failed else opinion.verdict for opinion in opinions]
-
-
-NEEDS_VERDICTS = (
-    "that is no verdict: a rule says correct, wrong, unparsed or silent. Take a rule, a judge or a reward model, or "
-    "write a class whose `grade` gives verdicts; a score alone can be paid as a reward"
-)
 
 
 def check_gives_verdicts(grader: Grader) -> None:
