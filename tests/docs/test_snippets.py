@@ -91,9 +91,9 @@ def reader(tiny_models, tmp_path, monkeypatch) -> Iterator[Path]:
     _fill(tmp_path, tiny_models)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place and Path(place) != EXAMPLES])
-    before = _modules_in(EXAMPLES)
-    for name in before:
-        monkeypatch.delitem(sys.modules, name)
+    written = {Path(snippet.title).stem for snippet in SNIPPETS if snippet.title}
+    for name in {*_modules_in(EXAMPLES), *written}:  # another test may have loaded a module of the same name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     yield tmp_path
     for name in _modules_in(tmp_path):
         del sys.modules[name]

@@ -152,7 +152,7 @@ def test_several_reference_answers_are_a_bad_row(tmp_path):
 
 
 def test_an_answer_at_the_end_of_a_chat_is_no_part_of_the_prompt(tmp_path, caplog):
-    caplog.set_level("INFO", "cooper_rl")
+    caplog.set_level("INFO", "cooper_verify")
     rows = [
         {"chat": [user("4+3?"), assistant("4 + 3 = 7, so it is \\boxed{7}")], "answer": "7"},
         {"chat": [user("3+3?"), assistant("<think>")], "answer": "6"},

@@ -54,6 +54,6 @@ def test_a_judge_or_assistant_that_is_down_is_reported_before_its_retries(closed
     with ChatClient(config) as client, pytest.raises(InputError, match=r"check base_url, .* and that the server is up"):
         client.check()
     assert time.monotonic() - start > 1
-    said = [record for record in caplog.records if record.name.startswith("cooper_rl")]
+    said = [record for record in caplog.records if record.name.startswith("cooper_verify")]
     assert f"chat server {url}: connection" in said[0].getMessage()
     assert "trying again, up to 1 times; is it running at this base_url?" in said[0].getMessage()

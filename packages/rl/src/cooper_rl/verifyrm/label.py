@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from cooper_verify.grader import NO_ANSWER, Asked, Grader, Opinion, check_gives_
 from cooper_verify.graders.judge import JudgeConfig, JudgeGrader, judge_settings
 from cooper_verify.graders.judgement import Judgement, JudgeVerdict
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
-from cooper_verify.rules.rule import RuleConfig
+from cooper_verify.rules.rule import Rule, RuleConfig
 
 COLUMNS = (*LABELLED_FIELDS, "model", "dataset", "id", "rule")
 OF_JUDGE = ("judge", "judge_probability")
@@ -121,48 +122,65 @@ def label_completions(
     if grader is not None:
         check_gives_verdicts(grader)
         grader.check([row.problem for row in rows])
-    settings = ({} if judge_config is None else judge_settings(judge_config)) | rule_settings(rule)
-    settings |= {} if grader is None else {"grader": grader.settings()}
     columns = [*COLUMNS, *(OF_JUDGE if judge_config is not None else ()), *(OF_GRADER if grader is not None else ())]
     judge = None if judge_config is None else JudgeGrader(judge_config)
     labelled: list[Labelled] = []
-    with Journal(journal_path(output), settings) as journal, closing(rule.build()) as by, ExitStack() as opened:
+    with (
+        Journal(journal_path(output), _settings(judge_config, rule, grader)) as journal,
+        closing(rule.build()) as by,
+        ExitStack() as opened,
+    ):
         for one in filter(None, (judge, grader)):
             opened.callback(one.close)
 
-        def verdicts(chunk: Sequence[CollectedRow]) -> list[list[Any]]:
-            answers = [Asked(row.problem, row.completion) for row in chunk]
-            said: list[Sequence[Any]] = [by.verify_problems(answers)]
-            if judge is not None:
-                said.append([asdict(judgement) for judgement in judge.judgements(answers)])
-            if grader is not None:
-                said.append([asdict(opinion) for opinion in opinions_on(grader, answers)])
-            return [list(of_row) for of_row in zip(*said, strict=True)]
-
-        def read(row: CollectedRow, said: Sequence[Any]) -> Labelled:
-            others = iter(said[1:])
-            judged = None if judge is None else Judgement(**next(others))
-            return Labelled(row, said[0], judged, None if grader is None else Opinion(**next(others)))
-
-        def failed(said: Sequence[Any]) -> bool:
-            return any(one.get("failed") or one.get("why") == NO_ANSWER for one in said[1:])
-
+        ask = partial(_opinions, by, judge, grader)
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
-            values = journal.completed(key, chunk, verdicts, failed)
-            labelled += [read(row, said) for row, said in zip(chunk, values, strict=True)]
+            values = journal.completed(key, chunk, ask, _failed)
+            for row, (verdict, *others) in zip(chunk, values, strict=True):
+                judgement = None if judge is None else Judgement(**others.pop(0))
+                labelled.append(Labelled(row, verdict, judgement, None if grader is None else Opinion(**others.pop(0))))
             if progress is not None:
                 progress(len(labelled), len(rows))
+    _write(labelled, output, columns, with_replies=judge is not None)
+    return labelled
+
+
+def _opinions(
+    rule: Rule, judge: JudgeGrader | None, grader: Grader | None, rows: Sequence[CollectedRow]
+) -> list[list[Any]]:
+    """Of each row, the rule's verdict and what judge and grader say, as JSON values."""
+    answers = [Asked(row.problem, row.completion) for row in rows]
+    said: list[Sequence[Any]] = [rule.verify_problems(answers)]
+    if judge is not None:
+        said.append([asdict(judgement) for judgement in judge.judgements(answers)])
+    if grader is not None:
+        said.append([asdict(opinion) for opinion in opinions_on(grader, answers)])
+    return [list(of_row) for of_row in zip(*said, strict=True)]
+
+
+def _settings(judge: JudgeConfig | None, rule: RuleConfig, grader: Grader | None) -> dict[str, Any]:
+    """What decides the labels, for their journal."""
+    settings = ({} if judge is None else judge_settings(judge)) | rule_settings(rule)
+    return settings if grader is None else settings | {"grader": grader.settings()}
+
+
+def _failed(said: Sequence[Any]) -> bool:
+    """Whether a server has not answered; `said` is the rule's verdict and what others said."""
+    return any(opinion.get("failed") or opinion.get("why") == NO_ANSWER for opinion in said[1:])
+
+
+def _write(labelled: Sequence[Labelled], output: Path, columns: Sequence[str], with_replies: bool) -> None:
+    """The rows with a label, and those without one."""
     write_table(output, [item.fields() for item in labelled if item.label is not None], columns)
     details = [
         item.fields() | ({} if item.judgement is None else {"judge_reply": item.judgement.detail})
         for item in labelled
         if item.label is None
     ]
-    columns = [name for name in columns if name != "label"] + (["judge_reply"] if judge is not None else [])
-    write_table(disagreements_path(output), details, columns)
-    return labelled
+    of_others = [name for name in columns if name != "label"] + (["judge_reply"] if with_replies else [])
+    write_table(disagreements_path(output), details, of_others)
 
 
 def disagreements_path(output: Path) -> Path:
