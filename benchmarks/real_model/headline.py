@@ -25,9 +25,9 @@ from benchmarks.real_model.experiment import train_once, write
 from benchmarks.real_model.operations import JUDGED, interval, judging, table
 from benchmarks.split_labelled import draw_evenly, fitting_rows
 
-from cooper_rl.data.labelled import problem_folds
-from cooper_rl.observe.run_record import read_record
-from cooper_rl.persist.durable import write_text
+from cooper_audit.run.run_record import read_record
+from cooper_base.data.labelled import problem_folds
+from cooper_base.files.durable import write_text
 
 CONFIG = Path(__file__).with_name("headline.yaml")
 KL = "algorithm.kl.coefficient"
