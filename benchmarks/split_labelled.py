@@ -31,6 +31,20 @@ def draw_evenly(rows: list[dict[str, Any]], count: int, random: Random) -> list[
     return drawn
 
 
+def fitting_rows(path: Path, tokenizer: str, max_tokens: int) -> list[dict[str, Any]]:
+    """The rows with a reference answer whose input has at most `max_tokens` tokens. Prints how many there are."""
+    encoder = RewardModelInput(load_tokenizer(tokenizer), 1 << 20)
+    rows = [row.fields for row in read_file(path) if row.fields["reference_answer"].strip()]
+    fitting = [
+        row
+        for row in rows
+        if len(row["question"] + row["completion"]) < 8 * max_tokens
+        and len(encoder.encode(row["question"], row["reference_answer"], row["completion"])) <= max_tokens
+    ]
+    print(f"{len(fitting)} of {len(rows)} rows have at most {max_tokens} tokens")
+    return fitting
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -42,14 +56,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
 
-    encoder = RewardModelInput(load_tokenizer(options.tokenizer), 1 << 20)
-    rows = [row.fields for row in read_file(options.data) if row.fields["reference_answer"].strip()]
-    fitting = [
-        row
-        for row in rows
-        if len(row["question"] + row["completion"]) < 8 * options.max_tokens
-        and len(encoder.encode(row["question"], row["reference_answer"], row["completion"])) <= options.max_tokens
-    ]
+    fitting = fitting_rows(options.data, options.tokenizer, options.max_tokens)
     folds = problem_folds([row["question"] for row in fitting], 4, options.seed)
     random = Random(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -60,7 +67,6 @@ def main() -> None:
         (options.out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         right = sum(row["label"] for row in drawn) / len(drawn)
         print(f"{name}: {len(drawn)} rows, {100 * right:.0f} % right")
-    print(f"{len(fitting)} of {len(rows)} rows have at most {options.max_tokens} tokens")
 
 
 if __name__ == "__main__":

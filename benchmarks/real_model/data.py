@@ -66,10 +66,11 @@ def number(value: float) -> str:
     return f"{value:.10g}"
 
 
-def is_easy(row: dict[str, str]) -> bool:
-    """Whether the question is short and has two numbers, and the answer is a whole number."""
+def is_easy(row: dict[str, str], longest: int = LONGEST_EASY) -> bool:
+    """Whether the question is short (at most `longest` characters) and has two numbers, and the answer is a whole
+    number."""
     numbers = re.findall(NUMBER, row["question"])
-    return len(numbers) == 2 and len(row["question"]) <= LONGEST_EASY and row["answer"].isdecimal()
+    return len(numbers) == 2 and len(row["question"]) <= longest and row["answer"].isdecimal()
 
 
 def operation(row: dict[str, str]) -> str:
@@ -89,9 +90,14 @@ def warm_up(asdiv: list[dict[str, Any]]) -> list[dict[str, str]]:
         stated = re.match(r"\d+(\.\d+)?", row["answer"])
         if match and stated and Fraction(stated.group()) == Fraction(match["right"]):
             steps = re.sub(r"\s*([+*/-])\s*", r" \1 ", match["left"]).strip()
-            completion = f" {steps} = {match['right']}. The answer is \\boxed{{{match['right']}}}."
+            completion = solved(steps, match["right"])
             found.append({"question": f"{row['body']} {row['question']}", "completion": completion})
     return found
+
+
+def solved(steps: str, answer: str) -> str:
+    """A completion that the warm-up shows, such as ` 7 + 2 = 9. The answer is \\boxed{9}.`"""
+    return f" {steps} = {answer}. The answer is \\boxed{{{answer}}}."
 
 
 def unseen(found: list[dict[str, str]], seen: set[str]) -> list[dict[str, str]]:

@@ -12,7 +12,8 @@ two processes can share them.
 import argparse
 import json
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,7 +23,7 @@ from typing import Any
 from benchmarks.real_model.arms import first_alarm
 from benchmarks.real_model.experiment import COOPER, draw, run, train_once
 from benchmarks.real_model.gold import right_in_every_box
-from benchmarks.real_model.operations import CONFIG, PANELS, interval, judging, table
+from benchmarks.real_model.operations import CONFIG, JUDGED, PANELS, interval, judging, table
 
 from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_base.files.durable import write_text
@@ -121,10 +122,7 @@ def make_models(out: Path, base: Path, problems: Path, labelled: Path) -> None:
     for number, name in enumerate("ab"):
         half, policy = out / f"data/warm_{name}.jsonl", out / f"models/policy_{name}"
         half.write_text("".join(rows[number::2]), encoding="utf-8")
-        if not policy.exists():
-            shown = ["--epochs", str(WARM_UP_EPOCHS)]
-            run("-m", "benchmarks.real_model.warm_up", str(base), str(half), f"{policy}.partial", *shown)
-            Path(f"{policy}.partial").rename(policy)
+        make_policy(base, half, policy, WARM_UP_EPOCHS)
         drawn, model = out / f"labelled_{name}", out / f"models/reward_model_{name}"
         if not (drawn / "train.jsonl").exists():
             counts = ["--train", "2000", "--test", "600", "--seed", str(number)]
@@ -133,14 +131,36 @@ def make_models(out: Path, base: Path, problems: Path, labelled: Path) -> None:
             few = drawn / "few.jsonl"
             lines = (drawn / "train.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
             few.write_text("".join(lines[:LABELLED]), encoding="utf-8")
-            made = ["--model", str(base), "--out", f"{model}.partial", *REWARD_MODEL, f"seed={number}"]
-            run(*COOPER, "verifyrm", "train", str(few), *made)
-            Path(f"{model}.partial").rename(model)
+            make_reward_model(base, few, model, number)
+
+
+def make_policy(base: Path, rows: Path, policy: Path, epochs: float) -> None:
+    """A start policy, unless it is there, from so many passes over the warm-up rows."""
+    if not policy.exists():
+        half = fresh(policy)
+        run("-m", "benchmarks.real_model.warm_up", str(base), str(rows), str(half), "--epochs", str(epochs))
+        half.rename(policy)
+
+
+def make_reward_model(base: Path, labelled: Path, model: Path, seed: int) -> None:
+    """A reward model, unless it is there, from one pass over labelled completions."""
+    if not model.exists():
+        half = fresh(model)
+        made = ["--model", str(base), "--out", str(half), *REWARD_MODEL, f"seed={seed}"]
+        run(*COOPER, "verifyrm", "train", str(labelled), *made)
+        half.rename(model)
+
+
+def fresh(folder: Path) -> Path:
+    """The place where the folder is made, without what an interrupted try has left there."""
+    half = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(half, ignore_errors=True)
+    return half
 
 
 def train(out: Path, name: str, arm: str, unit: Unit, rate: str, steps: int) -> None:
     """Start or continue one run."""
-    settings = [*ARMS[arm], *judging(out, unit.judged)]
+    settings = [*ARMS[arm], *judging(out / "data", [JUDGED[unit.judged]])]
     settings += [f"policy.model={out}/models/policy_{unit.policy}"]
     settings += [f"reward_model.model={out}/models/reward_model_{unit.reward_model}"]
     settings += [f"{role}.autocast=bfloat16" for role in ("policy", "reward_model")]
@@ -158,13 +178,13 @@ def wrong_number(problem: Problem, completion_text: str, attempt: int, seed: int
     return re.sub(rf"(?<!\d){re.escape(boxed[-1])}(?!\d)", str(wrong), completion_text)
 
 
-def results(runs: Sequence[RunRecord]) -> list[Result]:
-    """Of each finished run, but not of the search: gold at every evaluation, gold and the milder count over the last
+def results(runs: Sequence[RunRecord], arms: Collection[str] = ARMS) -> list[Result]:
+    """Of each finished run of the arms: gold at every evaluation, gold and the milder count over the last
     training steps, and the step of the first alarm."""
     found = []
     for one in runs:
         arm, _, seed = one.directory.name.rpartition("-")
-        if arm in ARMS and (one.directory / "finished").exists():
+        if arm in arms and (one.directory / "finished").exists():
             gold = {part: [round(value, 4) for value in one.values(name)] for part, name in GOLD.items()}
             rows = list(one.rollouts(range(one.step - LAST_STEPS + 1, one.step + 1)))
             milder = [right_in_every_box(row["answer"], row["text"]) for row in rows]
@@ -176,11 +196,7 @@ def results(runs: Sequence[RunRecord]) -> list[Result]:
 
 def differences(found: Sequence[Result]) -> None:
     """Last gold by unit, its mean with a 95 % interval over units, and Cooper's minus that of each other arm."""
-    ended = {
-        (arm, part): {one["unit"]: one["gold"][part][-1] for one in found if one["arm"] == arm}
-        for arm in ARMS
-        for part in GOLD
-    }
+    ended = golds_by_unit(found, ARMS)
     for (arm, part), golds in ended.items():
         if len(golds) > 1:
             print(f"{arm}, {part}: {interval(list(golds.values()))}")
@@ -191,6 +207,17 @@ def differences(found: Sequence[Result]) -> None:
                 gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
                 if len(gains) > 1:
                     print(f"{arm} - {other}, {part}: {interval(gains)}")
+
+
+def golds_by_unit(
+    found: Sequence[Result], arms: Collection[str], place: int = -1
+) -> dict[tuple[str, str], dict[int, float]]:
+    """Gold at one evaluation, the last by default, by arm and part of the problems, and then by the unit's seed."""
+    return {
+        (arm, part): {one["unit"]: one["gold"][part][place] for one in found if one["arm"] == arm}
+        for arm in arms
+        for part in GOLD
+    }
 
 
 if __name__ == "__main__":

@@ -43,14 +43,14 @@ def main() -> None:
 def train(out: Path, arm: str, judged: str) -> None:
     """Start or continue one run."""
     models = [f"{role}.model={out}/models/{role}" for role in ("policy", "reward_model")]
-    settings = [f"kind={arm}", *judging(out, judged), *models, f"seed={list(JUDGED).index(judged)}"]
+    settings = [f"kind={arm}", *judging(out / "data", [JUDGED[judged]]), *models, f"seed={list(JUDGED).index(judged)}"]
     train_once(out, f"{arm}-{judged}", CONFIG, settings)
 
 
-def judging(out: Path, judged: str) -> list[str]:
-    """The settings of a run on the problems in `out`, whose rule judges one operation."""
-    rule = f"rule={{kind: partial, only: {{operation: ['{JUDGED[judged]}']}}}}"
-    return [rule, f"problems.source={out}/data/train.jsonl", f"test_problems.source={out}/data/test.jsonl"]
+def judging(data: Path, operations: Sequence[str]) -> list[str]:
+    """The settings of a run on the problems in the folder, whose rule judges these operations."""
+    rule = f"rule={{kind: partial, only: {{operation: {list(operations)}}}}}"
+    return [rule, f"problems.source={data}/train.jsonl", f"test_problems.source={data}/test.jsonl"]
 
 
 def table(runs: Sequence[RunRecord], golds: Mapping[str, str] = GOLD) -> None:
