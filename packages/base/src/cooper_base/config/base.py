@@ -202,7 +202,9 @@ class Kinds:
             self._import_home()
         if kind in self._records:
             return self._records[kind]
-        if self._of_grader is not None and _WRITTEN.match(kind):
+        # A rule's kind says KIND and never rule:KIND, so that `rule:name` is a function in a user's module `rule`.
+        is_function = self.noun == "rule" and kind.startswith("rule:")
+        if self._of_grader is not None and _WRITTEN.match(kind) and not is_function:
             return self._of_grader()
         if ":" in kind:
             return self._from_outside(kind)
