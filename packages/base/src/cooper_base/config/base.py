@@ -202,8 +202,9 @@ class Kinds:
             self._import_home()
         if kind in self._records:
             return self._records[kind]
-        # A rule's kind says KIND and never rule:KIND, so that `rule:name` is a function in a user's module `rule`.
-        is_function = self.noun == "rule" and kind.startswith("rule:")
+        # `rule:exact` is a grader; `rule:name` of no kind is a function in a user's module `rule`.
+        module, _, name = kind.partition(":")
+        is_function = module == self.noun and name.isidentifier() and name not in self.records
         if self._of_grader is not None and _WRITTEN.match(kind) and not is_function:
             return self._of_grader()
         if ":" in kind:
