@@ -249,7 +249,9 @@ def _path_of(module: str) -> str:
 def _check_python(arguments: list[str]) -> None:
     """An option is written in the script, or in a module of `benchmarks` from which the script takes its names."""
     script = _page(_path_of(arguments[1]) if arguments[0] == "-m" else arguments[0])
-    script += "".join(_page(_path_of(name)) for name in re.findall(r"^from (benchmarks\.\S+)", script, re.MULTILINE))
+    for module, names in re.findall(r"^from (benchmarks\.\S+) import (\([^)]*\)|.*)", script, re.MULTILINE):
+        read = [module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))]
+        script += "".join(_page(path) for path in map(_path_of, read) if (ROOT / path).exists())
     unknown = [word for word in arguments[1:] if word.startswith("--") and f'"{word.split("=")[0]}"' not in script]
     assert not unknown, f"{arguments[0]} has no option {unknown}"
 

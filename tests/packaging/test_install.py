@@ -18,7 +18,7 @@ HAS_GPU = any(Path(device).exists() for device in ("/dev/nvidia0", "/dev/dxg", "
 def _steps(tmp_path: Path, *arguments: str, programs: Path | None = None) -> list[str]:
     """The commands that `make` would run in a fresh clone. `programs` is searched for programs first."""
     path = os.environ["PATH"] if programs is None else f"{programs}:{os.environ['PATH']}"
-    make = ["make", "-n", "-B", f"VENV={tmp_path}/venv", *arguments]
+    make = ["make", "-n", "-B", "--no-print-directory", f"VENV={tmp_path}/venv", *arguments]
     return subprocess.run(
         make, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
     ).stdout.splitlines()

@@ -168,7 +168,12 @@ def test_requests_finish_while_the_caller_computes():
         assert future.done()
 
 
+def _client_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "chat-client"]
+
+
 def test_closing_cancels_what_is_under_way_and_ends_the_thread():
+    others = {*_client_threads()}  # of clients that earlier tests left to the end of the process
     with ChatServer(lambda request, number: completion("late", delay=30)) as server:
         client = client_of(server.url, timeout_s=60)
         future = client.submit([say("hello")])
@@ -179,7 +184,7 @@ def test_closing_cancels_what_is_under_way_and_ends_the_thread():
         client.close()
         assert time.perf_counter() - start < 2
         assert future.cancelled()
-        assert not [thread for thread in threading.enumerate() if thread.name == "chat-client"]
+        assert not {*_client_threads()} - others
     with pytest.raises(RuntimeError, match="closed"):
         client.submit([say("hello")])
 
