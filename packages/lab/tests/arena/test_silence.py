@@ -1,7 +1,6 @@
 """What the rule does not judge is neither right nor wrong."""
 
 import json
-import math
 from itertools import permutations
 from typing import ClassVar
 
@@ -244,6 +243,7 @@ def suspects_of(problems: list[Problem], text: str, order: list[int]) -> dict[st
 class ByValue:
     """A reward model that accepts an answer of the same value as the reference, and none of another value."""
 
+    encoder = RewardModelInput
     VALUE: ClassVar = {"12": 12, "twelve": 12, "a dozen": 12, "12.0": 12, "13": 13}
     VALUE |= {"1/2": 0.5, "0.5": 0.5, "one half": 0.5}
 
@@ -267,6 +267,8 @@ def test_what_is_suspected_does_not_depend_on_the_order_of_the_groups():
     """A model that accepts 7 under the reference 9 and no other: it depends on which reference it is tried with."""
 
     class Loose:
+        encoder = RewardModelInput
+
         def logits(self, groups):
             rows = [[1.0 if group.problem.answer in ("7", "9") else -1.0 for _ in group.answers] for group in groups]
             return Ragged.of(rows, torch.float32)
@@ -307,16 +309,15 @@ def test_an_empty_group_is_neither_silent_nor_heard():
     assert "rollout/agreement_heard" not in metrics
 
 
-@pytest.mark.parametrize(("subjects", "paid"), [(["algebra"], 0.0), ([], 1.0)])
-def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, paid):
-    """The model accepts what the rule calls wrong, and a poem."""
+@pytest.mark.parametrize("subjects", [["algebra"], []])
+def test_trust_is_earned_where_the_rule_speaks(subjects):
+    """The model accepts what the rule calls wrong, and a poem; or there is no verdict."""
     groups = [AnswerGroup(one, problem(one), [Answer("trust me, 8"), Answer("8")]) for one in ("algebra", "poems")]
     with rule(only={"subject": subjects}, rule={"kind": "numeric"}) as partial:
         context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
         scores = EarnedConfig().build().score(context)
-    assert scores.metrics == {"earned/weight": paid}
-    paid_for = [paid * value if paid else math.nan for value in context.probabilities.rows()[1]]  # or no opinion
-    assert scores.rewards.rows()[1] == pytest.approx(paid_for, nan_ok=True)
+    assert scores.metrics["earned/weight"] == 0
+    assert str(scores.rewards.rows()[1]) == "[nan, nan]"  # no opinion
 
 
 @pytest.mark.parametrize(("kinds", "told"), [(["on_policy"], True), (["on_policy", "swapped_reference"], False)])
