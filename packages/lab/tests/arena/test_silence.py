@@ -1,6 +1,7 @@
 """What the rule does not judge is neither right nor wrong."""
 
 import json
+import logging
 from itertools import permutations
 from typing import ClassVar
 
@@ -328,3 +329,23 @@ def test_a_run_says_that_silent_problems_have_no_wrong_answers(settings, caplog,
     }
     read_inputs(build_config({**settings, "kind": "cooper", **silent}))
     assert ("the rule is silent on" in caplog.text) == told
+
+
+@pytest.mark.parametrize(
+    ("families", "changed", "said", "unsaid"),
+    [
+        ([], {"positives": ["rollout"]}, "the rule judges none", "judges all"),
+        ([], {}, "the rule is silent on", "judges none"),  # the solutions testify
+        (["sum"], {}, "the rule is silent on", "judges none"),
+        (None, {}, "the rule judges all", "judges none"),
+    ],
+)
+def test_a_run_says_what_it_means_that_the_rule_judges_all_or_nothing(
+    settings, caplog, families, changed, said, unsaid
+):
+    rule = {"kind": "maths"} if families is None else {"kind": "partial", "only": {"family": families}}
+    stage2 = {"pairs": [{"kind": "on_policy"}], **changed}
+    with caplog.at_level(logging.INFO):
+        read_inputs(build_config({**settings, "kind": "cooper", "rule": rule, "cooptimization": stage2}))
+    assert said in caplog.text
+    assert unsaid not in caplog.text
