@@ -3,7 +3,8 @@
 import json
 import logging
 from itertools import permutations
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from cooper_rl.reward.health import agreement, suspected
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.pairs.base import Judged, PairGroup
+from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 from cooper_rl.reward.pairs.sources.swapped_reference import swapped_pairs
 from cooper_rl.reward.scored import answer_metrics, step_health, verdict_metrics
 from cooper_rl.run.inputs import read_inputs
@@ -229,6 +231,29 @@ def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
     with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
         context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
         assert suspected(context, reasons) == suspects
+
+
+@pytest.mark.parametrize("reads_reference", [True, False])
+def test_an_answer_that_is_accepted_under_any_reference_is_a_negative_by_default(reads_reference):
+    """A model that reads no reference cannot be asked."""
+
+    class Model(Lenient):
+        encoder = cast(Any, SimpleNamespace(reads_reference=reads_reference))
+
+    groups = [AnswerGroup(one, problem("poems", one), [Answer(one), Answer("just trust me")]) for one in "75"]
+    with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
+        context = StepContext(groups, silent, Model())  # pyright: ignore[reportArgumentType]
+        judged = [Judged(*row) for row in zip(groups, context.verdicts, context.logits.rows(), strict=True)]
+        found = OnPolicyPairs().choose([PairGroup(one, "0") for one in judged], context, 4, "pairs")
+    assert found == dict.fromkeys("75", ["just trust me"] if reads_reference else [])
+
+
+def test_groups_without_answers_are_scored_as_nothing():
+    with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
+        groups = [AnswerGroup(one, problem(one), []) for one in ("algebra", "poems")]
+        context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
+        assert context.silent.flat.tolist() == context.passed_over.flat.tolist() == []
+        assert EarnedConfig().build().score(context).rewards.rows() == [[], []]
 
 
 def suspects_of(problems: list[Problem], text: str, order: list[int]) -> dict[str, bool]:
