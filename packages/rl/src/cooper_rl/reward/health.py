@@ -94,12 +94,12 @@ def scores_when_swapped(context: StepContext) -> Ragged:
     It is asked of the answers without a verdict that the model accepts. It is 0 of any other, of a group for which no
     reference is a different answer, and if the model reads no reference.
     """
+    asked = [
+        [place for place, logit in enumerate(row) if logit > 0 and said[place] in ("silent", "unparsed")]
+        for row, said in zip(context.logits.rows(), context.verdicts, strict=True)
+    ]
     swapped = [[-inf] * len(row) for row in context.verdicts]
-    if context.model_reads_reference:
-        asked = [
-            [place for place, logit in enumerate(row) if logit > 0 and said[place] in ("silent", "unparsed")]
-            for row, said in zip(context.logits.rows(), context.verdicts, strict=True)
-        ]
+    if any(asked) and context.model_reads_reference:
         for row, places, logits in zip(swapped, asked, _swapped_logits(context, "unjudged", asked), strict=True):
             for place, logit in zip(places, logits, strict=False):
                 row[place] = logit
