@@ -1,5 +1,6 @@
 """Audits the rollouts of another trainer: checks a sample of each step, and writes a run's folder with a verdict."""
 
+import ast
 import json
 import logging
 import re
@@ -7,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from operator import add, mul, sub, truediv
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -137,10 +140,10 @@ def _audited(step: int, rows: Sequence[Rollout], options: Options, verifier: Rul
     for name, group in by_group.items():
         advantages = _advantages(group)
         of_group = [next(judged) for _ in group] if name in sampled else None
-        words = [word for verdict, ends, word in of_group or () if verdict == "correct" and word and not ends]
+        words = [row.last for row in of_group or () if row.verdict == "correct" and row.last and not row.ends]
         sums.append([_problem_key(group[0]), _sums(group, advantages, of_group), words])
         if of_group is not None:
-            said: list[Verdict] = [verdict for verdict, _, _ in of_group]
+            said: list[Verdict] = [checked.verdict for checked in of_group]
             verdict_rows.append(said)
             advantage_rows.append(advantages)
             scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if is_judged(v)]
@@ -173,33 +176,48 @@ def label_key(question: str, text: str) -> str:
     return short_hash(question, text, size=16)
 
 
-def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[tuple[Verdict, bool, str]]:
-    """For each row the verdict, that of the label or else the best one over the references, whether the text ends in
-    the words of a reference, and the last word if neither question nor reference explains it."""
+@dataclass(frozen=True)
+class _Checked:
+    verdict: Verdict
+    """That of the label, or else the rule's best one over the references."""
+    silent: bool
+    """Whether the rule is silent, also where a label is not."""
+    ends: bool
+    """Whether the text ends in the words of a reference."""
+    equals: bool
+    """Whether the last calculation of the text has the value of a reference."""
+    last: str
+    """The last word, if neither question nor reference explains it."""
+
+
+def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[_Checked]:
+    """What the check says of each row."""
     labels = [
         options.labels.get(label_key(row.prompt, row.answer.transcript)) if options.labels else None for row in rows
     ]
-    verdicts: list[Verdict] = [_verdict_of(label) for label in labels]
+    ruled: list[Verdict] = ["silent" for _ in rows]
     references = [row.references or _referred(row, options.references) for row in rows]
     for place in range(max(map(len, references), default=0)):
-        asked = [
-            i for i, own in enumerate(references) if labels[i] is None and len(own) > place and verdicts[i] != "correct"
-        ]
+        asked = [i for i, own in enumerate(references) if len(own) > place and ruled[i] != "correct"]
         problems = [Problem(rows[i].group, rows[i].question, references[i][place]) for i in asked]
         said = verifier.verify_problems([(p, rows[i].answer.text) for p, i in zip(problems, asked, strict=True)])
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
-                verdicts[i] = verdict
-    ends = [
-        any(ends_in(row.answer.text, reference, row.question) for reference in own)
-        for row, own in zip(rows, references, strict=True)
+                ruled[i] = verdict
+    return [
+        _Checked(
+            verdict if label is None else _verdict_of(label),
+            verdict == "silent",
+            any(ends_in(row.answer.text, reference, row.question) for reference in own),
+            any(equals(row.answer.text, reference) for reference in own),
+            unexplained(row.answer.text, [row.question, *own]),
+        )
+        for row, own, label, verdict in zip(rows, references, labels, ruled, strict=True)
     ]
-    last = [unexplained(row.answer.text, [row.question, *own]) for row, own in zip(rows, references, strict=True)]
-    return list(zip(verdicts, ends, last, strict=True))
 
 
-def _verdict_of(label: bool | None) -> Verdict:
-    return "silent" if label is None else "correct" if label else "wrong"
+def _verdict_of(label: bool) -> Verdict:
+    return "correct" if label else "wrong"
 
 
 def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
@@ -218,6 +236,31 @@ def ends_in(text: str, reference: str, question: str = "") -> bool:
         return bool(wanted)
     unit = words[-1:]
     return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
+
+
+_CALCULATION = re.compile(r"[\d(][\d\s.+*/()×÷-]*[\d)]")
+_OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
+
+
+def equals(text: str, reference: str) -> bool:
+    """Whether the last calculation that a text states, such as `3 * (4 - 1)`, has the value of a reference."""
+    stated = _CALCULATION.findall(text[-400:].rstrip())
+    try:
+        wanted = Fraction(reference)
+        tree = ast.parse(stated[-1].strip().replace("×", "*").replace("÷", "/"), mode="eval") if stated else None
+        return tree is not None and isinstance(tree.body, ast.BinOp) and _value_of(tree.body) == wanted
+    except (ArithmeticError, LookupError, SyntaxError, ValueError):  # words, or signs that are no calculation
+        return False
+
+
+def _value_of(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.BinOp):
+        return _OPERATIONS[type(node.op)](_value_of(node.left), _value_of(node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value_of(node.operand)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return Fraction(str(node.value))
+    raise ValueError("no number")
 
 
 _LETTERS = re.compile(r"[^\W\d_]++")
@@ -243,20 +286,20 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
     return [row.reward - mean if row.advantage is None else row.advantage for row in group]
 
 
-def _sums(
-    group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[tuple[Verdict, bool, str]] | None
-) -> list[float]:
+def _sums(group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[_Checked] | None) -> list[float]:
     """The group's `COLUMNS`."""
-    counts: Counter[str] = Counter({"rows": len(group)})
+    counts: Counter[str] = Counter({"rows": len(group), "silent": sum(row.silent for row in verdicts or ())})
+    counts["characters"] = sum(len(row.question) for row in group)
     sums = {"reward": sum(row.reward for row in group)}
     judged = [
-        (row.reward, advantage, verdict == "correct", verdict == "unparsed", ends)
-        for row, advantage, (verdict, ends, _) in zip(group, advantages, verdicts or (), strict=verdicts is not None)
-        if is_judged(verdict)
+        (row.reward, advantage, checked.verdict == "correct", checked)
+        for row, advantage, checked in zip(group, advantages, verdicts or (), strict=verdicts is not None)
+        if is_judged(checked.verdict)
     ]
-    for reward, advantage, accepted, unparsed, ends in judged:
-        counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and ends})
-        counts["lenient"] += accepted or (unparsed and ends)
+    for reward, advantage, accepted, checked in judged:
+        unparsed = checked.verdict == "unparsed"
+        counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and checked.ends})
+        counts["lenient"] += accepted or checked.ends or checked.equals
         said = "accepted" if accepted else "rejected"
         counts[f"{'paid' if advantage > 0 else 'unpaid'}_{said}"] += 1
         sums[f"{said}_reward"] = sums.get(f"{said}_reward", 0.0) + reward
