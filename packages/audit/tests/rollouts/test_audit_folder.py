@@ -34,7 +34,7 @@ def contents(folder):
 
 
 def test_of_two_audits_by_turns_in_one_folder_the_last_one_is_whole(tmp_path):
-    first, second = write(tmp_path / "a", "healthy", steps=4), write(tmp_path / "b", "hacked", steps=6)
+    first, second = write(tmp_path / "a", "healthy", steps=2), write(tmp_path / "b", "hacked", steps=3)
     for dump in (first, second, first):
         audit([dump], tmp_path / "audit", EXACT)
     audit([first], tmp_path / "alone", EXACT)
@@ -56,29 +56,29 @@ def test_an_audit_that_is_interrupted_leaves_no_verdict_on_other_rollouts(tmp_pa
 
 
 def test_other_options_are_another_audit(tmp_path):
-    dump = write(tmp_path / "dump", "hacked", "nemo-rl", steps=6)  # which holds no references
+    dump = write(tmp_path / "dump", "hacked", "nemo-rl", steps=2)  # which holds no references
     result = audit([dump], tmp_path / "audit", EXACT)
     rows = [json.loads(line) for line in (tmp_path / "dump" / "train_data_step1.jsonl").read_text().split("\n")[:-1]]
     answers = {row["content"][0][0]: "5" for row in rows}
     referred = audit([dump], tmp_path / "audit", Options(ExactRule(), references=References(answers)))
-    assert (result.checked, referred.checked) == (0, 48)
+    assert result.checked == 0 < referred.checked
     shown = [json.loads(line) for line in (tmp_path / "audit/rollouts/000001.jsonl").read_text().split("\n")[:-1]]
     assert {row["answer"] for row in shown} == {"5"}, "the page shows the reference that was found"
 
 
 def test_labels_that_somebody_wrote_are_kept(tmp_path):
-    dump = write(tmp_path / "dump", "hacked", "nemo-rl", steps=6)
+    dump = write(tmp_path / "dump", "hacked", "nemo-rl", steps=2)
     path = audit([dump], tmp_path / "audit").to_label
     assert path is not None
     rows = [json.loads(line) | {"label": 1} for line in path.read_text().split("\n")[:-1]]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     labelled = path.read_bytes()
     assert audit([dump], tmp_path / "audit").to_label == path, "the same sample"
-    other = audit([write(tmp_path / "other", "healthy", "nemo-rl", steps=6)], tmp_path / "audit").to_label
+    other = audit([write(tmp_path / "other", "healthy", "nemo-rl", steps=2)], tmp_path / "audit").to_label
     assert other is not None
     assert other != path
     assert path.read_bytes() == labelled
-    assert len(read_labels(path)) > 20
+    assert set(read_labels(path).values()) == {True}
 
 
 def test_files_of_somebodys_among_the_audits_are_neither_deleted_nor_replaced(tmp_path):
@@ -108,38 +108,32 @@ def test_a_second_audit_is_refused_until_the_first_is_killed(tmp_path):
         audit([dump], tmp_path / "audit", EXACT)
 
 
-LINE_ENDS = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r"
+STRANGE = [f"one{end}two 5" for end in "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r"] + ["half \ud800 5"]
 
 
-@pytest.mark.parametrize("text", [f"one{end}two 5" for end in LINE_ENDS] + ["half \ud800 5"])
 @pytest.mark.parametrize("field", ["input", "output", "gts"])
-def test_any_character_in_any_text_is_read_and_labelled(tmp_path, text, field):
-    row = {**ROW, "step": 1, field: text}
-    write_lines(tmp_path / "dump" / "1.jsonl", [row, {**row, "score": 0.0}])
-    result = audit([tmp_path / "dump"], tmp_path / "audit", EXACT)
-    assert result.source.rows == 2
-    unknown = audit([tmp_path / "dump"], tmp_path / "unknown", Options(ExactRule(), labels={"nothing": True}))
-    assert unknown.checked == 2
-    write_lines(tmp_path / "dump" / "1.jsonl", [{**row, "gts": None}])
-    path = audit([tmp_path / "dump"], tmp_path / "unlabelled", EXACT).to_label
+def test_any_character_in_any_text_is_read_and_labelled(tmp_path, field):
+    rows = [{**ROW, "step": 1, "uid": f"{place}_0_0", field: text} for place, text in enumerate(STRANGE)]
+    write_lines(tmp_path / "known" / "1.jsonl", rows)
+    assert audit([tmp_path / "known"], tmp_path / "audit", EXACT).checked == len(STRANGE)
+    write_lines(tmp_path / "unknown" / "1.jsonl", [row | {"gts": None} for row in rows])
+    path = audit([tmp_path / "unknown"], tmp_path / "unlabelled", EXACT).to_label
     assert path is not None
-    path.write_text(path.read_text(encoding="utf-8").replace("null", "1", 1), encoding="utf-8")
-    assert audit([tmp_path / "dump"], tmp_path / "labelled", Options(labels=read_labels(path))).checked == 1
+    path.write_text(path.read_text(encoding="utf-8").replace('"label": null', '"label": 1'), encoding="utf-8")
+    labelled = audit([tmp_path / "unknown"], tmp_path / "labelled", Options(ExactRule(), labels=read_labels(path)))
+    assert labelled.checked == len(STRANGE)
 
 
 HUGE = [1e308, -1e308, 1e39, float("inf"), float("-inf"), float("nan"), 10**400, "1e999"]
 
 
-@pytest.mark.parametrize("score", HUGE, ids=lambda value: f"{value}"[:5])
-def test_a_reward_that_no_trainer_computes_is_left_out_and_counted(tmp_path, score):
+def test_a_reward_that_no_trainer_computes_is_left_out_and_counted(tmp_path):
     rows = [
-        {**ROW, "step": step, "output": f"{step}", "score": value}
-        for step in (1, 2)
-        for value in (1.0, score, score, -1.0)
+        {**ROW, "step": step, "output": f"{step}", "score": value} for step in (1, 2) for value in (1.0, *HUGE, -1.0)
     ]
     write_lines(tmp_path / "dump" / "1.jsonl", rows)
     result = audit([tmp_path / "dump"], tmp_path / "audit", EXACT)
-    assert (result.checked, result.source.left_out["a row without a reward"]) == (4, 4)
+    assert (result.checked, result.source.left_out["a row without a reward"]) == (4, 2 * len(HUGE))
     metrics = [json.loads(line) for line in (tmp_path / "audit" / "metrics.jsonl").read_text().split("\n")[:-1]]
     assert [row["reward/mean"] for row in metrics] == [0.0, 0.0]
 
