@@ -289,6 +289,36 @@ def test_a_policy_finds_what_a_format_reward_pays(monkeypatch, capfd, rewards, t
     assert code == 3, "more steps go on with the run that is there"
 
 
+EXITS = """
+import sys
+from cooper_verify.grader import Grader
+
+def plain(problem, completion):
+    sys.exit(0)
+
+class Own(Grader):
+    def grade(self, answers):
+        sys.exit(0)
+"""
+
+
+@pytest.mark.parametrize("name", ["plain", "Own"])
+def test_a_reward_that_exits_is_not_sound(monkeypatch, tmp_path, name):
+    (tmp_path / "own.py").write_text(EXITS)
+    monkeypatch.setattr(sys, "argv", ["cooper", "attack", f"{tmp_path / 'own.py'}:{name}", "--limit", "2"])
+    with pytest.raises(RuntimeError, match=r"called sys\.exit\(0\)"):
+        app()
+
+
+def test_a_folder_that_no_attack_has_written_stays_as_it_is(monkeypatch, capfd, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "answers.jsonl").write_text("mine")
+    code, output = cooper(monkeypatch, capfd, "rule", "--limit", "2", "--out", tmp_path / "run")
+    assert code == 2
+    assert "no mark says that `cooper attack` wrote them" in output
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["answers.jsonl"]
+
+
 @pytest.mark.slow
 def test_a_repair_holds_on_problems_that_it_did_not_see(monkeypatch, capfd, tmp_path):
     model = ASSETS / "reward_model"
@@ -302,9 +332,12 @@ def test_a_repair_holds_on_problems_that_it_did_not_see(monkeypatch, capfd, tmp_
     assert result["wrong_accepted"]["mean"] > 0.8
     assert result["repaired"]["wrong_accepted"]["mean"] < 0.5
     assert {path.name for path in (tmp_path / "repaired").iterdir()} >= {"config.json", "model.safetensors"}
+    again, output = cooper(monkeypatch, capfd, *asked, *settings, replay)
+    repeated = json.loads((tmp_path / "out" / "attack.json").read_text())
+    assert (again, repeated) == (code, result), "a kill behind the written model costs nothing"
     code, output = cooper(monkeypatch, capfd, *asked, *settings)
     assert code == 2
-    assert "already in use" in output
+    assert "already in use, by the repair of another model, attack or settings" in output
 
 
 @pytest.mark.slow

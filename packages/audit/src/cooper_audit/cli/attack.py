@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from cooper_base.cli.console import counter, in_full, progress, say, show_table,
 from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
+from cooper_base.files.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
     from cooper_audit.attack.attack import AttackResult
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cooper_audit.attack.report import Table
     from cooper_audit.attack.results import Finding, Repair
 
+COMMAND = "cooper attack"
 TABLE = "attack.md"
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
 REPAIRING = [("reward_model/loss", "loss"), ("reward_model/pair_accuracy_before", "pairs")]
@@ -87,25 +89,26 @@ def attack_reward(
     if repair is not None:
         mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
 
-    result = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
-    _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
-    if out is not None:
-        write_attack(result, out, {})
-    findings = [] if trained is None else _adapted(trained, adapt or 0, result)
-    repaired = None
-    if mended is not None and repair is not None and (findings or result.accepts_wrong):
-        repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings, plain)
+    with nullcontext() if out is None else OwnedFolder(out, COMMAND):
+        result = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
+        _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
+        if out is not None:
+            write_attack(result, out, {})
+        findings = [] if trained is None else _adapted(trained, adapt or 0, result)
+        repaired = None
+        if mended is not None and repair is not None and (findings or result.accepts_wrong):
+            repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings, plain)
 
-    last = result if repaired is None else repaired.after
-    lines = summary_lines(result, fail_above) + ([] if repaired is None else ["", *summary_lines(last, fail_above)])
-    tables = further_tables(result, findings, repaired)
-    _show(tables)
-    stdout().print("\n".join(lines), soft_wrap=True)
-    if out is not None:
-        more = {"repaired": None if repaired is None else last.summary()}
-        write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
-        write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
-        say(f"answers and scores: {out}")
+        last = result if repaired is None else repaired.after
+        lines = summary_lines(result, fail_above) + ([] if repaired is None else ["", *summary_lines(last, fail_above)])
+        tables = further_tables(result, findings, repaired)
+        _show(tables)
+        stdout().print("\n".join(lines), soft_wrap=True)
+        if out is not None:
+            more = {"repaired": None if repaired is None else last.summary()}
+            write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
+            write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
+            say(f"answers and scores: {out}")
     if last.worst.accepted.mean > fail_above:
         sys.exit(3)
 

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from cooper_base import __version__
 from cooper_base.cli.console import log_handler, say
 from cooper_base.config.user_functions import added
-from cooper_base.errors import EngineLost, InputError, MissingExtraError, show_users_frames
+from cooper_base.errors import EngineLost, InputError, MissingExtraError, exit_fault, show_users_frames
 from cooper_base.packages import set_log_level
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -75,7 +75,7 @@ def app() -> None:
     set_log_level(logging.INFO)
     logging.getLogger("huggingface_hub").propagate = False  # it has its own handler and would log everything twice
     try:
-        commands()
+        _run()
     except (InputError, MissingExtraError) as error:
         say(str(error), "error: ", "bold red")
         sys.exit(2)
@@ -93,6 +93,22 @@ def app() -> None:
         show_users_frames(error)
         sys.excepthook = sys.__excepthook__  # in place of typer's
         raise
+
+
+def _run() -> None:
+    """Run a command. Raises RuntimeError for a `sys.exit` of anything but a package with commands: its code, such as
+    0, would say that the command is done."""
+    try:
+        commands()
+    except SystemExit as error:
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            traceback = traceback.tb_next
+        module = "" if traceback is None else traceback.tb_frame.f_globals.get("__name__", "")
+        of_commands = {entry.module.partition(".")[0] for entry in added("commands").values()}
+        if module.partition(".")[0] in {*of_commands, "typer", "click"}:
+            raise
+        raise exit_fault(module or "a module", error) from error
 
 
 def _say_full(error: OSError) -> None:

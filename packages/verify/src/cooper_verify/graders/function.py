@@ -15,7 +15,7 @@ from cooper_base.config.user_functions import UserFunction, load_function, param
 from cooper_base.data.answer import Answer
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_verify.grader import Asked, Grader, Opinion, states_of
+from cooper_verify.grader import Asked, Grader, Opinion, hashes_of
 
 Signature = Literal["cooper", "batched", "trl", "verl", "rubric"]
 SIGNATURES: dict[Signature, str] = {
@@ -188,10 +188,10 @@ class FunctionGrader(Grader):
         return SIGNATURES[self._function.signature]
 
     def settings(self) -> dict[str, Any]:
-        """The function, with the state of its file."""
+        """The function, with the contents of its file."""
         file = source_file(self._path)
         called = {"function": self._path, "signature": self._function.signature, "chats": self._chats}
-        return {"kind": "function", **called, "files": states_of([] if file is None else [file])}
+        return {"kind": "function", **called, "files": hashes_of([] if file is None else [file])}
 
     def check(self, problems: Sequence[Problem]) -> None:
         check_columns(self._path, self._function.signature, problems)
