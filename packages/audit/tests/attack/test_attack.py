@@ -1,5 +1,6 @@
 """`cooper attack`: what it accepts is counted by hand, an interrupted attack goes on, a nightly run can fail on it."""
 
+import inspect
 import json
 import re
 import sys
@@ -10,7 +11,9 @@ import pytest
 
 from chat_server import ChatServer, completion
 from cooper_audit.attack import attack, attack_settings, read_attack_problems
+from cooper_audit.attack.asserting import assert_not_gameable
 from cooper_audit.attack.attack import draw_answers
+from cooper_audit.attack.common import COMPARED
 from cooper_audit.attack.forms import FORMS
 from cooper_audit.attack.patterns import ATTACKS, FAMILIES, FURTHER_ATTACKS, RIGHT_VALUES
 from cooper_audit.attack.questions import questions
@@ -62,7 +65,7 @@ class Scripted(Grader):
 
     name = "scripted"
 
-    def __init__(self, pay, accepts_above=0.5, last=None):
+    def __init__(self, pay, accepts_above: float | None = 0.5, last=None):
         self.pay, self.accepts_above, self.last, self.asked = pay, accepts_above, last, []
 
     def grade(self, asked, /):
@@ -275,6 +278,79 @@ def test_bad_options_are_refused(monkeypatch, capfd, problems_file, arguments, w
     assert words in " ".join(output.split())
 
 
+def test_json_and_markdown_have_the_exploit(monkeypatch, capfd, rewards, problems_file):
+    asked = f"{rewards}:any_box", "--problems", problems_file, "--limit", "5"
+    monkeypatch.setattr(sys, "argv", ["cooper", "attack", *map(str, asked), "--json"])
+    with pytest.raises(SystemExit) as finished:
+        app()
+    record = json.loads(capfd.readouterr().out)
+    assert finished.value.code == 3
+    assert record["verdict"] == "gameable"
+    assert record["signature"] == "a reward function of TRL, with lists by name"
+    assert record["exploit"]["paid"] >= record["exploit"]["a_right_answer_is_paid"]
+    code, output = cooper(monkeypatch, capfd, *asked, "--markdown")
+    assert code == 3
+    assert "| answer_list | 100.0% |" in output
+
+
+def test_without_a_reward_common_checks_are_compared(monkeypatch, capfd):
+    monkeypatch.setattr("cooper_audit.cli.attack.COMPARED_PROBLEMS", 4)
+    code, output = cooper(monkeypatch, capfd)
+    verdicts = {name: line.split()[-2] for line in output.splitlines() for name in COMPARED if f"│ {name} " in line}
+    assert code == 0
+    assert verdicts == {
+        **dict.fromkeys(["anywhere in the text", "the last number", "the first box"], "gameable"),
+        "tag, and format bonus": "gameable",
+        "the whole text": "refuses",
+        "Cooper's rule": "sound",
+    }
+
+
+def of_texts(prediction, gold):
+    return float(gold in prediction)
+
+
+def of_verl(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": float(ground_truth in solution_str)}
+
+
+def of_openrlhf(queries, prompts, labels):
+    return [
+        float(label in query.removeprefix(prompt))
+        for query, prompt, label in zip(queries, prompts, labels, strict=True)
+    ]
+
+
+def of_trl(prompts, completions, ground_truth, **kwargs):
+    return [float(right in chat[0]["content"]) for chat, right in zip(completions, ground_truth, strict=True)]
+
+
+def of_verifiers(completion, answer):
+    return float(answer in completion)
+
+
+class OfAClass:
+    def __call__(self, response, reference_answer, question=None):
+        return float(reference_answer in response)
+
+
+@pytest.mark.parametrize("reward", [of_texts, of_verl, of_openrlhf, of_trl, of_verifiers, OfAClass])
+def test_any_signature_is_recognised(reward):
+    with pytest.raises(AssertionError, match=r"worst +answer_list, in 100"):
+        assert_not_gameable(reward, questions(4))
+
+
+def test_a_sound_reward_passes_and_a_local_function_can_be_given():
+    assert_not_gameable(lambda completion, reference: float(completion == rf"\boxed{{{reference}}}"))
+
+
+def test_the_fixture_of_the_plugin_is_that_function():
+    from cooper_audit import pytest_plugin
+
+    fixture = inspect.unwrap(pytest_plugin.assert_not_gameable)
+    assert fixture() is assert_not_gameable
+
+
 def test_the_folder_has_every_answer_and_the_result(monkeypatch, capfd, rewards, problems_file, tmp_path):
     out = tmp_path / "out"
     asked = f"{rewards}:in_text", "--problems", problems_file, "--out", out, "--fail-above", "1"
@@ -337,18 +413,23 @@ def test_a_reward_of_a_run_is_attacked_by_its_settings(tmp_path, rewards, monkey
 
 
 def test_problems_are_those_that_are_named_and_else_questions_of_its_own(problems_file, tmp_path):
+    def of(*arguments, **options):
+        problems = attack_settings(*arguments, **options).problems
+        assert problems is not None
+        return problems
+
     assert attack_settings("rule").problems is None
-    assert attack_settings("rule", trains=True).problems.split == "test"
+    assert of("rule", trains=True).split == "test"
     assert attack_settings("rule:{kind: numeric, relative: 0.5}").rule == NumericRule(relative=0.5)
-    assert attack_settings("rule", settings=["problems.limit=7"]).problems.limit == 7
-    assert attack_settings("rule", trains=True).problems.limit is None
+    assert of("rule", settings=["problems.limit=7"]).limit == 7
+    assert of("rule", trains=True).limit is None
     for named in (
-        attack_settings("rule", str(problems_file)),
-        attack_settings("rule", settings=[f"problems.source={problems_file}"]),
+        of("rule", str(problems_file)),
+        of("rule", settings=[f"problems.source={problems_file}"]),
     ):
-        assert (named.problems.source, named.problems.split) == (str(problems_file), None)
+        assert (named.source, named.split) == (str(problems_file), None)
     (tmp_path / "run.yaml").write_text(f"kind: rule\npolicy: {{model: m}}\nproblems: {{source: {problems_file}}}\n")
-    assert attack_settings(str(tmp_path / "run.yaml")).problems.split is None
+    assert of(str(tmp_path / "run.yaml")).split is None
 
 
 def test_functions_are_found_in_a_file_with_what_lies_beside_it(tmp_path):

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from cooper_audit.attack.forms import PLAIN, stated
+from cooper_audit.attack.forms import FORMS, stated
 from cooper_audit.attack.questions import questions
 from cooper_base.config.base import mapping_of
 from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
@@ -71,26 +71,27 @@ def attack_settings(
 
 
 def open_attacked(written: str, settings: Sequence[str], chats: bool | None) -> Grader:
-    """The grader that is written here. A function that cannot take texts gets chats, and the other way round, unless
-    `chats` says what it takes. Raises InputError as `open_grader` does."""
+    """The grader that is written here. A function that reads nothing in texts gets chats, and the other way round,
+    unless `chats` says what it takes. Raises InputError as `open_grader` does."""
     if form_of(written) != "function":
         return open_grader(written, settings, chats)
     grader = FunctionGrader(written, chats)
     if chats is None and grader.takes_chats is not None:
         other = FunctionGrader(written, not grader.takes_chats)
-        if _raises(grader) and not _raises(other):
+        if not _reads(grader) and _reads(other):
             return other
     return grader
 
 
-def _raises(grader: Grader) -> bool:
-    """Whether it fails on a plain answer as on a value of another type."""
+def _reads(grader: Grader) -> bool:
+    """Whether a right answer in any form is paid otherwise than an empty one. False if it fails on a value's type."""
     problem = questions(1)[0]
+    texts = ["", *(stated(form, problem.answer) for form in FORMS.values())]
     try:
-        grader.grade([Asked(problem, stated(PLAIN, problem.answer))])
+        empty, *scores = [opinion.score for opinion in grader.grade([Asked(problem, text) for text in texts])]
     except (TypeError, AttributeError, LookupError):
-        return True
-    return False
+        return False
+    return any(score != empty for score in scores)
 
 
 def read_attack_problems(settings: AttackSettings, grader: Grader) -> list[Problem]:
