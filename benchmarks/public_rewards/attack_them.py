@@ -1,6 +1,6 @@
 """Attacks rewards and graders that packages on the Python index ship, and writes what they accept.
 
-    python benchmarks/public_rewards/attack_them.py --environments FOLDER [--only PACKAGE] [--problems 24] [--page PAGE]
+    python benchmarks/public_rewards/attack_them.py --environments FOLDER [--only PACKAGE] [--problems 12]
 
 Each package is installed into a folder of its own, without torch, and each reward is called in a process of its own
 with a time limit for an answer. A package or a reward that cannot be had is listed with its error. Results go into
@@ -34,25 +34,27 @@ SECONDS = 10.0
 """Time limit for one answer."""
 MATHS = ("math-verify[antlr4_13_2]", "pylatexenc", "numpy")
 PACKAGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "verl": (["verl", "mathruler"], [*MATHS, "tqdm"]),
-    "skyrl-gym": (["skyrl-gym"], []),
-    "trl": (["trl"], MATHS),
-    "ms-swift": (["ms-swift"], ["math-verify[antlr4_11_0]"]),
-    "openrlhf": (["openrlhf"], MATHS),
-    "mathruler": (["mathruler"], ["sympy", "pylatexenc", "tqdm"]),
-    "tinker-cookbook": (["tinker-cookbook"], MATHS),
-    "math-verify": ([], MATHS),
     "reward-doctor": (["reward-doctor"], []),
     "lm-eval": (["lm-eval"], MATHS),
-    "inspect-ai": ([], ["inspect-ai", "sympy", "antlr4-python3-runtime==4.11.*"]),
-    "eval-protocol": (["eval-protocol"], ["pydantic", "openai", "numpy"]),
-    "atroposlib": (["atroposlib"], [*MATHS, "pyyaml"]),
+    "skyrl-gym": (["skyrl-gym"], []),
+    "verl": (["verl", "mathruler"], [*MATHS, "tqdm"]),
     "opencompass": (["opencompass"], []),
+    "mathruler": (["mathruler"], ["sympy", "pylatexenc", "tqdm"]),
+    "inspect-ai": ([], ["inspect-ai", "sympy", "antlr4-python3-runtime==4.11.*"]),
+    "tinker-cookbook": (["tinker-cookbook"], MATHS),
+    "openrlhf": (["openrlhf"], MATHS),
+    "eval-protocol": (["eval-protocol"], ["pydantic", "openai", "numpy"]),
+    "trl": (["trl"], MATHS),
+    "ms-swift": (["ms-swift"], ["math-verify[antlr4_11_0]"]),
+    "math-verify": ([], MATHS),
+    "atroposlib": (["atroposlib"], [*MATHS, "pyyaml"]),
     "evalscope": (["evalscope"], [*MATHS, "pydantic", "word2number"]),
     "reasoning-gym": ([], ["reasoning-gym"]),
 }
 """What is installed for each package: without what it needs, and with it."""
 NOT_TRIED = {
+    "verl:math_verify": "its worker processes import verl, which needs torch",
+    "verl:prime_math": "imports torch",
     "nemo-gym": "its verifiers are servers",
     "verifiers": "version 0.4 ships judges and no rubrics of its own",
     "lighteval": "its metrics import transformers' models, which need torch",
@@ -112,7 +114,7 @@ class Child:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
             self.process = subprocess.Popen(self.command, env=self.environment, **pipes)
         if "ready" not in self._reply(300.0):
-            raise InputError(f"does not start: {self.errors.read_text().strip().splitlines()[-1:]}")
+            raise RuntimeError(f"does not start: {self.errors.read_text().strip().splitlines()[-1:]}")
 
     def _reply(self, seconds: float) -> dict[str, Any]:
         assert self.process is not None
@@ -209,7 +211,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environments", type=Path, required=True)
     parser.add_argument("--only")
-    parser.add_argument("--problems", type=int, default=24)
+    parser.add_argument("--problems", type=int, default=12)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     results = (
@@ -235,7 +237,7 @@ def main() -> None:
             if name in rows:
                 continue
             of_gym = package == "reasoning-gym"
-            count = min(options.problems, 12) if of_gym else options.problems
+            count = options.problems
             print(name, flush=True)
             try:
                 problems = own
@@ -249,7 +251,7 @@ def main() -> None:
                 rows[name] |= {"seconds": round(grader.seconds, 1), "raised": grader.raised, "hung": grader.hung[:3]}
                 child.close()
                 results["missing"].pop(name, None)
-            except (InputError, subprocess.CalledProcessError, BrokenPipeError) as error:
+            except (RuntimeError, subprocess.CalledProcessError, BrokenPipeError) as error:
                 rows.pop(name, None)
                 results["missing"][name] = str(error)[:300]
             keep()

@@ -68,7 +68,6 @@ for _name, _what, _path, _options in (
     ("math_reward", "last box", f"{VERL}.math_reward:compute_score", {}),
     ("math_dapo", "Answer: line or last box", f"{VERL}.math_dapo:compute_score", {}),
     ("math_dapo strict", "last box", f"{VERL}.math_dapo:compute_score", {"strict_box_verify": True}),
-    ("math_verify", "Math-Verify", f"{VERL}.math_verify:compute_score", {}),
     ("geo3k", "box and thought tags, mathruler", f"{VERL}.geo3k:compute_score", {}),
 ):
 
@@ -88,12 +87,6 @@ for _name, _what, _path in (
         bare("verl.utils.reward_score")
         score = of_module(path)
         return lambda question, reference, completion: score(question, {"target": [reference]}, completion)
-
-
-@reward("verl:prime_math", "box, sympy")
-def _() -> Score:
-    bare("verl.utils.reward_score")
-    return of_module(f"{VERL}.prime_math:compute_score")
 
 
 # SkyRL-gym

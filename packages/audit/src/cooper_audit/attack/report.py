@@ -67,7 +67,7 @@ def first_screen(result: AttackResult, fail_above: float, called: str | None = N
     if silent := result.unheard - result.failed:
         lines.append(f"{silent} answers were not scored, because the grader has no opinion on them")
     not_tried = "Not tried: other questions than these, what a policy finds by itself (--adapt)"
-    return [one_line(line, COLUMNS - 1) for line in [*lines, not_tried]]
+    return [line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in [*lines, not_tried]]
 
 
 def verdict_line(result: AttackResult, fail_above: float) -> str:
@@ -102,8 +102,8 @@ def _worst_lines(result: AttackResult) -> list[str]:
     further = sorted((p for p in result.patterns if not p.right), key=lambda pattern: -pattern.accepted.mean)
     further = [pattern for pattern in further if pattern.accepted.mean > 0 and pattern != result.worst]
     if further:
-        named = ", ".join(f"{pattern.name} {pattern.accepted.mean:.0%}" for pattern in further[:3])
-        rows["next"] = named + (f", and {len(further) - 3} more" if len(further) > 3 else "")
+        named = ", ".join(f"{pattern.name} {pattern.accepted.mean:.0%}" for pattern in further[:2])
+        rows["next"] = named + (f", and {len(further) - 2} more" if len(further) > 2 else "")
     return [f"  {name:<9} {text}" for name, text in rows.items()]
 
 
@@ -111,8 +111,8 @@ def _refused_lines(result: AttackResult) -> list[str]:
     """What the reward refuses of right answers, and which forms it reads."""
     right = [pattern for pattern in result.patterns if pattern.right]
     least = sorted((p for p in right if p.accepted.mean < 1), key=lambda pattern: pattern.accepted.mean)
-    named = ", ".join(pattern.name.removeprefix("right: ") for pattern in least[:4])
-    more = f" and {len(least) - 4} more" if len(least) > 4 else ""
+    named = ", ".join(pattern.name.removeprefix("right: ") for pattern in least[:3])
+    more = f" and {len(least) - 3} more" if len(least) > 3 else ""
     refused = f"refuses {1 - result.right_accepted.mean:.0%} of right answers" + (f": {named}{more}" if least else "")
     if not result.forms:
         return [refused]

@@ -102,8 +102,7 @@ def attack_reward(
         mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
 
     result, signature = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
-    printed = as_json or as_markdown
-    if table and not printed:
+    if table and not (as_json or as_markdown):
         _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
     if out is not None:
         write_attack(result, out, {})
@@ -121,16 +120,21 @@ def attack_reward(
     elif as_markdown:
         stdout().print(markdown(lines, [*pattern_tables(result), *tables]), soft_wrap=True)
     else:
-        _show(tables if table else tables[1:])
-        stdout().print("\n".join(lines), soft_wrap=True)
-        if not table:
-            stdout().print("All patterns and more examples: --table", soft_wrap=True)
+        _show_screen(lines, tables, table)
     if out is not None:
         more = {"repaired": None if repaired is None else last.summary()}
         write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
         write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
         say(f"answers and scores: {out}")
     sys.exit(EXIT_CODES[last.verdict(fail_above)])
+
+
+def _show_screen(lines: list[str], tables: "list[Table]", whole: bool) -> None:
+    """The verdict, below the tables of what training found, and with `whole` those of examples."""
+    _show(tables if whole else tables[1:])
+    stdout().print("\n".join(lines), soft_wrap=True)
+    if not whole:
+        stdout().print("All patterns and more examples: --table", soft_wrap=True)
 
 
 def _compare(fail_above: float) -> None:
