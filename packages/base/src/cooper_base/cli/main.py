@@ -42,7 +42,11 @@ class _Commands(TyperGroup):
 commands = typer.Typer(
     cls=_Commands, help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False
 )
+NAMED = [name for name in added("commands") if name in sys.argv[1:2]]
+"""The command that is run, if the first argument is one. The others need not be loaded."""
 for name, entry in added("commands").items():
+    if name not in (NAMED or added("commands")):
+        continue
     command = entry.load()
     if isinstance(command, typer.Typer):
         commands.add_typer(command, name=name)
