@@ -130,19 +130,21 @@ def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> 
     return {name: open_grader(grader) for name, grader in written.items()}
 
 
-def _show(result: "Audit", graders: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None") -> None:
+def _show(result: "Audit", asked: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None") -> None:
+    from cooper_audit.report.first_screen import grader_bars
     from cooper_audit.report.report import write_report
-    from cooper_audit.rollouts.graders import HEADER, described, graded, windows_to_grade
+    from cooper_audit.rollouts.graders import COLUMNS_SAY, HEADER, described, graded, windows_to_grade
 
     lines, windows = result.lines(), windows_to_grade(result)
     for line in lines:
         say(line)
-    grades = graded(result, windows, graders) + ([] if retraining is None else [retraining(result)])
+    grades = graded(result, windows, asked) + ([] if retraining is None else [retraining(result)])
     table = [grade.cells() for grade in grades]
     show_table(HEADER, table)
     verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
     notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
     if retraining is not None:
         notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")
-    page = write_report(result.directory, notes=notes, table=[HEADER, *table])
+    graders = {"bars": grader_bars(grades), "header": HEADER, "rows": table, "columns": COLUMNS_SAY}
+    page = write_report(result.directory, notes=["", *notes], graders=graders)
     say(f"page: {page}")
