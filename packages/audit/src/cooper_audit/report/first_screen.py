@@ -18,7 +18,7 @@ MOST_WORDS = 1500
 """Longer texts are shown without marks, because a comparison takes the square of their length."""
 _WORD = re.compile(r"\s++|\w++|[^\w\s]")
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 Marked = list[tuple[str, bool]]
 """A text in parts, each with whether the other text lacks it."""
 
@@ -134,8 +134,7 @@ def shown_payments(candidates: Sequence[dict[str, Any]], since_step: int | None)
         if len(chosen) == SHOWN:
             break
     for one in chosen:
-        texts = one["wrong"]["text"], one["right"]["text"] if one["right"] else None
-        marks = marked(*texts) if texts[1] is not None else None
+        marks = marked(one["wrong"]["text"], one["right"]["text"]) if one["right"] else None
         if marks is not None:
             one["wrong"]["parts"], one["right"]["parts"] = marks
     return chosen
