@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from cooper_base.errors import InputError
 from cooper_verify.cli.verify import RuleOption, rule_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from cooper_audit.rollouts.auditing import Audit
     from cooper_audit.rollouts.graders import Grade
@@ -109,8 +109,8 @@ def audit_rollouts(
     with audit_folder(out) as folder:
         with counter("audit") as advance:
             result = audit([Path(name) for name in names], folder, options, choose, decode, advance)
-        notes, table = _show(result, graders, retraining)
-    say(f"page: {write_report(out, notes=notes, table=table)}")
+        notes, shown = _show(result, graders, retraining)
+    say(f"page: {write_report(out, notes=notes, graders=shown)}")
     if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
@@ -138,21 +138,22 @@ def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> 
 
 
 def _show(
-    result: "Audit", graders: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None"
-) -> "tuple[list[str], list[Sequence[str]]]":
-    """Print the verdict and the table of graders; the notes and the table of the page."""
-    from cooper_audit.rollouts.graders import HEADER, described, graded, windows_to_grade
+    result: "Audit", asked: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None"
+) -> tuple[list[str], dict[str, Any]]:
+    """Print the verdict and the table of graders; the notes and the graders of the page."""
+    from cooper_audit.report.first_screen import grader_bars
+    from cooper_audit.rollouts.graders import COLUMNS_SAY, HEADER, described, graded, windows_to_grade
 
     lines, windows = result.lines(), windows_to_grade(result)
-    if graders and not result.checked:
+    if asked and not result.checked:
         lines.append(NEVER_THE_CHECK)
     for line in lines:
         say(line)
-    grades = graded(result, windows, graders) + ([] if retraining is None else [retraining(result)])
+    grades = graded(result, windows, asked) + ([] if retraining is None else [retraining(result)])
     table = [grade.cells() for grade in grades]
     show_table(HEADER, table)
     verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
     notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
     if retraining is not None:
         notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")
-    return notes, [HEADER, *table]
+    return ["", *notes], {"bars": grader_bars(grades), "header": HEADER, "rows": table, "columns": COLUMNS_SAY}

@@ -52,6 +52,16 @@ class Grade:
 
 HEADER = ("grader", "rows", "read", "accepts", "agrees", "ranks right", "advantage on rejected", "flips")
 
+COLUMNS_SAY = {
+    "read": "rows of which the grader has an opinion",
+    "accepts": "the share of them that it accepts",
+    "agrees": "the share of the judged rows on which it agrees with the check",
+    "ranks right": "how often it scores an accepted row of a group above a rejected one; 0.5 is chance",
+    "advantage on rejected": "the share of what it pays above a group's mean that goes to rejected rows",
+    "flips": "the share of the paid advantages whose sign it would change",
+}
+"""What each column says, for pages; a dash stands where no row tells."""
+
 
 def windows_to_grade(result: Audit) -> dict[str, list[RowToGrade]]:
     """Rows of the check's best steps, which are those before an onset, and of the last ones, by what they are. Without

@@ -22,7 +22,7 @@ from cooper_audit.run.change_points import (
     shortest_of,
 )
 from cooper_audit.run.hacking_alarm import ALARM_ERROR, HACKING, WINDOW, HackingAlarm
-from cooper_audit.run.run_record import NOTE, RunRecord, status_of
+from cooper_audit.run.run_record import ENDS, NOTE, RunRecord, status_of
 from cooper_audit.run.watch import Watch
 
 HACKED_MARGIN = MARGIN
@@ -247,7 +247,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
     fired: dict[str, list[Mapping[str, Any]]] = {}
     notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
     for event in run.events:
-        if event.get("action") not in ("died", NOTE) and event.get("metric") != HACKING:  # the alarm has been replayed
+        if event.get("action") not in (*ENDS, NOTE) and event.get("metric") != HACKING:  # the alarm has been replayed
             fired.setdefault(str(event["metric"]), []).append(event)
     broken = [
         f"Watch rule at step {', '.join(str(event['step']) for event in events)}: {events[0]['message']}"
