@@ -1,8 +1,9 @@
 """Units in answers: which words name a unit, and when different units make equal numbers different answers."""
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from cooper_verify.rules.number_words import CHANGES_NUMBER, CONDITION, changes_after, changes_number
 from cooper_verify.rules.plain_text import bare_text
@@ -57,7 +58,6 @@ _LETTERS = {"N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere"
 _IGNORED = set(
     re.findall(r"\w+", "the of on at to for from per each every total all altogether left is are was were more about")
 )
-_ROUNDING = Fraction(1, 10**6)
 
 
 class Scale(NamedTuple):
@@ -201,15 +201,15 @@ def are_measures(reference: str, text: str) -> bool:
     return one != other and all(unit and unit <= _KNOWN for unit in (one, other))
 
 
-def same_quantity(reference: str, expected: Fraction, text: str, value: Fraction) -> bool | None:
-    """Whether `expected` in the unit of `reference` is `value` in the unit of `text`; None if that is unknown."""
+def conversion(reference: str, text: str) -> Callable[[Fraction], Fraction] | Literal[False] | None:
+    """The function that turns a value in the unit of `text` into one in the unit of `reference`. False if they measure
+    different things, None if that is unknown."""
     one, other = _scale(unit_of(reference)), _scale(unit_of(text))
     if one is None or other is None or {one.dimension, other.dimension} in _NO_FIXED_RATIO:
         return None
     if one.dimension != other.dimension:
         return False
-    size, found = one.in_base(expected), other.in_base(value)
-    return abs(found - size) <= _ROUNDING * abs(size)
+    return lambda value: (other.in_base(value) - one.offset) / one.factor
 
 
 def _scale(words: frozenset[str]) -> Scale | None:
