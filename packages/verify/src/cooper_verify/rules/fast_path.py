@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import TAIL_CHARS, FinalAnswer, clean, extract_answer, is_retracted, reference_text
+from cooper_verify.rules.extraction import TAIL_CHARS, FinalAnswer, extract_answer, is_retracted, reference_text
 from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.number import as_decimal, first_number, number_value, number_verdict, plain_number, same_number
@@ -27,11 +27,11 @@ from cooper_verify.rules.number_words import (
     without_scales,
 )
 from cooper_verify.rules.plain_text import MONTH, TEXT_COMMAND, bare_text, with_iso_dates
+from cooper_verify.rules.reply import reply_of
 from cooper_verify.rules.rule import copies_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import (
     are_measures,
-    is_unit,
     measures,
     same_quantity,
     same_unit,
@@ -125,7 +125,6 @@ _LONG_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d(?>[^\d]*?(?:\b(?:or|and)\b|,\s|;))[^\d]*+\d")
 _REJECTION = re.compile(r"\d[\s.,;(]{0,3}(?:and\s|but\s)?(?:not|never|rather than|instead of)\b", re.IGNORECASE)
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
-_MATHS = re.compile(r"\\(?:sqrt|[dt]?frac|pi)(?![A-Za-z])|\u03c0|\w\^")
 _FOREIGN_WORD = re.compile(r"[^\W\d_A-Za-z\u0370-\u03ff]")
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
@@ -223,16 +222,15 @@ class FastReading(NamedTuple):
 
 def fast_reading(question: str | None, answer: str, completion: str, expressions: bool) -> FastReading:
     """The reading of a completion, for which the `question` again is wrong, unless that is None."""
-    reply = without_thoughts(completion)
-    if question is not None and copies_question(question, reply):
+    if question is not None and copies_question(question, without_thoughts(completion)):
         return FastReading("wrong")
+    reply = reply_of(completion)
     if (verdict := fast_verdict(answer, reply, expressions)) is not None:
         return FastReading(verdict)
-    tail = reply[-TAIL_CHARS:]
     if len(answer) > TAIL_CHARS:
-        return FastReading(None, tail, tail)
+        return FastReading(None, reply, reply)
     final = extract_answer(reply, factorials="!" in reference_text(answer))
-    return FastReading(None, repr((final.kind, tuple(final.texts), is_retracted(final.after))), tail)
+    return FastReading(None, repr((final.kind, tuple(final.texts), is_retracted(final.after))), reply)
 
 
 def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
@@ -268,10 +266,6 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
     if reference and reference_kind(reference) == "exact":
         return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
-    if final.kind == "free" and final.texts:
-        whole = clean(final.texts[0])
-        if plain_number(whole) and not _WORD_OF_TEXT.search(whole):  # a completion that is nothing but a number
-            final = replace(final, kind="stated", texts=(whole,))
     if not final.texts or not reference:
         return "unparsed"
     final = replace(final, texts=tuple(with_kelvins(text, reference) for text in final.texts))
@@ -281,22 +275,8 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
 
 
 def _maths_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
-    if final.kind == "free":
-        verdict = symbolic(reference, _with_marked_maths(final.texts[0]), "free")
-    else:
-        verdict = _verdict_on_all([*final.texts], reference, symbolic)
+    verdict = _verdict_on_all([*final.texts], reference, symbolic)
     return "wrong" if verdict == "correct" and is_retracted(final.after) else verdict
-
-
-def _with_marked_maths(text: str) -> str:
-    r"""A text without LaTeX delimiters with dollars around its formulas, so that `5\sqrt{2}` is not read as 5."""
-    if not _MATHS.search(text) or re.search(r"\$|\\[(\[]|\n", text):
-        return text
-    words = [(word.rstrip(".,;:!?"), word) for word in text.split(" ")]
-    return " ".join(
-        f"${bare}${word[len(bare) :]}" if _MATHS.search(bare) and not is_unit(f" {bare}") else word
-        for bare, word in words
-    )
 
 
 def _scaled_verdict(reference: str, final: FinalAnswer, symbolic: Symbolic) -> Verdict:
