@@ -11,12 +11,13 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, is_retracted, reference_text
+from cooper_verify.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
 from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.number import plain_number
 from cooper_verify.rules.number_words import changes_number, with_scales
 from cooper_verify.rules.plain_text import MONTH, bare_text
+from cooper_verify.rules.reply import reply_of
 from cooper_verify.rules.rule import copies_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
@@ -117,16 +118,15 @@ class FastReading(NamedTuple):
 
 def fast_reading(question: str | None, answer: str, completion: str, expressions: bool) -> FastReading:
     """The reading of a completion, for which the `question` again is wrong, unless that is None."""
-    reply = without_thoughts(completion)
-    if question is not None and copies_question(question, reply):
+    if question is not None and copies_question(question, without_thoughts(completion)):
         return FastReading("wrong")
+    reply = reply_of(completion)
     if (verdict := fast_verdict(answer, reply, expressions)) is not None:
         return FastReading(verdict)
-    tail = reply[-TAIL_CHARS:]
     if len(answer) > TAIL_CHARS:
-        return FastReading(None, tail, tail)
+        return FastReading(None, reply, reply)
     final = extract_answer(reply, factorials="!" in reference_text(answer))
-    return FastReading(None, repr((final.kind, tuple(final.texts), is_retracted(final.after))), tail)
+    return FastReading(None, repr((final.kind, tuple(final.texts), is_retracted(final.after))), reply)
 
 
 def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
@@ -167,7 +167,7 @@ def verdict_by(
     final = extract_answer(completion, factorials="!" in reference)
     if not final.texts or not reference:
         return "unparsed"
-    texts = [with_kelvins(clean(text), reference) for text in final.texts]
+    texts = [with_kelvins(text, reference) for text in final.texts]
     verdict = _verdict_on_all(texts, reference, Comparison(symbolic, solutions, expressions))
     return "wrong" if verdict == "correct" and is_retracted(final.after) else verdict
 

@@ -9,9 +9,11 @@ from cooper_base.data.text import boxed
 from cooper_verify.rules.extraction import extract_answer, reference_text
 from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.guard import guarded
+from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import number_value, plain_number, with_divisions
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import plain_text
+from cooper_verify.rules.reply import reply_of
 from cooper_verify.rules.units import are_measures
 from cooper_verify.rules.values.spelled import spelled_number
 
@@ -59,17 +61,24 @@ def _share_nothing(first: str, other: str) -> bool:
 
 def _states_another(right: str, text: str) -> bool:
     stated, others = extract_answer(right), extract_answer(text)
-    if "free" in (stated.kind, others.kind):
-        return bool(others.texts) and not set(map(plain_text, stated.texts)) & set(map(plain_text, others.texts))
+    if "unmarked" in (stated.kind, others.kind):
+        rights, found = (final.texts or _as_written(reply) for final, reply in ((stated, right), (others, text)))
+        return bool(found) and not set(map(plain_text, rights)) & set(map(plain_text, found))
     return bool(others.texts) and all(_differ(text, two) for text in stated.texts for two in others.texts)
 
 
+def _as_written(completion: str) -> list[str]:
+    """The end of a completion that states no answer."""
+    return [reply] if (reply := one_notation(reply_of(completion))[-_WHOLE_CHARS:].strip()) else []
+
+
+_WHOLE_CHARS = 1000
 _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 
 
 def _gives_several(completion: str, reference: str) -> bool:
     answers = extract_answer(completion)
-    if answers.kind == "free" or not answers.texts:
+    if answers.kind == "unmarked" or not answers.texts:
         return False
     return len(answers.texts) > 1 or len(_BETWEEN.findall(answers.texts[0])) > len(_BETWEEN.findall(reference))
 

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from cooper_base.data.text import without_end
-from cooper_verify.rules.extraction import EMOJI
+from cooper_verify.rules.marks import EMOJI
 from cooper_verify.rules.notation import composed
 from cooper_verify.rules.text_cache import text_cache
 
