@@ -8,7 +8,6 @@ import pytest
 from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.fast_path import reference_kind
 from cooper_verify.rules.symbolic import maths_verdict
-from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.reading import readings
 from cooper_verify.rules.values.spelling import spelling
 from repository import SHARED

@@ -83,6 +83,7 @@ _WRAPPINGS = (
 _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "~", " ", "\n", "\t", "\r")
 _ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
 _GOES_ON = re.compile(r"\d\.{3}\Z")
+_BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\\])")  # x**2 is a power
 _LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are))?\s*:", re.IGNORECASE)
 
 
@@ -160,7 +161,7 @@ def _unmarked(tail: str, factorials: bool) -> str:
         return clean(reduced(display.group(1)))
     line = tail[tail.rfind("\n") + 1 :]
     sentences = _SENTENCE.split(line[-2 * LONGEST :])
-    if (value := value_in(sentences[-1].replace("**", ""), tail)) is not None:
+    if (value := value_in(_BOLD.sub("", sentences[-1]), tail)) is not None:
         return clean(value)
     is_short = line == tail.strip() and len(line) <= _SHORT_CHARS and len(sentences) == 1
     return clean(line) if is_short and not _HAS_NUMBER_AND_WORDS.search(line) and not line.endswith("?") else ""
@@ -196,7 +197,9 @@ def _reference_in(answer: str) -> str:
 
 def clean(text: str) -> str:
     """An answer without wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
-    text = _without_edge_spaces(_LABEL.sub("", text.replace("**", ""), count=1))
+    text = _without_edge_spaces(_LABEL.sub("", _BOLD.sub("", text), count=1))
+    if text.startswith("$") and text.count("$") == 1 and "\\" in text:
+        text = text[1:].lstrip()  # the end of the formula was cut
     for left, right in _WRAPPINGS:
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : len(text) - len(right)]
@@ -256,7 +259,7 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not _VALUE_SIGN.search(sentence, 0, later.start()):
         sentence = sentence[later.end() :].lstrip()
-    sentence = sentence if factorials else _without_decoration(sentence.replace("**", ""))
+    sentence = sentence if factorials else _without_decoration(_BOLD.sub("", sentence))
     is_prose = _PROSE.search(sentence) is not None and re.search(r"\d", sentence) is not None
     value = value_in(sentence, statement.string) if is_prose else None
     return clean(_STATEMENT_ENDING.sub("", sentence) if value is None else value), after

@@ -11,9 +11,10 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
+from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, is_retracted, reference_text
 from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
+from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import plain_number
 from cooper_verify.rules.number_words import changes_number, with_scales
 from cooper_verify.rules.plain_text import MONTH, bare_text
@@ -40,7 +41,7 @@ _FIGURES = re.compile(
 )
 # A+, N/A, p.m, (iv), A or B
 _SIGNS = re.compile(r"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{2,}\)?|(?:[A-J]\s+or\s+)+[A-J]", re.IGNORECASE)
-_CLOCK = re.compile(r"\b\d{1,2}\s?:\s?[0-5]\d(?!\d)")
+_CLOCK = re.compile(r"(?<![\d:.])(?<!:\s)\b\d{1,2}\s?:\s?[0-5]\d(?![\d:.]|\s:)")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
 _NO_UNIT = re.compile(
     r"(?i)\d\s*(?:[ap]\.?\s?m\b\.?|(?-i:[ap])\.?\s*\Z)|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
@@ -60,7 +61,9 @@ _FUNCTION = re.compile(
 )
 _NO_PRODUCT = re.compile(r"\w{4,}|[A-Z][a-z]{2,}|yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any")
 _OPERATOR = re.compile(r"[+*^=<>|(]|\\[A-Za-z]")
-_SIGN_OF_A_FORMULA = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times)(?![A-Za-z])|[\w)}]\s?[\^*]|=|\.\d*\\(?:overline|dot|bar)")
+_SIGN_OF_A_FORMULA = re.compile(
+    r"\\(?:[dt]?frac|sqrt|pi|cdot|times)(?![A-Za-z])|[\w)}]\s?[\^*]|=|\.\d*\\(?:overline|dot|bar)"
+)
 _IN_WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{5,}|\\text|\\mbox")
 _LETTER_AND_FIGURE = re.compile(r"[A-Za-z]\d")
 _FACTORS = re.compile(r"(?<=\d)[A-Za-z]++(?!\w)")
@@ -126,7 +129,8 @@ def fast_reading(question: str | None, answer: str, completion: str, expressions
     if len(answer) > TAIL_CHARS:
         return FastReading(None, reply, reply)
     final = extract_answer(reply, factorials="!" in reference_text(answer))
-    return FastReading(None, repr((final.kind, tuple(final.texts), is_retracted(final.after))), reply)
+    seen = reply if final.kind == "unmarked" else tuple(final.texts)
+    return FastReading(None, repr((final.kind, seen, is_retracted(final.after))), reply)
 
 
 def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
@@ -165,11 +169,25 @@ def verdict_by(
     if reference and reference_kind(reference) == "exact":
         return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
-    if not final.texts or not reference:
-        return "unparsed"
     texts = [with_kelvins(text, reference) for text in final.texts]
+    if final.kind == "unmarked" and _is_answer(line := clean(one_notation(completion))):
+        texts = [line]
+    if not texts or not reference:
+        return "unparsed"
     verdict = _verdict_on_all(texts, reference, Comparison(symbolic, solutions, expressions))
     return "wrong" if verdict == "correct" and is_retracted(final.after) else verdict
+
+
+_MOST_OF_A_LINE = 300
+
+
+def _is_answer(line: str) -> bool:
+    """Whether a completion of one line is nothing but a value: a formula, a matrix, conditions."""
+    is_formula = len(line) <= _MOST_OF_A_LINE and "\n" not in line and not _IN_WORDS.search(_CONNECTIVES.sub("", line))
+    return is_formula and not line.endswith("?") and bool(readings(line))
+
+
+_CONNECTIVES = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\\(?:begin|end)\s*\{\w+\}")
 
 
 def _verdict_on_all(texts: Sequence[str], reference: str, comparison: Comparison) -> Verdict:

@@ -167,7 +167,9 @@ def _formula_at(text: str, position: int) -> int | None:
     if match is None:
         return None
     inside = next(filter(None, match.groups()))
-    is_money = text[position] == "$" and _WORD_IN_FORMULA.search(_TEXT.sub(" ", inside))
+    is_money = (
+        text[position] == "$" and inside.lstrip()[0:1].isdigit() and _WORD_IN_FORMULA.search(_TEXT.sub(" ", inside))
+    )
     return None if is_money else match.end()
 
 
@@ -352,6 +354,9 @@ _RELATION = re.compile(
 )
 
 
+_CONNECTED = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s?\{\s?(?:and|or)\s?\}|\\q?quad|\b(?:and|or)\b|;")
+
+
 def reduced(text: str) -> str:
     r"""A chain of equations as what it says of its first side: `55` for `120 - 65 = 55`, `x = 5` for `x = 10/2 = 5`.
 
@@ -361,10 +366,15 @@ def reduced(text: str) -> str:
     for left, right in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
         if inner.startswith(left) and inner.endswith(right) and len(inner) > len(left) + len(right):
             inner = inner[len(left) : -len(right)].strip()
-    if "=" not in inner or _RELATION.search(inner) or inner.count("=") != len(re.findall(r"(?<![=!<>:])=(?!=)", inner)):
+    if (
+        "=" not in inner
+        or _RELATION.search(inner)
+        or _CONNECTED.search(inner)
+        or inner.count("=") != len(re.findall(r"(?<![=!<>:])=(?!=)", inner))
+    ):
         return text
     first, *others = inner.split("=")
-    if "," in re.sub(r"\d,\d{3}(?!\d)", "", first) or any(_depth(side) for side in (first, *others)):
+    if "," in re.sub(r"\d,\d{3}(?!\d)", "", inner) or any(_depth(side) for side in (first, *others)):
         return text
     value = others[-1].strip()
     if not value:

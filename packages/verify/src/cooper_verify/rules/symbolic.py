@@ -14,7 +14,7 @@ from math_verify.grader import sympy_symbolic_eq
 from sympy.core.function import AppliedUndef
 
 from cooper_verify.rules.fast_path import verdict_by
-from cooper_verify.rules.values.formula import Tree, has_decimal
+from cooper_verify.rules.values.tree import Tree, has_decimal
 
 _DECIMAL_TOLERANCE = 1e-12
 """Relative, where decimals are part of an expression: sympy has 15 digits of them."""
@@ -107,8 +107,8 @@ def _parts(value: Any) -> Sequence[Any]:
 
 
 def _vanishes(gold: Any, answer: Any) -> bool | None:
-    """Whether a hundred digits cannot tell two constants apart, or a thousand where one may be hidden by others; None if
-    they cannot be computed."""
+    """Whether a hundred digits cannot tell two constants apart, or a thousand where one may be hidden; None if they
+    cannot be computed."""
     difference = gold - answer
     digits = 1000 if _is_extreme(gold) or _is_extreme(answer) else 100
     parts = _parts(difference.evalf(15, maxn=digits))

@@ -1,4 +1,4 @@
-r"""Several values: lists and sets (`1, 2`, "2 and 3", `\{1,3\}`), tuples and vectors (`(1,3)`), matrices, ratios (`3:4:5`).
+r"""Several values: lists and sets (`1, 2`, "2 and 3", `\{1,3\}`), tuples, vectors, matrices and ratios (`3:4:5`).
 
 A tuple has an order and a set has none. In a list without brackets the order does not count either, and a value that
 occurs twice counts twice.
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.values.formula import Tree, canonical, inverse, negative, replaced
 from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
 from cooper_verify.rules.values.scalar import Scalar, read_scalar
+from cooper_verify.rules.values.tree import Tree, canonical, inverse, negative, replaced
 
 Read = Callable[[str], Sequence[Any]]
 """The readings of a part of a text."""
@@ -118,7 +118,9 @@ def both_signs(scalar: Scalar) -> Several | None:
 
 def _with_signs(tree: Tree) -> list[Tree]:
     def find(tree: Tree) -> list[Tree]:
-        return [tree] * (tree[0] == "+-") + [found for part in tree[1:] if isinstance(part, tuple) for found in find(part)]
+        return [tree] * (tree[0] == "+-") + [
+            found for part in tree[1:] if isinstance(part, tuple) for found in find(part)
+        ]
 
     signs = find(tree)
     if len(signs) != 1:
@@ -143,7 +145,7 @@ def compare_several(reference: Several, answer: Several, compare: Compare) -> Ve
         extra, others = (left, reference.elements) if left else (missing, answer.elements)
         repeats = all(any(compare(one, other) == "correct" for other in others) for one in extra)
         if repeats:
-            return "correct" if "set" in (reference.form, answer.form) and reference.form != "list" else "unparsed"
+            return "unparsed"  # the same members, of which one is repeated
     pairs = [(one, other) for one in missing for other in left]
     return "wrong" if all(compare(one, other) == "wrong" for one, other in pairs) else "unparsed"
 
@@ -173,16 +175,6 @@ def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict
     if len(reference.elements) == 2 and {reference.bracket, answer.bracket} == {"(", "["}:
         return "unparsed"  # an open and a closed interval, if they are intervals
     return compare_in_order(reference.elements, answer.elements, compare)
-
-
-def compare_tuple_and_list(reference: Tuple | Several, answer: Tuple | Several, compare: Compare) -> Verdict:
-    """The verdict where one side has no brackets: three or more values in order may be the same tuple. Two may be the
-    ends of an interval, and values in braces have no order."""
-    several = reference if isinstance(reference, Several) else answer
-    if not isinstance(several, Several) or several.form != "list" or len(several.elements) < 3:
-        return "unparsed"
-    verdict = compare_in_order(reference.elements, answer.elements, compare)
-    return "correct" if verdict == "correct" else "unparsed"
 
 
 def compare_matrices(reference: Matrix, answer: Matrix, compare: Compare) -> Verdict:

@@ -5,7 +5,8 @@ import zlib
 from collections.abc import Callable
 from fractions import Fraction
 
-from cooper_verify.rules.values.formula import TRIGONOMETRIC, Tree, names
+from cooper_verify.rules.values.formula import TRIGONOMETRIC
+from cooper_verify.rules.values.tree import Tree, names
 
 _ROUNDING = 2.0**-49
 """Relative error of one operation, with a margin over the 2^-53 of IEEE doubles."""
@@ -152,4 +153,4 @@ _OPERATIONS: dict[str, Callable[..., Estimate]] = {
     "binomial": _binomial,
     "factorial": _factorial,
 }
-assert TRIGONOMETRIC <= _OPERATIONS.keys()
+assert _OPERATIONS.keys() >= TRIGONOMETRIC

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from cooper_verify.rules.values.estimate import are_different, value_of
-from cooper_verify.rules.values.formula import Tree, canonical, constant, has, has_decimal, names
+from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, names
 
 Symbolic = Callable[[Tree, Tree], bool | None]
 """Whether two formulas are equal, where only computer algebra can tell; None if it cannot either."""

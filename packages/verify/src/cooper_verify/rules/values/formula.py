@@ -3,28 +3,93 @@ r"""Formulas as trees: LaTeX and plain notation read whole, into the same tree, 
 `\frac{n(n+1)}{2}`, `n*(n+1)/2` and `n(n + 1) / 2` have equal trees. Every character of a text belongs to a symbol of
 its tree or to notation without meaning (spaces, `\left`, dollars). Letters keep their case. Letters in a row are a
 product, unless they name a function, a constant or a Greek letter.
-
-A tree is a tuple of a head and its arguments: `("number", Fraction, is_decimal)`, `("name", "x_1")`, `("pi",)`,
-`("e",)`, `("oo",)`, `("+", a, b)`, `("*", a, b)`, `("^", base, exponent)`, `("degrees", a)`, `("+-", a)`, or the name
-of a function with its arguments.
 """
 
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.values.tree import Tree, constant, inverse, negative, number
 
-Tree = tuple[Any, ...]
-
-_GREEK = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau "
-    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega"
-).split()
+_GREEK = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "varepsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "vartheta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "rho",
+    "varrho",
+    "sigma",
+    "tau",
+    "upsilon",
+    "phi",
+    "varphi",
+    "chi",
+    "psi",
+    "omega",
+    "Gamma",
+    "Delta",
+    "Theta",
+    "Lambda",
+    "Xi",
+    "Sigma",
+    "Upsilon",
+    "Phi",
+    "Psi",
+    "Omega",
+]
 _GREEK_LETTERS = dict(
-    zip("αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ", (*"alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu "
-        "xi rho sigma tau upsilon varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega".split(),), strict=True)
+    zip(
+        "αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ",
+        (
+            *[
+                "alpha",
+                "beta",
+                "gamma",
+                "delta",
+                "varepsilon",
+                "zeta",
+                "eta",
+                "theta",
+                "iota",
+                "kappa",
+                "lambda",
+                "mu",
+                "nu",
+                "xi",
+                "rho",
+                "sigma",
+                "tau",
+                "upsilon",
+                "varphi",
+                "chi",
+                "psi",
+                "omega",
+                "Gamma",
+                "Delta",
+                "Theta",
+                "Lambda",
+                "Xi",
+                "Sigma",
+                "Phi",
+                "Psi",
+                "Omega",
+            ],
+        ),
+        strict=True,
+    )
 )
 _FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
@@ -93,10 +158,6 @@ def _written_alike(text: str) -> str:
     return text
 
 
-def number(value: Fraction | int, is_decimal: bool = False) -> Tree:
-    return ("number", Fraction(value), is_decimal)
-
-
 def _tokens(text: str) -> list[tuple[str, str, bool]]:
     """The kind, the text and whether a space stands before it, of each token."""
     found, position = [], 0
@@ -121,7 +182,9 @@ def _tokens(text: str) -> list[tuple[str, str, bool]]:
     return found
 
 
-_KNOWN_WORDS = sorted({*_FUNCTIONS, *_SAME_FUNCTION, "pi", "infinity", *_GREEK} - {"eta", "xi", "nu", "mu"}, key=len, reverse=True)
+_KNOWN_WORDS = sorted(
+    {*_FUNCTIONS, *_SAME_FUNCTION, "pi", "infinity", *_GREEK} - {"eta", "xi", "nu", "mu"}, key=len, reverse=True
+)
 
 
 _NO_PRODUCT = re.compile(
@@ -132,7 +195,12 @@ _NO_PRODUCT = re.compile(
 
 def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
     """A run of letters: a name that is known, or letters that are multiplied, perhaps before a name (`2xsin`)."""
-    if written in _FUNCTIONS or written in _SAME_FUNCTION or written in _CONSTANTS and len(written) > 1 or written in _GREEK:
+    if (
+        written in _FUNCTIONS
+        or written in _SAME_FUNCTION
+        or (written in _CONSTANTS and len(written) > 1)
+        or written in _GREEK
+    ):
         return [("command", written, spaced)]
     known = next((word for word in _KNOWN_WORDS if len(word) > 1 and written.endswith(word)), "")
     letters = written[: len(written) - len(known)]
@@ -278,7 +346,7 @@ class _Reader:
             tree = self._sum()
             self._expect("}")
             return tree
-        kind, written, spaced = self._next()
+        kind, written, _ = self._next()
         if kind == "number" and len(written) > 1:
             if not written.isdecimal():
                 raise NoFormulaError
@@ -389,6 +457,9 @@ class _Reader:
             return ("name", f"\\{name}{self._index()}")
         if reader := _COMMANDS.get(name):
             return reader(self)
+        if (function := name[:-1]) in TRIGONOMETRIC and self._place:
+            self._tokens.insert(self._place, ("word", name[-1], False))  # \sinx
+            return self._function(function)
         raise NoFormulaError
 
     def _fraction(self) -> Tree:
@@ -490,91 +561,3 @@ def _applied(name: str, argument: Tree, base: Tree | None) -> Tree:
     if name == "lg":
         return ("log", argument, number(10))
     return ("ln", argument) if name == "ln" else (name, argument)
-
-
-def negative(tree: Tree) -> Tree:
-    return number(-tree[1], tree[2]) if tree[0] == "number" else ("*", number(-1), tree)
-
-
-def inverse(tree: Tree) -> Tree:
-    return ("^", tree, number(-1))
-
-
-_MOST_DIGITS_OF_A_POWER = 1200
-
-
-def constant(tree: Tree) -> Fraction | None:
-    """The exact value of a tree of rational numbers and operations that keep them rational; None for all else."""
-    head, *parts = tree
-    if head == "number":
-        return tree[1]
-    if head not in ("+", "*", "^"):
-        return None
-    values = [constant(part) for part in parts]
-    if None in values:
-        return None
-    numbers: list[Fraction] = values  # pyright: ignore[reportAssignmentType]
-    if head == "+":
-        return sum(numbers, Fraction(0))
-    if head == "*":
-        product = Fraction(1)
-        for value in numbers:
-            product *= value
-        return product
-    base, exponent = numbers
-    size = max(abs(base.numerator), base.denominator).bit_length()
-    if exponent.denominator != 1 or size * abs(exponent) > 4 * _MOST_DIGITS_OF_A_POWER or (not base and exponent <= 0):
-        return None
-    return base ** int(exponent)
-
-
-def names(tree: Tree) -> set[str]:
-    """The names of the variables and functions in a tree."""
-    if tree[0] == "name":
-        return {tree[1]}
-    found = {tree[1]} if tree[0] == "apply" else set()
-    return found.union(*(names(part) for part in tree[1:] if isinstance(part, tuple)))
-
-
-def has(tree: Tree, head: str) -> bool:
-    return tree[0] == head or any(has(part, head) for part in tree[1:] if isinstance(part, tuple))
-
-
-def has_decimal(tree: Tree) -> bool:
-    if tree[0] == "number":
-        return tree[2]
-    return any(has_decimal(part) for part in tree[1:] if isinstance(part, tuple))
-
-
-def has_bare_logarithm(tree: Tree) -> bool:
-    r"""Whether a tree has a `\log` without a base, which may be e or 10."""
-    if tree[0] == "log" and len(tree) == 2:
-        return True
-    return any(has_bare_logarithm(part) for part in tree[1:] if isinstance(part, tuple))
-
-
-def replaced(tree: Tree, old: Tree, new: Tree) -> Tree:
-    """The tree with every part that is `old` replaced."""
-    if tree == old:
-        return new
-    return (tree[0], *(replaced(part, old, new) if isinstance(part, tuple) else part for part in tree[1:]))
-
-
-def canonical(tree: Tree) -> Tree:
-    """The tree with sums and products flat, sorted, and their rational parts computed. Equal forms mean equal values."""
-    value = constant(tree)
-    if value is not None:
-        return ("number", value, False)
-    if tree[0] not in ("+", "*"):
-        return (tree[0], *(canonical(part) if isinstance(part, tuple) else part for part in tree[1:]))
-    head, parts, total = tree[0], [], Fraction(tree[0] == "*")
-    for part in map(canonical, tree[1:]):
-        for item in part[1:] if part[0] == head else [part]:
-            if item[0] != "number":
-                parts.append(item)
-            else:
-                total = total * item[1] if head == "*" else total + item[1]
-    if total != (head == "*"):
-        parts.append(("number", total, False))
-    parts.sort(key=repr)
-    return parts[0] if len(parts) == 1 else (head, *parts)

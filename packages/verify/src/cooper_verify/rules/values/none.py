@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from cooper_verify.rules.plain_text import plain_text
 
+_KINDS = r"(?:solutions?|roots?|values?|integers?|numbers?)"
 _EMPTY = re.compile(
-    r"\u2205|\\emptyset|\\varnothing|(?:the )?empty set|(?:there (?:is|are) )?no (?:real |integer |such |possible |other )?(?:solutions?|roots?|values?|integers?|numbers?)"
-    r"(?: exists?)?|none|no (?:real )?(?:solutions?|roots?) exist|null set|\u65e0\u89e3|keine l\u00f6sung|aucune solution|sin soluci\u00f3n"
-    r"|\u043d\u0435\u0442 \u0440\u0435\u0448\u0435\u043d\u0438\u0439|\u89e3\u306a\u3057|\ud574\uac00 \uc5c6\ub2e4|\ud574 \uc5c6\uc74c"
+    r"\u2205|\\emptyset|(?:the )?(?:empty|null) set|none"
+    rf"|(?:there (?:is|are) )?no (?:real |integer |such |possible )?{_KINDS}(?: exists?)?"
+    r"|keine l\u00f6sung|aucune solution|sin soluci\u00f3n|\u043d\u0435\u0442 \u0440\u0435\u0448\u0435\u043d\u0438\u0439"
+    r"|\u65e0\u89e3|\u89e3\u306a\u3057|\ud574\uac00 \uc5c6\ub2e4|\ud574 \uc5c6\uc74c"
 )
-_UNDEFINED = re.compile(r"dne|(?:the limit )?does not exist|does n.t exist|undefined|is undefined")
+_UNDEFINED = re.compile(r"dne|(?:the limit )?(?:does not|doesn't) exist|(?:is )?undefined")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ _SIGNS = {
 _SIGN = re.compile("|".join(f"(?:\\\\(?:{names})(?![A-Za-z]))" for names in _SIGNS.values()))
 _SIGN_OF = {name: sign for sign, names in _SIGNS.items() for name in names.split("|")}
 _ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192"), ("->", "\u2192"), ("==", "="))
+_ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
 _CONNECTIVE = re.compile(
     r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]*(or|and)[\s,;]*\}"
     r"|[\s,;]*\\q?quad\s*(or|and)\s*\\q?quad"
@@ -52,8 +53,9 @@ _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 @text_cache(4096)
 def prepared(text: str) -> str:
     """The text in the notation of the readers."""
-    if r"\begin" not in text:
-        text = _DOUBLED.sub(r"\\", text)
+    text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
+    if (single := _ONE_TEXT.fullmatch(text)) and re.search(r"\d", single.group(1)):
+        text = single.group(1)
     text = _without_dollars(text)
     text = _BETWEEN_SOLUTIONS.sub("; ", text)
     text = _CONNECTIVE.sub(lambda words: f" {words.group(1) or words.group(2)} ", text)
@@ -104,7 +106,9 @@ _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 
 def _in_thousands(text: str, place: int) -> bool:
     """Whether a comma stands inside a number such as 1,234."""
-    return any(number.start() < place < number.end() for number in _THOUSANDS.finditer(text, max(0, place - 40), place + 40))
+    return any(
+        number.start() < place < number.end() for number in _THOUSANDS.finditer(text, max(0, place - 40), place + 40)
+    )
 
 
 def enclosed(text: str) -> tuple[str, str, str] | None:

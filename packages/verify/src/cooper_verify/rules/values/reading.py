@@ -9,16 +9,22 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from cooper_verify.rules.number_words import APPROXIMATELY_BEFORE, CHANGES_BEFORE, CHANGES_NUMBER
-from cooper_verify.rules.plain_text import MONTH
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.values.collection import Ratio, Several, both_signs, items, read_bracket, read_list, read_ratio
-from cooper_verify.rules.values.formula import has, number
+from cooper_verify.rules.values.collection import Several, both_signs, items, read_bracket, read_list, read_ratio
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.notation import SET_OPEN, prepared, split
-from cooper_verify.rules.values.region import Region, point, read_condition, read_inequality, read_member, read_region, united
+from cooper_verify.rules.values.region import (
+    Region,
+    point,
+    read_condition,
+    read_inequality,
+    read_member,
+    read_region,
+    united,
+)
 from cooper_verify.rules.values.relation import Named, System, read_chain, read_equation
 from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
+from cooper_verify.rules.values.tree import has, number
 
 _LONGEST = 8000
 _SIZES = re.compile(r"[<>\u2264\u2265\u2260]")
@@ -36,7 +42,7 @@ def answer_readings(text: str) -> tuple[Any, ...]:
     """The readings of an answer, in which `1,22` may be 1.22 too. In a reference, `1,22` is two numbers."""
     decimal = _DECIMAL_COMMA.fullmatch(text)
     comma = (Scalar(text, number(Fraction(text.replace(",", ".")), True), True),) if decimal else ()
-    return readings(text) + comma or _told(text)
+    return readings(text) + comma
 
 
 def _read(text: str) -> list[Any]:
@@ -143,31 +149,3 @@ def _single(text: str) -> list[Any]:
     if scalar is not None:
         return [scalar]
     return [*filter(None, [*read_bracket(text, _read), read_region(text), read_parts(text)])]
-
-
-_HEDGE = re.compile(
-    r"(?i)\b(?:could|might|may) (?:also )?be\b|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?|not|never|if|no)\b|n't\b"
-)
-_LABELLED = re.compile(
-    r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
-    r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z"
-)
-_OF_THE_QUESTION = re.compile(
-    r"(?i)\b(?:(?:in|from|of) (?:the|this) (?:question|problem|task|prompt|text)|(?:is|was|are|were) given)\b"
-)
-_VALUE = re.compile(r"-?\s?(?:\\?[$\u20ac\u00a3]\s?)?\.?\d|\\")
-_MOST_OF_LEAD = 200
-
-
-def _told(text: str) -> tuple[Any, ...]:
-    """The value that a clause tells behind plain words: "a total of 12 apples", "Derrick makes $7200 in June"."""
-    value = _VALUE.search(text[:_MOST_OF_LEAD])
-    lead = text[: value.start()] if value else ""
-    if not lead.strip() or not lead.replace(" ", "").replace(",", "").replace("'", "").replace("-", "").isalpha():
-        return ()
-    if any(changes.search(lead) for changes in (CHANGES_BEFORE, CHANGES_NUMBER, MONTH, _HEDGE, _LABELLED, _OF_THE_QUESTION)):
-        return ()
-    about = "about " if APPROXIMATELY_BEFORE.search(lead) else ""
-    return tuple(
-        value for value in readings(about + text[len(lead) :]) if isinstance(value, Scalar | Several | Named)
-    )

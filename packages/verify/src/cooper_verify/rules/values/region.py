@@ -7,13 +7,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.estimate import value_of
-from cooper_verify.rules.values.formula import Tree, formula, names, number
-from cooper_verify.rules.values.notation import SET_CLOSE, SET_OPEN, enclosed, split
+from cooper_verify.rules.values.formula import formula
+from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
+from cooper_verify.rules.values.tree import Tree, names, number
 
 INFINITY: Tree = ("oo",)
 MINUS_INFINITY: Tree = ("*", number(-1), INFINITY)
@@ -61,7 +60,7 @@ def point(tree: Tree) -> Interval:
 
 
 def read_region(text: str) -> Region | None:
-    """An interval, a union, or what is left of one: `(1,3]`, `(-\\infty,1) \\cup \\{2\\}`, `\\mathbb{R} \\setminus \\{0\\}`."""
+    r"""An interval, a union, or the rest of one: `(1,3]`, `(-\infty,1) \cup \{2\}`, `\mathbb{R} \setminus \{0\}`."""
     parts = split(text, "\u222a")
     if len(parts) > 1:
         return united(map(read_region, parts))
@@ -178,7 +177,7 @@ def together(parts: Iterable[Region | None]) -> Region | None:
     return whole
 
 
-def _common_name(regions: Sequence[Region | None]) -> str | None | bool:
+def _common_name(regions: Sequence[Region | None]) -> str | bool | None:
     found = {region.name for region in regions if region}
     return found.pop() if len(found) == 1 else False
 

@@ -13,9 +13,10 @@ from cooper_verify.rules.number_words import CHANGES_BEFORE, CHANGES_NUMBER
 from cooper_verify.rules.plain_text import TEXT_COMMAND
 from cooper_verify.rules.values.collection import Compare, Read, Several, Tuple, compare_in_order, compare_several
 from cooper_verify.rules.values.estimate import value_of
-from cooper_verify.rules.values.formula import Tree, constant, formula, names, negative, replaced
+from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import enclosed, split
 from cooper_verify.rules.values.scalar import Scalar, read_scalar
+from cooper_verify.rules.values.tree import Tree, names, negative, replaced
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ _LABEL = re.compile(
 )
 _WORDS = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:[ -][^\W\d_(][^\W\d_'’-]*\)?){0,11}")
 _ARITHMETIC = re.compile(r"[\d\s.,()/*+^\u00d7\u00f7{}-]+|\\(?:frac|sqrt)")
-_PLAIN_WORDS = re.compile(r"(?<=\d)\s*(?!x\b|times\b)[A-Za-z]+(?:[ /][A-Za-z]+){0,3}|\\?[$\u20ac\u00a3]|\\text\{[^{}\d]{1,30}\}")
+_PLAIN_WORDS = re.compile(
+    r"(?<=\d)\s*(?!x\b|times\b)[A-Za-z]+(?:[ /][A-Za-z]+){0,3}|\\?[$\u20ac\u00a3]|\\text\{[^{}\d]{1,30}\}"
+)
 _TIMES = re.compile(r"(?<=[\d)])\s?x\s?(?=[\d(])|(?<=\d)\stimes\s(?=\d)")
 _CLOSE = 0.01
 
@@ -77,10 +80,10 @@ def read_equation(sides: Sequence[str], read: Read) -> list[Any]:
         return [Named(*last, [value])]
     if value := _last_of(sides, read, is_defined=False):
         return [*value]
-    trees = [formula(side) for side in sides]
-    if len(sides) == 2 and None not in trees:
-        return [Equation(*trees)]  # pyright: ignore[reportArgumentType]
-    return []
+    left, right = formula(first), formula(others[-1])
+    if left is None or right is None or (len(sides) > 2 and not _last_of(others, read, is_defined=False)):
+        return []
+    return [Equation(left, right)]
 
 
 def label(text: str) -> tuple[str, tuple[str, ...]] | None:
@@ -109,8 +112,8 @@ def _system(content: str, others: Sequence[str], read: Read) -> System | None:
 
 
 def _last_of(sides: Sequence[str], read: Read, is_defined: bool) -> Sequence[Any]:
-    """The value of a calculation, which is its last side: all sides that are numbers must be equal. With `is_defined`, a
-    formula of a named value may come first: `A = \\pi r^2 = 9\\pi`."""
+    """The value of a calculation, which is its last side. All sides that are numbers must be equal. With `is_defined`,
+    a formula of a named value may come first: `A = \\pi r^2 = 9\\pi`."""
     if len(sides) == 1:
         return read(sides[0])
     trees = [_calculated(side) for side in sides]

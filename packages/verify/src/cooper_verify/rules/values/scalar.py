@@ -13,7 +13,6 @@ from cooper_verify.rules.number import any_number, is_division, number_value, wi
 from cooper_verify.rules.number_words import (
     APPROXIMATELY_BEFORE,
     CONDITION,
-    changes_after,
     changes_number,
     is_conditional,
     with_scales,
@@ -21,10 +20,21 @@ from cooper_verify.rules.number_words import (
 )
 from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import are_measures, is_unit, conversion, same_unit, unit_of, without_unit
+from cooper_verify.rules.units import are_measures, conversion, is_unit, same_unit, unit_of, without_unit
 from cooper_verify.rules.values.expression import Symbolic, is_rounded, is_rounding, same
-from cooper_verify.rules.values.formula import Tree, canonical, constant, formula, has, has_bare_logarithm, has_decimal, names, number, replaced
+from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
+from cooper_verify.rules.values.tree import (
+    Tree,
+    canonical,
+    constant,
+    has,
+    has_bare_logarithm,
+    has_decimal,
+    names,
+    number,
+    replaced,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,9 @@ _VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|coul
 _PERCENT = {"percent"}
 _PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bpercent|\bpct)\Z")
 _ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAKC])")
-_CHANGED_FIGURES = re.compile(r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d[kKMBT]\Z|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b")
+_CHANGED_FIGURES = re.compile(
+    r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d[kKMBT]\Z|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b"
+)
 _REASON = re.compile(
     r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
     r"|if we round|rounded|assuming)\b[^\d\\]*\Z"
@@ -72,7 +84,12 @@ def read_scalar(text: str) -> Scalar | None:
             return None
         text = text[: reason.start()]
     scaled = with_scales(text)
-    if not scaled or _CHANGED_FIGURES.search(scaled) or _VERB_AFTER.search(scaled) or any(map(_changes, TEXT_COMMAND.findall(scaled))):
+    if (
+        not scaled
+        or _CHANGED_FIGURES.search(scaled)
+        or _VERB_AFTER.search(scaled)
+        or any(map(_changes, TEXT_COMMAND.findall(scaled)))
+    ):
         return None
     if base := _BASE.fullmatch(scaled):
         return Scalar(text, number(Fraction(base.group(1))), True, base=int(base.group(2)))
@@ -225,9 +242,15 @@ def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
         value = constant(reference.tree)
         share = ("*", tree, number(Fraction(1, 100)))
         return [share] if value is not None and 0 < abs(value) < 1 else [tree, share]
-    degrees = ["degree" in scalar.unit and not scalar.unit & {"celsius", "fahrenheit"} for scalar in (reference, answer)]
+    degrees = [
+        "degree" in scalar.unit and not scalar.unit & {"celsius", "fahrenheit"} for scalar in (reference, answer)
+    ]
     if degrees[0] != degrees[1] and not any(scalar.unit - {"degree"} for scalar in (reference, answer)):
-        turned = ("*", tree, ("pi",), number(Fraction(1, 180))) if degrees[1] else ("*", tree, number(180), ("^", ("pi",), number(-1)))
+        turned = (
+            ("*", tree, ("pi",), number(Fraction(1, 180)))
+            if degrees[1]
+            else ("*", tree, number(180), ("^", ("pi",), number(-1)))
+        )
         return [tree, turned]
     return [tree]
 

@@ -7,16 +7,16 @@ from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
-from cooper_verify.rules.values.formula import Tree
 from cooper_verify.rules.values.none import Empty
 from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
+from cooper_verify.rules.values.tree import Tree
 
 
 class Comparison:
-    """Compares values. `symbolic` tells whether two formulas are equal, and `solutions` whether they have the same zeros,
-    where only computer algebra can tell."""
+    """Compares values. Where only computer algebra can tell, `symbolic` says whether two formulas are equal, and
+    `solutions` whether they have the same zeros."""
 
     def __init__(self, symbolic: Symbolic, solutions: Symbolic, expressions: bool = False) -> None:
         self.symbolic = symbolic
@@ -24,8 +24,8 @@ class Comparison:
         self.expressions = expressions
 
     def __call__(self, reference: Sequence[Any], answer: Sequence[Any]) -> Verdict:
-        """The verdict on the readings of an answer: `correct` if a pair of comparable readings is equal, `wrong` if there
-        are such pairs and none is."""
+        """The verdict on the readings of an answer: `correct` if a pair of comparable readings is equal, `wrong` if
+        such pairs differ."""
         verdicts: set[Verdict] = set()
         for one in reference:
             for other in answer:
@@ -75,7 +75,6 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Scalar, Scalar): _scalars,
     (Scalar, Several): _by_parts(collection.compare_with_several),
     (Several, Several): _by_parts(collection.compare_several),
-    (Several, Tuple): _by_parts(collection.compare_tuple_and_list),
     (Tuple, Tuple): _by_parts(collection.compare_tuples),
     (Matrix, Matrix): _by_parts(collection.compare_matrices),
     (Ratio, Ratio): _by_parts(collection.compare_ratios),
