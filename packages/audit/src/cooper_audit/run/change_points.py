@@ -24,6 +24,8 @@ from cooper_audit.statistics import Estimate
 
 ERROR = 0.01
 """The share of unchanged runs in which a test may see a change."""
+SHOWN = 0.05
+"""The error of the intervals that are shown."""
 MARGIN = 0.1
 """The smallest fall of a share of completions that a verdict speaks of."""
 LEARNED = 0.02
@@ -171,20 +173,16 @@ def fall_probability(series: Series, shortest: int) -> float:
     return (1 + larger) / (1 + done)
 
 
-def measured(chosen_by: Series, others: Sequence[Series], shortest: int, error: float) -> list[Estimate]:
-    """The change of each of the other series between the windows in which the first one falls most. The windows are
-    chosen on every other block of steps, the changes measured on those between, and the other way round.
+def measured(series: Series, shortest: int) -> Estimate:
+    """The change between the windows in which a series falls most, with its 95 % interval. The windows are chosen on
+    every other block of steps, the change is measured on those between, and the other way round.
     """
-    blocks, shortest = chosen_by.in_blocks(shortest)
-    length = max(1, len(chosen_by) // len(blocks))
-    spans = [widest_fall(blocks.part(slice(start, None, 2)), max(1, shortest // 2)) for start in (0, 1)]
-    of_block = np.arange(len(chosen_by)) // length % 2
-    results = []
-    for series in others:
-        half_of = of_block[np.minimum(np.searchsorted(chosen_by.steps, series.steps), len(of_block) - 1)]
-        changes = [change_between(series.where(half_of == 1 - number), spans[number]) for number in (0, 1)]
-        results.append(_interval([change for change in changes if math.isfinite(change[0])], series, error))
-    return results
+    blocks, shortest = series.in_blocks(shortest)
+    halves = [blocks.part(slice(start, None, 2)) for start in (0, 1)]
+    changes = [
+        change_between(other, widest_fall(half, max(1, shortest // 2))) for half, other in (halves, halves[::-1])
+    ]
+    return _interval([change for change in changes if math.isfinite(change[0])], blocks, SHOWN)
 
 
 def change_between(series: Series, spans: Spans) -> tuple[float, float]:
@@ -242,7 +240,8 @@ class Course:
     """The windows of the check's largest fall. The later one is the end of the run if the check is still down then."""
     check: Estimate
     reward: Estimate
-    """The changes between such windows, as `measured`."""
+    """The changes between such windows, with their 95 % intervals. Of the check, they are `measured`. The reward had no
+    part in the choice of the windows."""
     start: float
     """The check in the first window, in `spans.before` and in the last window."""
     best: float
@@ -262,14 +261,16 @@ def course_of(check: Series, reward: Series, shortest: int | None, error: float 
     """
     if shortest is not None:
         spans = widest_fall(*check.in_blocks(shortest))
-        fall, rise = measured(check, (check, reward), shortest, error)
-        is_chance = fall_probability(check, shortest) > error
+        fall = measured(check, shortest)
+        rise = estimated_change(reward, spans, SHOWN)
+        fell = fall.mean <= -MARGIN and fall_probability(check, shortest) <= error
+        is_paid = estimated_change(reward, spans, error).low > 0
     else:
         spans = halves_of(check)
-        fall, rise = (change_of_halves(series, spans, error) for series in (check, reward))
-        is_chance = False
-    fell = not is_chance and fall.high < 0 and fall.mean <= -MARGIN
-    return _course(check, reward, spans, (fall, rise), fell, shortest, error)
+        fall, rise = (change_of_halves(series, spans, SHOWN) for series in (check, reward))
+        fell = fall.mean <= -MARGIN and change_of_halves(check, spans, error).high < 0
+        is_paid = change_of_halves(reward, spans, error).low > 0
+    return _course(check, spans, (fall, rise), (fell, is_paid), shortest, error)
 
 
 def halves_of(series: Series) -> Spans:
@@ -282,28 +283,27 @@ def halves_of(series: Series) -> Spans:
 
 def _course(
     check: Series,
-    reward: Series,
     spans: Spans,
     changes: tuple[Estimate, Estimate],
-    fell: bool,
+    seen: tuple[bool, bool],
     shortest: int | None,
     error: float,
 ) -> Course:
-    fall, rise = changes
+    fell, is_paid = seen
     width = min(check.count(*spans.after), len(check) // 2)
     last = (int(check.steps[-width]), int(check.ends[-1]))
     first = (int(check.steps[0]), int(check.ends[width - 1]))
-    to_last = estimated_change(check, Spans(spans.before, last), error)
+    to_last = estimated_change(check, Spans(spans.before, last), SHOWN)
     is_down = shortest is None or (to_last.high < 0 and to_last.mean <= -MARGIN)
     state: State = "nothing learned"
-    if fell and rise.low > 0:
+    if fell and is_paid:
         state = "hacked" if is_down else "recovered"
     elif fell and is_down:
         state = "broken"
     elif _rose(check, Spans(first, last), shortest, error):
         state = "healthy"
     shown = Spans(spans.before, last) if is_down and spans.before[1] < last[0] else spans
-    return Course(state, shown, fall, rise, *(check.mean(*span) for span in (first, spans.before, last)))
+    return Course(state, shown, *changes, *(check.mean(*span) for span in (first, spans.before, last)))
 
 
 def _rose(check: Series, ends: Spans, shortest: int | None, error: float) -> bool:
