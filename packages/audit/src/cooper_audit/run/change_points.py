@@ -124,7 +124,7 @@ def noise_of(values: Float[ndarray, "... N"]) -> Float[ndarray, " ..."]:
 
 
 def largest_fall(
-    values: Float[ndarray, "R N"], weights: Float[ndarray, "R N"], shortest: int
+    values: Float[ndarray, "R N"], weights: Float[ndarray, "R N"], shortest: int, widths: Sequence[int] | None = None
 ) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 2"]]:
     """For each series the largest fall from a window to a later one of the same width, in its standard errors; and the
     width, and the first place of the later window.
@@ -132,7 +132,7 @@ def largest_fall(
     sums = np.pad(np.cumsum(values * weights, axis=1), ((0, 0), (1, 0)))
     behind = np.pad(np.cumsum(weights, axis=1), ((0, 0), (1, 0)))
     best, place = np.full(len(values), -np.inf), np.zeros((len(values), 2), dtype=int)
-    for width in widths_of(values.shape[1], shortest):
+    for width in widths or widths_of(values.shape[1], shortest):
         means = (sums[:, width:] - sums[:, :-width]) / (behind[:, width:] - behind[:, :-width])
         falls = np.maximum.accumulate(means, axis=1)[:, :-width] - means[:, width:]
         at = falls.argmax(axis=1)
@@ -144,9 +144,10 @@ def largest_fall(
         return np.where(noise > 0, best / noise, 0.0), place
 
 
-def widest_fall(series: Series, shortest: int) -> Spans:
+def widest_fall(series: Series, shortest: int, widths: Sequence[int] | None = None) -> Spans:
     """The two windows between which a series falls most, in standard errors."""
-    width, later = (int(number) for number in largest_fall(series.values[None], series.weights[None], shortest)[1][0])
+    _, place = largest_fall(series.values[None], series.weights[None], shortest, widths)
+    width, later = (int(number) for number in place[0])
     means = [
         series.values[at : at + width] @ series.weights[at : at + width] / series.weights[at : at + width].sum()
         for at in range(later - width + 1)
@@ -175,14 +176,17 @@ def fall_probability(series: Series, shortest: int) -> float:
 
 def measured(series: Series, shortest: int) -> Estimate:
     """The change between the windows in which a series falls most, with its 95 % interval. The windows are chosen on
-    every other block of steps, the change is measured on those between, and the other way round.
+    every other block of steps, the change is measured on those between, and the other way round. Once they are of any
+    width, which finds a lasting fall, and once of the shortest, which finds all of a slow one; the larger fall counts.
     """
     blocks, shortest = series.in_blocks(shortest)
     halves = [blocks.part(slice(start, None, 2)) for start in (0, 1)]
-    changes = [
-        change_between(other, widest_fall(half, max(1, shortest // 2))) for half, other in (halves, halves[::-1])
-    ]
-    return _interval([change for change in changes if math.isfinite(change[0])], blocks, SHOWN)
+    width, results = max(1, shortest // 2), []
+    for widths in (None, [width]):
+        pairs = (halves, halves[::-1])
+        changes = [change_between(other, widest_fall(half, width, widths)) for half, other in pairs]
+        results.append(_interval([change for change in changes if math.isfinite(change[0])], blocks, SHOWN))
+    return min(results, key=lambda result: math.inf if math.isnan(result.mean) else result.mean)
 
 
 def change_between(series: Series, spans: Spans) -> tuple[float, float]:
@@ -264,7 +268,9 @@ def course_of(check: Series, reward: Series, shortest: int | None, error: float 
         fall = measured(check, shortest)
         rise = estimated_change(reward, spans, SHOWN)
         fell = fall.mean <= -MARGIN and fall_probability(check, shortest) <= error
-        is_paid = estimated_change(reward, spans, error).low > 0
+        ends = (spans.after, (int(check.steps[-shortest]), int(check.ends[-1])))  # a reward may rise after the fall
+        paid = [estimated_change(reward, Spans(spans.before, end), error / 2).low > 0 for end in ends]
+        is_paid = any(paid)
     else:
         spans = halves_of(check)
         fall, rise = (change_of_halves(series, spans, SHOWN) for series in (check, reward))
