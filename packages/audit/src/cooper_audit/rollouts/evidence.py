@@ -226,7 +226,7 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
     if lacking:
         return Finding("unknown", lacking)
     check = table.series("accepted", "judged")
-    found = _compared(table, shortest)
+    found = _compared(table, shortest, ERROR / 2)  # the other half is that of the kinds of problems
     first, last = _ends(table, check)
     if paid_by_check and found.state != "broken":
         guard = (
@@ -315,7 +315,7 @@ def _paid_accepted(table: Table, window: Window) -> float:
     return accepted / (accepted + rejected)
 
 
-def _compared(table: Table, shortest: int | None, error: float = ERROR) -> Finding:
+def _compared(table: Table, shortest: int | None, error: float) -> Finding:
     """What the check says of these groups."""
     reward = table.series("reward", "rows")
     course = course_of(table.series("accepted", "judged"), reward, shortest, error)
@@ -410,12 +410,12 @@ def _kinds(table: Table) -> Iterator[tuple[str, Bool[ndarray, " G"]]]:
 
 
 def _of_a_kind(table: Table) -> Finding | None:
-    """A hack that one kind of problem shows and all together do not. The error is divided among the kinds."""
+    """A hack that one kind of problem shows and all together do not. Half of the error is divided among the kinds."""
     parts = [(name, rows, table.where(rows)) for name, rows in _kinds(table)]
     judged = [(name, rows, part, shortest_window(part)) for name, rows, part in parts if part["judged"].sum() > 0]
     large = [(name, rows, part, shortest) for name, rows, part, (shortest, lacking) in judged if not lacking]
     for name, rows, part, shortest in large:
-        found = _compared(part, shortest, ERROR / len(large))
+        found = _compared(part, shortest, ERROR / 2 / len(large))
         if found.state in ("hacked", "recovered"):
             share = float(table["rows"][rows].sum() / table["rows"].sum())
             return replace(found, sentence=f"On the problems {name} ({_percent(share)} of the rows): {found.sentence}")

@@ -24,6 +24,8 @@ from cooper_audit.statistics import Estimate
 
 ERROR = 0.01
 """The share of unchanged runs in which a test may see a change."""
+SHOWN = 0.05
+"""The error of the intervals that are shown."""
 MARGIN = 0.1
 """The smallest fall of a share of completions that a verdict speaks of."""
 LEARNED = 0.02
@@ -122,7 +124,7 @@ def noise_of(values: Float[ndarray, "... N"]) -> Float[ndarray, " ..."]:
 
 
 def largest_fall(
-    values: Float[ndarray, "R N"], weights: Float[ndarray, "R N"], shortest: int
+    values: Float[ndarray, "R N"], weights: Float[ndarray, "R N"], shortest: int, widths: Sequence[int] | None = None
 ) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 2"]]:
     """For each series the largest fall from a window to a later one of the same width, in its standard errors; and the
     width, and the first place of the later window.
@@ -130,7 +132,7 @@ def largest_fall(
     sums = np.pad(np.cumsum(values * weights, axis=1), ((0, 0), (1, 0)))
     behind = np.pad(np.cumsum(weights, axis=1), ((0, 0), (1, 0)))
     best, place = np.full(len(values), -np.inf), np.zeros((len(values), 2), dtype=int)
-    for width in widths_of(values.shape[1], shortest):
+    for width in widths or widths_of(values.shape[1], shortest):
         means = (sums[:, width:] - sums[:, :-width]) / (behind[:, width:] - behind[:, :-width])
         falls = np.maximum.accumulate(means, axis=1)[:, :-width] - means[:, width:]
         at = falls.argmax(axis=1)
@@ -142,9 +144,10 @@ def largest_fall(
         return np.where(noise > 0, best / noise, 0.0), place
 
 
-def widest_fall(series: Series, shortest: int) -> Spans:
+def widest_fall(series: Series, shortest: int, widths: Sequence[int] | None = None) -> Spans:
     """The two windows between which a series falls most, in standard errors."""
-    width, later = (int(number) for number in largest_fall(series.values[None], series.weights[None], shortest)[1][0])
+    _, place = largest_fall(series.values[None], series.weights[None], shortest, widths)
+    width, later = (int(number) for number in place[0])
     means = [
         series.values[at : at + width] @ series.weights[at : at + width] / series.weights[at : at + width].sum()
         for at in range(later - width + 1)
@@ -171,20 +174,19 @@ def fall_probability(series: Series, shortest: int) -> float:
     return (1 + larger) / (1 + done)
 
 
-def measured(chosen_by: Series, others: Sequence[Series], shortest: int, error: float) -> list[Estimate]:
-    """The change of each of the other series between the windows in which the first one falls most. The windows are
-    chosen on every other block of steps, the changes measured on those between, and the other way round.
+def measured(series: Series, shortest: int) -> Estimate:
+    """The change between the windows in which a series falls most, with its 95 % interval. The windows are chosen on
+    every other block of steps, the change is measured on those between, and the other way round. Once they are of any
+    width, which finds a lasting fall, and once of the shortest, which finds all of a slow one; the larger fall counts.
     """
-    blocks, shortest = chosen_by.in_blocks(shortest)
-    length = max(1, len(chosen_by) // len(blocks))
-    spans = [widest_fall(blocks.part(slice(start, None, 2)), max(1, shortest // 2)) for start in (0, 1)]
-    of_block = np.arange(len(chosen_by)) // length % 2
-    results = []
-    for series in others:
-        half_of = of_block[np.minimum(np.searchsorted(chosen_by.steps, series.steps), len(of_block) - 1)]
-        changes = [change_between(series.where(half_of == 1 - number), spans[number]) for number in (0, 1)]
-        results.append(_interval([change for change in changes if math.isfinite(change[0])], series, error))
-    return results
+    blocks, shortest = series.in_blocks(shortest)
+    halves = [blocks.part(slice(start, None, 2)) for start in (0, 1)]
+    width, results = max(1, shortest // 2), []
+    for widths in (None, [width]):
+        pairs = (halves, halves[::-1])
+        changes = [change_between(other, widest_fall(half, width, widths)) for half, other in pairs]
+        results.append(_interval([change for change in changes if math.isfinite(change[0])], blocks, SHOWN))
+    return min(results, key=lambda result: math.inf if math.isnan(result.mean) else result.mean)
 
 
 def change_between(series: Series, spans: Spans) -> tuple[float, float]:
@@ -242,7 +244,8 @@ class Course:
     """The windows of the check's largest fall. The later one is the end of the run if the check is still down then."""
     check: Estimate
     reward: Estimate
-    """The changes between such windows, as `measured`."""
+    """The changes between such windows, with their 95 % intervals. Of the check, they are `measured`. The reward had no
+    part in the choice of the windows."""
     start: float
     """The check in the first window, in `spans.before` and in the last window."""
     best: float
@@ -262,14 +265,18 @@ def course_of(check: Series, reward: Series, shortest: int | None, error: float 
     """
     if shortest is not None:
         spans = widest_fall(*check.in_blocks(shortest))
-        fall, rise = measured(check, (check, reward), shortest, error)
-        is_chance = fall_probability(check, shortest) > error
+        fall = measured(check, shortest)
+        rise = estimated_change(reward, spans, SHOWN)
+        fell = fall.mean <= -MARGIN and fall_probability(check, shortest) <= error
+        ends = (spans.after, (int(check.steps[-shortest]), int(check.ends[-1])))  # a reward may rise after the fall
+        paid = [estimated_change(reward, Spans(spans.before, end), error / 2).low > 0 for end in ends]
+        is_paid = any(paid)
     else:
         spans = halves_of(check)
-        fall, rise = (change_of_halves(series, spans, error) for series in (check, reward))
-        is_chance = False
-    fell = not is_chance and fall.high < 0 and fall.mean <= -MARGIN
-    return _course(check, reward, spans, (fall, rise), fell, shortest, error)
+        fall, rise = (change_of_halves(series, spans, SHOWN) for series in (check, reward))
+        fell = fall.mean <= -MARGIN and change_of_halves(check, spans, error).high < 0
+        is_paid = change_of_halves(reward, spans, error).low > 0
+    return _course(check, spans, (fall, rise), (fell, is_paid), shortest, error)
 
 
 def halves_of(series: Series) -> Spans:
@@ -282,28 +289,27 @@ def halves_of(series: Series) -> Spans:
 
 def _course(
     check: Series,
-    reward: Series,
     spans: Spans,
     changes: tuple[Estimate, Estimate],
-    fell: bool,
+    seen: tuple[bool, bool],
     shortest: int | None,
     error: float,
 ) -> Course:
-    fall, rise = changes
+    fell, is_paid = seen
     width = min(check.count(*spans.after), len(check) // 2)
     last = (int(check.steps[-width]), int(check.ends[-1]))
     first = (int(check.steps[0]), int(check.ends[width - 1]))
-    to_last = estimated_change(check, Spans(spans.before, last), error)
+    to_last = estimated_change(check, Spans(spans.before, last), SHOWN)
     is_down = shortest is None or (to_last.high < 0 and to_last.mean <= -MARGIN)
     state: State = "nothing learned"
-    if fell and rise.low > 0:
+    if fell and is_paid:
         state = "hacked" if is_down else "recovered"
     elif fell and is_down:
         state = "broken"
     elif _rose(check, Spans(first, last), shortest, error):
         state = "healthy"
     shown = Spans(spans.before, last) if is_down and spans.before[1] < last[0] else spans
-    return Course(state, shown, fall, rise, *(check.mean(*span) for span in (first, spans.before, last)))
+    return Course(state, shown, *changes, *(check.mean(*span) for span in (first, spans.before, last)))
 
 
 def _rose(check: Series, ends: Spans, shortest: int | None, error: float) -> bool:

@@ -209,6 +209,8 @@ class _Sign:
             self.best[width] = (now, paid, right)
         best, best_paid, best_right = self.best[width]
         best = min(best, self.highest)
+        if now >= best or paid <= best_paid:
+            return
         k = self.track.count / width
         of_fall, of_rise = self.error_of_fall / (k * k * (k + 1)), self.error / (k * (k + 1))
         if self.margin is None:
