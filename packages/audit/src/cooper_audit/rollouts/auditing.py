@@ -181,7 +181,10 @@ def _audited(
         by_group.setdefault(row.group, []).append(row)
     sampled = _sampled(by_group, options.sample)
     for name in sampled:
-        by_group[name] = [_with_references(row, options.references) for row in by_group[name]]
+        by_group[name] = [
+            row if row.references else replace(row, references=_referred(row, options.references))
+            for row in by_group[name]
+        ]
     verdicts = _verdicts([row for name in sampled for row in by_group[name]], options, verifier)
     judged = iter(verdicts)
     lines, sums, scored, verdict_rows, advantage_rows = [], [], [], [], []
@@ -267,9 +270,8 @@ def _verdict_of(label: bool) -> Verdict:
     return "correct" if label else "wrong"
 
 
-def _with_references(row: Rollout, references: References | None) -> Rollout:
-    """The row with the answer to its question, where its trainer wrote none."""
-    return row if references is None or row.references else replace(row, references=references.of(row.prompt))
+def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
+    return () if references is None else references.of(row.prompt)
 
 
 _WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")

@@ -225,7 +225,7 @@ class _File:
         self.step = None if first is None else first.step
         """That of the next row; None at the end, and where nothing says it."""
         self.first_step = self.step or 0
-        self.part = (0, 0)
+        self.part: tuple[int, int] = (0, 0)
         """Of files with the same step, those with the largest are of the newest part of the run."""
         self._next: Rollout | None = None
         self._rows: Iterator[Rollout] | None = None

@@ -16,7 +16,6 @@ from cooper_base.data.hub import why_silent
 from cooper_base.data.strict_json import check_values, decode_json, parse_json
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError, MissingExtraError
-from cooper_base.files.durable import check_regular
 
 LONGEST_ROW = 64 << 20
 """Bytes of a row: of a line, of a value in a JSON file, of the values in a row of Parquet."""
@@ -54,7 +53,8 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
-    check_regular(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe or a device and not a file; write a file and name that")
     if not path.is_file():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         close = get_close_matches(path.name, siblings, n=1)
