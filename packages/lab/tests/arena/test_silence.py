@@ -1,9 +1,10 @@
 """What the rule does not judge is neither right nor wrong."""
 
 import json
-import math
+import logging
 from itertools import permutations
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from cooper_rl.reward.health import agreement, suspected
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.pairs.base import Judged, PairGroup
+from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 from cooper_rl.reward.pairs.sources.swapped_reference import swapped_pairs
 from cooper_rl.reward.scored import answer_metrics, step_health, verdict_metrics
 from cooper_rl.run.inputs import read_inputs
@@ -231,6 +233,29 @@ def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
         assert suspected(context, reasons) == suspects
 
 
+@pytest.mark.parametrize("reads_reference", [True, False])
+def test_an_answer_that_is_accepted_under_any_reference_is_a_negative_by_default(reads_reference):
+    """A model that reads no reference cannot be asked."""
+
+    class Model(Lenient):
+        encoder = cast(Any, SimpleNamespace(reads_reference=reads_reference))
+
+    groups = [AnswerGroup(one, problem("poems", one), [Answer(one), Answer("just trust me")]) for one in "75"]
+    with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
+        context = StepContext(groups, silent, Model())  # pyright: ignore[reportArgumentType]
+        judged = [Judged(*row) for row in zip(groups, context.verdicts, context.logits.rows(), strict=True)]
+        found = OnPolicyPairs().choose([PairGroup(one, "0") for one in judged], context, 4, "pairs")
+    assert found == dict.fromkeys("75", ["just trust me"] if reads_reference else [])
+
+
+def test_groups_without_answers_are_scored_as_nothing():
+    with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
+        groups = [AnswerGroup(one, problem(one), []) for one in ("algebra", "poems")]
+        context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
+        assert context.silent.flat.tolist() == context.passed_over.flat.tolist() == []
+        assert EarnedConfig().build().score(context).rewards.rows() == [[], []]
+
+
 def suspects_of(problems: list[Problem], text: str, order: list[int]) -> dict[str, bool]:
     """By problem, whether an answer `text` is suspected because it keeps its score under another's reference."""
     groups = [AnswerGroup(problems[i].id, problems[i], [Answer(text)]) for i in order]
@@ -244,6 +269,7 @@ def suspects_of(problems: list[Problem], text: str, order: list[int]) -> dict[st
 class ByValue:
     """A reward model that accepts an answer of the same value as the reference, and none of another value."""
 
+    encoder = RewardModelInput
     VALUE: ClassVar = {"12": 12, "twelve": 12, "a dozen": 12, "12.0": 12, "13": 13}
     VALUE |= {"1/2": 0.5, "0.5": 0.5, "one half": 0.5}
 
@@ -267,6 +293,8 @@ def test_what_is_suspected_does_not_depend_on_the_order_of_the_groups():
     """A model that accepts 7 under the reference 9 and no other: it depends on which reference it is tried with."""
 
     class Loose:
+        encoder = RewardModelInput
+
         def logits(self, groups):
             rows = [[1.0 if group.problem.answer in ("7", "9") else -1.0 for _ in group.answers] for group in groups]
             return Ragged.of(rows, torch.float32)
@@ -307,16 +335,15 @@ def test_an_empty_group_is_neither_silent_nor_heard():
     assert "rollout/agreement_heard" not in metrics
 
 
-@pytest.mark.parametrize(("subjects", "paid"), [(["algebra"], 0.0), ([], 1.0)])
-def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, paid):
-    """The model accepts what the rule calls wrong, and a poem."""
+@pytest.mark.parametrize("subjects", [["algebra"], []])
+def test_trust_is_earned_where_the_rule_speaks(subjects):
+    """The model accepts what the rule calls wrong, and a poem; or there is no verdict."""
     groups = [AnswerGroup(one, problem(one), [Answer("trust me, 8"), Answer("8")]) for one in ("algebra", "poems")]
     with rule(only={"subject": subjects}, rule={"kind": "numeric"}) as partial:
         context = StepContext(groups, partial, Lenient())  # pyright: ignore[reportArgumentType]
         scores = EarnedConfig().build().score(context)
-    assert scores.metrics == {"earned/weight": paid}
-    paid_for = [paid * value if paid else math.nan for value in context.probabilities.rows()[1]]  # or no opinion
-    assert scores.rewards.rows()[1] == pytest.approx(paid_for, nan_ok=True)
+    assert scores.metrics["earned/weight"] == 0
+    assert str(scores.rewards.rows()[1]) == "[nan, nan]"  # no opinion
 
 
 @pytest.mark.parametrize(("kinds", "told"), [(["on_policy"], True), (["on_policy", "swapped_reference"], False)])
@@ -327,3 +354,23 @@ def test_a_run_says_that_silent_problems_have_no_wrong_answers(settings, caplog,
     }
     read_inputs(build_config({**settings, "kind": "cooper", **silent}))
     assert ("the rule is silent on" in caplog.text) == told
+
+
+@pytest.mark.parametrize(
+    ("families", "changed", "said", "unsaid"),
+    [
+        ([], {"positives": ["rollout"]}, "the rule judges none", "judges all"),
+        ([], {}, "the rule is silent on", "judges none"),  # the solutions testify
+        (["sum"], {}, "the rule is silent on", "judges none"),
+        (None, {}, "the rule judges all", "judges none"),
+    ],
+)
+def test_a_run_says_what_it_means_that_the_rule_judges_all_or_nothing(
+    settings, caplog, families, changed, said, unsaid
+):
+    rule = {"kind": "maths"} if families is None else {"kind": "partial", "only": {"family": families}}
+    stage2 = {"pairs": [{"kind": "on_policy"}], **changed}
+    with caplog.at_level(logging.INFO):
+        read_inputs(build_config({**settings, "kind": "cooper", "rule": rule, "cooptimization": stage2}))
+    assert said in caplog.text
+    assert unsaid not in caplog.text

@@ -2,10 +2,13 @@
 
 import json
 import math
+from random import Random
 from typing import Any, cast
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.data.answer import Answer, AnswerGroup
@@ -14,7 +17,7 @@ from cooper_base.data.verdict import Verdict
 from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.reward.base import REWARDS, Count, Scores, metrics_of_calls
 from cooper_rl.reward.context import RewardModel, StepContext
-from cooper_rl.reward.kinds.earned import EarnedConfig, earned_weight
+from cooper_rl.reward.kinds.earned import MEMORY, EarnedConfig, EarnedReward, earned_weight, newer
 from cooper_rl.reward.kinds.plain import RewardModelReward, RuleReward, WeightedSum
 from cooper_rl.reward.reward_config import CooperRewardConfig
 from cooper_verify.rules.rule import Rule
@@ -46,61 +49,165 @@ def test_the_model_decides_only_what_the_rule_cannot_read():
     assert scores.metrics == {"rule_then_model/silent": 0.5}
 
 
-def test_the_weight_is_the_square_of_youdens_j():
-    assert earned_weight([10, 9, 10, 1]) == pytest.approx(0.64)
+def many(**counts: int) -> StepContext:
+    """So many answers of each text, whose `_` is a space and `n` a minus: `correct_2`, `wrong_n2`."""
+    texts = [[text.replace("_n", " -").replace("_", " ")] * count for text, count in counts.items()]
+    return context(*(text for row in texts for text in row))
+
+
+def weight_of(reward: EarnedReward, step: StepContext) -> float:
+    return reward.score(step).metrics["earned/weight"]
+
+
+def test_the_weight_is_the_square_of_youdens_j_with_one_mistake_more_in_each_class():
+    assert earned_weight([10, 9, 10, 1]) == pytest.approx((9 / 11 - 2 / 11) ** 2)
     assert earned_weight([10, 5, 10, 9]) == 0  # worse than guessing
-    assert earned_weight([0, 0, 10, 0]) == earned_weight([10, 10, 0, 0]) == 0  # nothing to measure by
-    assert earned_weight([0.9, 0.9, 10, 0]) == 0  # what was right is long gone
+    assert earned_weight([0] * 4) == earned_weight([10, 10, 0, 0]) == earned_weight([0, 0, 10, 0]) == 0
+    for right, wrong in [(1, 1), (2, 3), (16, 16), (500, 3)]:  # full agreement: the bound that the docs state
+        assert earned_weight([right, right, wrong, 0]) == pytest.approx((1 - 1 / (right + 1) - 1 / (wrong + 1)) ** 2)
 
 
 def test_a_model_that_accepts_what_the_rule_rejects_loses_its_weight_in_the_same_step():
     reward = EarnedConfig().build()
-    good = context("correct 2", "correct 2", "wrong -2", "wrong -2")
-    scores = reward.score(good)
-    assert scores.metrics == {"earned/weight": 1.0}
-    assert scores.rewards.rows()[0] == pytest.approx([1 / (1 + math.exp(-2))] * 2 + [1 / (1 + math.exp(2))] * 2)
-    reward.commit([good])
-    hacked = context("correct 2", "correct 2", "wrong 5", "wrong 5")
-    scores = reward.score(hacked)
-    assert scores.metrics["earned/weight"] == pytest.approx((1 - 2 / 3) ** 2)  # 1 of 1 + 2 wrong ones is rejected
-    assert scores.rewards.rows()[0][2] == pytest.approx((1 - 2 / 3) ** 2 / (1 + math.exp(-5)))
+    good = many(correct_2=40, wrong_n2=40)
+    scores, weight = reward.score(good), (40 / 41 - 1 / 41) ** 2
+    assert scores.metrics == {"earned/weight": pytest.approx(weight), "earned/verdicts": 40}
+    paid = [weight / (1 + math.exp(-2)) + 1 - weight, weight / (1 + math.exp(2))]
+    assert [scores.rewards.rows()[0][i] for i in (0, -1)] == pytest.approx(paid)
+    for _ in range(50):
+        reward.commit([good])
+    assert weight_of(reward, many(correct_2=40, wrong_5=40)) == pytest.approx((80 / 81 - 41 / 81) ** 2)
+
+
+def test_what_is_mastered_keeps_the_trust_that_it_has_earned():
+    """Sixteen answers a step, from the third step on all right: nothing newer is known of wrong ones."""
+    reward, weights = EarnedConfig().build(), []
+    for wrong in (8, 4, *[0] * 30):
+        step = many(correct_2=16 - wrong, wrong_n2=wrong)
+        weights.append(weight_of(reward, step))
+        reward.commit([step])
+    assert weights == sorted(weights)
+    assert weights[-1] == pytest.approx((1 - 1 / 33 - 1 / 13) ** 2)
+    assert weight_of(reward, many(correct_2=8, wrong_5=8)) < 0.25  # and the first wrong ones to be accepted take it
+
+
+@pytest.mark.parametrize("said", ["unparsed 2", "timeout 2", "silent 2"])
+def test_an_answer_that_is_not_judged_changes_no_weight(said):
+    reward = EarnedConfig().build()
+    assert weight_of(reward, context(said)) == 0  # no verdict, no trust
+    reward.commit([many(correct_2=3, wrong_n2=3)])
+    weight = weight_of(reward, context("silent 2"))
+    assert weight == pytest.approx(0.25)
+    for _ in range(3):
+        assert weight_of(reward, context(said)) == weight
+        reward.commit([context(said)])
+
+
+@given(before=st.integers(0, 200), accepted=st.integers(0, 200), now=st.integers(0, 200), fresh=st.integers(0, 200))
+def test_older_verdicts_fill_up_a_step_or_count_as_much_as_it(before, accepted, now, fresh):
+    accepted, fresh = min(before, accepted), min(now, fresh)
+    total, accepts = newer([before, accepted], [now, fresh])
+    kept = min(before, max(now, MEMORY - now)) if now else before
+    assert total == pytest.approx(now + kept)
+    assert accepts == pytest.approx(fresh + (kept * accepted / before if before else 0))
+
+
+@pytest.mark.parametrize("right", [0.5, 0.95, 0.99])
+def test_the_weight_of_a_good_model_falls_to_nothing_in_hardly_any_step(right):
+    """Sixteen judged answers a step, so many of them right; the model accepts .925 of the right and .075 of the wrong
+    ones. Where half of the counts were forgotten each step, it had no weight in .30 and .84 of the steps."""
+    random, counts, without = Random(0), [0.0] * 4, 0
+    for _ in range(400):
+        now = [0.0] * 4
+        for _ in range(16):
+            is_right = random.random() < right
+            now[0 if is_right else 2] += 1
+            now[1 if is_right else 3] += random.random() < (0.925 if is_right else 0.075)
+        counts = [*newer(counts[:2], now[:2]), *newer(counts[2:], now[2:])]
+        without += earned_weight(counts) == 0
+    assert without <= 8
 
 
 def test_the_counts_survive_a_checkpoint_and_change_only_in_commit():
     first, second = EarnedConfig().build(), EarnedConfig().build()
-    step = context("correct 2", "wrong 2", "wrong -2")
+    step = many(correct_2=3, wrong_2=1, wrong_n2=4)
     assert first.score(step).metrics == first.score(step).metrics
     first.commit([step])
     second.restore(json.loads(json.dumps(first.state())))
+    assert second.score(step).metrics == first.score(step).metrics
+    second.restore([*first.state(), 1.0])  # an earlier version wrote whether the rule had spoken
     assert second.score(step).metrics == first.score(step).metrics
 
 
 def test_a_score_that_is_no_number_takes_no_pay_of_the_rule_with_it():
     useless = context("correct nan", "correct 2", "wrong 2", "wrong nan", "silent nan", "unparsed nan")
     scores = EarnedConfig().build().score(useless)
-    assert scores.metrics == {"earned/weight": 0.0}
+    assert scores.metrics["earned/weight"] == 0
     assert str(scores.rewards.rows()) == "[[1.0, 1.0, 0.0, 0.0, nan, 0.0]]"  # the rule alone pays, and it is silent
-    useful = context("correct nan", "correct 2", "wrong -2", "unparsed nan", "silent nan")
+    useful = context("correct nan", *["correct 2"] * 5, *["wrong -2"] * 5, "unparsed nan", "silent nan")
     scores = EarnedConfig().build().score(useful)
-    assert scores.metrics == {"earned/weight": 0.25}
-    right, _, _, unread, silent = scores.rewards.rows()[0]
-    assert (right, unread) == (1, 0)
-    assert math.isnan(silent)  # nobody has judged it
+    assert scores.metrics["earned/weight"] == pytest.approx((5 / 7 - 1 / 6) ** 2)
+    paid = scores.rewards.rows()[0]
+    assert (paid[0], paid[-2]) == (1, 0)
+    assert math.isnan(paid[-1])  # nobody has judged it
 
 
 def test_an_answer_on_which_the_rule_is_silent_is_not_paid_as_if_the_rule_had_rejected_it():
     """Of a group that the rule judges. A group on which it is silent throughout is the reward model's."""
     reward = EarnedConfig().build()
-    scores = reward.score(context("correct 2", "correct 2", "wrong -2", "wrong 2", "silent 2"))
-    assert scores.metrics == {"earned/weight": 0.25}  # J is a half
-    assert str(scores.rewards.rows()[0][4]) == "nan"
-    reward.commit([context("correct 2", "correct 2", "wrong -2", "wrong 2")])
+    scores = reward.score(context(*["correct 2"] * 3, *["wrong -2"] * 3, "silent 2"))
+    assert scores.metrics["earned/weight"] == pytest.approx(0.25)
+    assert str(scores.rewards.rows()[0][-1]) == "nan"
+    reward.commit([many(correct_2=3, wrong_n2=3)])
     silent = reward.score(context("silent 2", "silent -2"))
     assert silent.rewards.rows()[0] == pytest.approx([0.25 / (1 + math.exp(-2)), 0.25 / (1 + math.exp(2))])
-    trusting = EarnedConfig().build()
-    scores = trusting.score(context("correct 2", "wrong -2", "silent 2"))
-    assert scores.metrics == {"earned/weight": 1.0}  # the model alone pays
-    assert scores.rewards.rows()[0][2] == pytest.approx(1 / (1 + math.exp(-2)))
+
+
+def test_where_the_rule_is_silent_a_score_is_paid_as_far_as_the_reference_earns_it():
+    """Logits that depend on the reference: the answer `7` is accepted under 7 alone, `any` under every reference."""
+
+    class Reads(Spelled):
+        def encode_all(self, rows: Any) -> list[list[float]]:
+            return [[2.0 if text in (f"silent {answer}", "silent any") else -2.0] for _, answer, text in rows]
+
+        reads_reference = True
+
+    reads = cast(Any, Reads())
+    texts = ["silent 7", "silent any", "silent none"]
+    groups = [AnswerGroup(answer, Problem(answer, "q", answer), [Answer(text) for text in texts]) for answer in "78"]
+    reward, yes, no = EarnedConfig().build(), 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
+    reward.commit([many(correct_2=3, wrong_n2=3)])
+    step, alone, other = (
+        StepContext(chosen, reads, RewardModel(reads, reads)) for chosen in (groups, groups[:1], groups[1:])
+    )
+    assert reward.score(step).rewards.rows()[0] == pytest.approx([0.25 * (yes - no), 0.0, 0.25 * no])
+    assert reward.score(alone).rewards.rows()[0] == pytest.approx([0.25 * yes, 0.25 * yes, 0.25 * no])
+    again = alone.afresh()
+    again.others_of_step = [other]  # a reference to try comes in another call
+    assert reward.score(again).rewards.rows()[0] == pytest.approx([0.25 * (yes - no), 0.0, 0.25 * no])
+
+
+@pytest.mark.parametrize("accepted", ["silent 7", "silent any", "silent none"])
+def test_a_rule_that_never_judges_leaves_the_solutions_to_testify_if_the_model_learns_from_them(accepted):
+    class Reads(Spelled):
+        reads_reference = True
+
+        def encode_all(self, rows: Any) -> list[list[float]]:
+            said = {"silent 7": lambda answer, text: answer in text, "silent any": lambda *_: True}
+            accepts = said.get(accepted, lambda *_: False)
+            return [[2.0 if accepts(answer, text) else -2.0] for _, answer, text in rows]
+
+    reads = cast(Any, Reads())
+    problems = [Problem(f"{n}", "q", f"{n}", solution=f"it is {n}") for n in range(10, 40)]
+    groups = [AnswerGroup(one.id, one, [Answer(f"silent {one.answer}")]) for one in problems]
+    step = StepContext(groups, reads, RewardModel(reads, reads))
+    assert weight_of(EarnedConfig().build(), step) == 0
+    step.learns_from_solutions = True
+    expected = (1 - 2 / 31) ** 2 if accepted == "silent 7" else 0
+    assert weight_of(EarnedConfig().build(), step) == pytest.approx(expected)
+    judged = EarnedConfig().build()
+    judged.commit([many(correct_2=3, wrong_n2=3)])
+    assert weight_of(judged, step) == pytest.approx(0.25)  # whoever is judged needs no such witness
 
 
 def test_where_the_rule_alone_pays_its_silence_is_no_opinion():
@@ -116,39 +223,14 @@ def test_a_reward_of_weight_0_is_recorded_and_pays_nothing():
     assert math.isnan(scores.parts["reward_model"].rows()[0][0])
 
 
-@pytest.mark.parametrize("said", [["correct 2", "wrong 2"], ["unparsed 2"], ["timeout 2"]])
-def test_a_rule_that_has_spoken_is_not_forgotten(said):
-    """The step after holds only answers on which the rule is silent, and no count is remembered."""
-    reward, again = EarnedConfig().build(), EarnedConfig().build()
-    assert reward.score(context("silent 2")).metrics == {"earned/weight": 1.0}
-    reward.commit([context(*said)])
-    again.restore(json.loads(json.dumps(reward.state())))
-    for one in (reward, again):
-        assert one.score(context("silent 2")).metrics == {"earned/weight": 0.0}
-
-
-def test_a_rule_that_is_silent_throughout_leaves_all_to_the_model():
-    reward = EarnedConfig().build()
-    for _ in range(3):
-        assert reward.score(context("silent 2")).metrics == {"earned/weight": 1.0}
-        reward.commit([context("silent 2")])
-
-
-@pytest.mark.parametrize(("counts", "weight"), [([0.0] * 4, 1.0), ([4.0, 2.0, 4.0, 2.0], 0.0)])
-def test_a_checkpoint_of_an_earlier_version_has_the_counts_alone(counts, weight):
-    reward = EarnedConfig().build()
-    reward.restore(counts)
-    assert reward.score(context("silent 2")).metrics == {"earned/weight": weight}
-
-
 def test_a_later_draw_of_a_step_is_paid_by_what_the_step_has_shown():
     reward = EarnedConfig().build()
-    first, more = context("correct 2", "wrong 2"), context("silent 2", "silent 3")
+    first, more = many(correct_2=4, wrong_2=4), context("silent 2", "silent 3")
     more.others_of_step = [first]
-    assert reward.score(more).metrics == {"earned/weight": 0.0}
-    sharp = context("correct 2", "wrong -2")
+    assert weight_of(reward, more) == 0
+    sharp = many(correct_2=4, wrong_n2=4)
     sharp.others_of_step = [first]
-    assert reward.score(sharp).metrics == {"earned/weight": 0.25}  # both right ones accepted, and one of the wrong
+    assert weight_of(reward, sharp) == pytest.approx((8 / 9 - 5 / 9) ** 2)
 
 
 def test_metrics_of_several_calls_are_their_mean_over_answers_and_the_sum_of_counts():

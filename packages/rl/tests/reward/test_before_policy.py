@@ -11,7 +11,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_lab.arithmetic.arms import ASSETS, arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.reward.kinds.earned import earned_weight
+from cooper_rl.reward.kinds.earned import earned_weight, newer
 from in_process import model_of
 
 RATE = "reward_model/false_accept_rate"
@@ -103,7 +103,7 @@ def test_state_across_steps_moves_once_a_step_by_the_scores_that_paid(tmp_path):
         paid = [(one["verdict"], one["reward_model_after"] > 0.5) for group in groups for one in group]
         seen = [[yes for verdict, yes in paid if verdict == wanted] for wanted in ("correct", "wrong")]
         now = [len(seen[0]), sum(seen[0]), len(seen[1]), sum(seen[1])]
-        counts = [0.5 * before + new for before, new in zip(counts, now, strict=True)]
+        counts = [*newer(counts[:2], now[:2]), *newer(counts[2:], now[2:])]
         spread = mean(pstdev(one["reward_model_after"] for one in group) for group in groups)
         sigma = spread if sigma is None else 0.9 * sigma + 0.1 * spread
         assert row["earned/weight_after"] == pytest.approx(earned_weight(counts))

@@ -27,7 +27,7 @@ def test_cooper_differs_from_the_defaults_of_cooptimization_in_what_its_updates_
     assert cooper.positives == ("rollout", "reference_solution")
     assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 1, 0.1)
     assert (cooper.replay.pairs_per_step, cooper.loss) == (32, PairwiseLoss(anchor=0.5))
-    assert (OnPolicyPairs().order, OnPolicyPairs().unread) == ("hardest", ("several_answers", "cut_off"))
+    assert (OnPolicyPairs().order, OnPolicyPairs().unread) == ("hardest", ("several_answers", "cut_off", "keeps_score"))
 
 
 def test_the_paper_has_none_of_our_remedies():

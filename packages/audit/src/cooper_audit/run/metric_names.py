@@ -12,7 +12,7 @@ _NAMES = {
     "shaped_non_finite shaped_no_opinion after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent",
     "function": "<name>",
     "grader": "mean no_opinion failures",
-    "earned": "weight",
+    "earned": "weight verdicts",
     "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,

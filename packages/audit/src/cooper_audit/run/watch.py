@@ -87,6 +87,10 @@ DEFAULT_RULES = tuple(
 - {metric: judge/unheard, above: 0.5, patience: 3, advice: "the judge gives no verdict on most answers, so most groups
     teach nothing; see judge/failures_* and judge/unreadable: is the server up, and does the judge reply as it is
     asked to?"}
+- {metric: earned/weight, below: 0.001, patience: 5, advice: "the reward model has weight 0: it pays nothing, and where
+    the rule is silent nothing does; if earned/verdicts is 0, the rule has called no answer right, or none wrong, so
+    give it problems that it can judge, or let solutions be positives; else the model accepts right and wrong answers
+    alike, so train it before the run"}
 - {metric: reward_model/std, below: 0.01, patience: 5, advice: "the reward model scores everything alike: the reward
     has collapsed, or nearly all answers are right"}
 - {metric: reward_model/grad_norm, patience: 3, advice: "the reward model's updates are skipped; lower

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cooper_audit.statistics import wilson_interval
 from cooper_lab.arena.hole import lists_answers
 from cooper_lab.arithmetic.solutions import find_answer
-from cooper_rl.reward.kinds.earned import DECAY, POWER, EarnedConfig, EarnedReward
+from cooper_rl.reward.kinds.earned import POWER, EarnedConfig, EarnedReward
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext
 
 Shares = Sequence[float]
+DECAY = 0.5
+"""Decay of the counts of kinds from step to step."""
 PARTS = 1000
 """Into so many parts `half_silent` divides the time; the weight is constant in each."""
 
@@ -116,7 +118,7 @@ class EarnedByWorstReward(EarnedReward):
         self._kinds = state[-1]
 
     def _weight(self, contexts: "Sequence[StepContext]") -> float:
-        correct, accepted, _, _ = self._with(contexts)
+        correct, accepted, _, _ = self._evidence(contexts)
         if correct < 1:
             return super()._weight(contexts)
         margin = accepted / correct - worst_acceptance(self._kinds_with(contexts).values())

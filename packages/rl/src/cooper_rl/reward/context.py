@@ -61,6 +61,8 @@ class StepContext:
         self.sizes = tuple(len(group.answers) for group in groups)
         self.others_of_step: Sequence[Self] = ()
         """Answers of the same step that were scored in other calls, as far as they are known."""
+        self.learns_from_solutions = False
+        """Whether the reward model learns from the reference solutions of problems."""
         self._rule = rule
         self._model = model
         self._gold = gold
@@ -94,7 +96,8 @@ class StepContext:
     @property
     def silent(self) -> Ragged:
         """Where the rule is silent."""
-        return self.ragged([verdict == "silent" for verdict in self._flat_verdicts])
+        silent = [verdict == "silent" for verdict in self._flat_verdicts]
+        return self.ragged(torch.tensor(silent, dtype=torch.bool))
 
     @property
     def passed_over(self) -> Ragged:
@@ -212,6 +215,7 @@ class StepContext:
             raise ValueError("no groups to join")
         first = picks[0][0]
         joined = cls([context.groups[p] for context, p in picks], first._rule, first._model, first._gold)
+        joined.learns_from_solutions = first.learns_from_solutions
         if all(context._verdicts is not None for context, _ in picks):
             joined._verdicts = [context.verdicts[p] for context, p in picks]
         for name in first._columns:
@@ -224,6 +228,7 @@ class StepContext:
         rewards have kept with `once`."""
         fresh = type(self)(self.groups, self._rule, self._model, self._gold)
         fresh._verdicts, fresh._found = self._verdicts, self._found
+        fresh.learns_from_solutions = self.learns_from_solutions
         fresh._columns = {
             name: column for name, column in self._columns.items() if name in ("correct", "gold", "lengths")
         }

@@ -253,7 +253,10 @@ class CooperReward:
 
     def context(self, groups: Sequence[AnswerGroup]) -> StepContext:
         """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
-        return StepContext(groups, self.verifier, self.model, self._gold)
+        context = StepContext(groups, self.verifier, self.model, self._gold)
+        positives = self.config.cooptimization.positives if self.config.learns else ()
+        context.learns_from_solutions = "reference_solution" in positives
+        return context
 
     def pay(self, context: StepContext, step: int | None = None) -> Scored:
         """The rewards of these answers. Changes nothing and starts nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
+from math import inf
 from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
@@ -14,6 +15,7 @@ from cooper_verify.rules.other_answers import are_different, stated_answers
 if TYPE_CHECKING:
     from cooper_base.data.answer import AnswerGroup
     from cooper_base.data.problem import Problem
+    from cooper_rl.records import Ragged
     from cooper_rl.reward.context import StepContext
 
 Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution", "unparsed"]
@@ -78,33 +80,51 @@ def suspected(context: StepContext, reasons: Sequence[Unread]) -> Sequence[Seque
         for row, answer_logits, best in zip(suspects, logits, best_of, strict=True):
             row[:] = [bool(best) and logit > best[0] for logit in answer_logits]
     if "keeps_score" in reasons:
-        accepted = [
-            [place for place, logit in enumerate(answer_logits) if logit > 0 and row[place]]
-            for answer_logits, row in zip(logits, unjudged, strict=True)
+        swapped = scores_when_swapped(context).rows()
+        suspects = [
+            [was or score > 0.5 for was, score in zip(*rows, strict=True)]
+            for rows in zip(suspects, swapped, strict=True)
         ]
-        for row, places, kept in zip(suspects, accepted, _kept(context, "unjudged", accepted), strict=True):
-            for place, is_kept in zip(places, kept, strict=False):
-                row[place] |= is_kept
     return [[a and b for a, b in zip(*rows, strict=True)] for rows in zip(suspects, unjudged, strict=True)]
 
 
-def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[bool]]:
-    """For the `chosen` answers of each group, whether they are accepted under the reference of another problem.
+def scores_when_swapped(context: StepContext) -> Ragged:
+    """The reward model's score of each answer under the reference of another problem of the step, in [0, 1].
 
-    The context keeps their scores under the name `what`.
+    It is asked of the answers without a verdict that the model accepts. It is 0 of any other, of a group for which no
+    reference is a different answer, and if the model reads no reference.
     """
-    references = [group.problem.answer for group in context.groups]
+    asked = [
+        [place for place, logit in enumerate(row) if logit > 0 and said[place] in ("silent", "unparsed")]
+        for row, said in zip(context.logits.rows(), context.verdicts, strict=True)
+    ]
+    swapped = [[-inf] * len(row) for row in context.verdicts]
+    if any(asked) and context.model_reads_reference:
+        for row, places, logits in zip(swapped, asked, _swapped_logits(context, "unjudged", asked), strict=True):
+            for place, logit in zip(places, logits, strict=False):
+                row[place] = logit
+    return context.ragged(context.logits.flat.new_tensor([logit for row in swapped for logit in row]).sigmoid())
+
+
+def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[bool]]:
+    """For the `chosen` answers of each group, whether they are accepted under the reference of another problem."""
+    return [[logit > 0 for logit in row] for row in _swapped_logits(context, what, chosen)]
+
+
+def _swapped_logits(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[float]]:
+    """The logits of the `chosen` answers of each group under the reference of another problem; no logits of a group
+    for which there is none. The context keeps them under the name `what`.
+    """
+    references = [group.problem.answer for part in (context, *context.others_of_step) for group in part.groups]
     texts, swapped = [], []
     for group, picked in zip(context.groups, chosen, strict=True):
-        other = _other_reference(group.problem, references) if picked else None
+        other = other_reference(group.problem, references) if picked else None
         texts.append([] if other is None else [group.answers[index].transcript for index in picked])
         swapped.append(group.problem.answer if other is None else other)
-    if not any(texts):
-        return texts
-    return [[logit > 0 for logit in row] for row in context.logits_of(f"swapped {what}", texts, swapped).rows()]
+    return context.logits_of(f"swapped {what}", texts, swapped).rows() if any(texts) else [[] for _ in texts]
 
 
-def _other_reference(problem: Problem, references: Sequence[str]) -> str | None:
+def other_reference(problem: Problem, references: Sequence[str]) -> str | None:
     """A different answer among these; None if there is none for sure. It does not depend on their order."""
     mixed = sorted(set(references), key=lambda other: (crc32(f"{problem.id} {other}".encode()), other))
     return next((other for other in mixed if are_different(problem.answer, other)), None)

@@ -214,7 +214,7 @@ def _check_references(config: CooperRewardConfig) -> None:
             raise ValueError(
                 f"cooptimization.pairs: {PAIRS.kind_of(part)} scores completions under other references, but "
                 "reward_model.input: chat has no reference in it; set reward_model.input: chat_with_reference, or "
-                "leave out swapped_reference and keeps_score"
+                "leave it out"
             )
 
 

@@ -14,6 +14,7 @@ from cooper_base.data.problem import Problem, location
 from cooper_base.errors import InputError
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.policy.environments.environment import Environments
+from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.kinds.plain import check_problems, check_servers
 from cooper_rl.reward.monitor_config import read_held_out
 from cooper_rl.reward.reward_config import RewardInputs, read_reward_inputs, reads_environment
@@ -78,7 +79,7 @@ def read_inputs(config: RunConfig) -> Inputs:
         raise InputError(f"more_problems: the id {twice[0]!r} is used twice; rename the set")
     pairs = config.cooptimization.pairs if config.learns else ()
     check_problems((*config.rewards, *config.shaping, *pairs), problems)
-    _warn_of_silence(config, problems, reward.verifier)
+    _say_what_is_judged(config, problems, reward.verifier)
     if environments is not None:
         environments.check(problems[0])
     test_problems = {
@@ -91,16 +92,29 @@ def read_inputs(config: RunConfig) -> Inputs:
     return Inputs(reward, problems, test_problems, held_out, environments, notes)
 
 
-def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
-    """Warn if the reward model that learns gets few wrong completions of problems on which the rule is silent."""
-    if not config.learns or any(part.writes_wrong_answers for part in config.cooptimization.pairs):
-        return
-    if silent := sum(not verifier.hears(problem) for problem in problems):
+def _say_what_is_judged(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
+    """Log what it means for the reward model that the rule judges all of the problems, some, or none."""
+    silent = sum(not verifier.hears(problem) for problem in problems)
+    if config.learns and any(isinstance(reward, EarnedConfig) for reward in config.rewards):
+        solutions = "reference_solution" in config.cooptimization.positives
+        if not silent:
+            logger.info(
+                "the rule judges all %d problems: kind: rule, at half the price, ended about as high in such worlds",
+                len(problems),
+            )
+        elif silent == len(problems) and not (solutions and any(problem.solution for problem in problems)):
+            logger.warning(
+                "the rule judges none of the %d problems, so nothing is known to be right: the reward model has weight "
+                "0, and the policy learns nothing. Give some problems a rule or verdicts of their own, or solutions "
+                "(cooptimization.positives); kind: cooper_model pays a model that nothing has tested",
+                len(problems),
+            )
+    if silent and config.learns and not any(part.writes_wrong_answers for part in config.cooptimization.pairs):
         reads_reference = config.reward_model is not None and config.reward_model.reads_reference
         swaps = "{kind: swapped_reference} to cooptimization.pairs, or " if reads_reference else ""
         logger.warning(
-            "the rule is silent on %d of %d problems, and the reward model is shown no wrong answers to them but lists "
-            "and what was cut off: the policy may learn to please it there. Add %san assistant",
+            "the rule is silent on %d of %d problems, and the reward model is shown only such wrong answers to them as "
+            "cooptimization.pairs finds unread: the policy may learn to please it there. Add %san assistant",
             *(silent, len(problems), swaps),
         )
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
+from cooper_rl.reward.health import other_reference, scores_when_swapped
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext
 
 POWER = 2.0
 """How fast the weight falls with the agreement. A larger power would trust only a model that agrees nearly always."""
-DECAY = 0.5
-"""Decay of the counts behind J from step to step. The step being scored always counts in full, so a model that is being
-hacked loses its weight in the same step."""
+MEMORY = 16
+"""Verdicts of a class (right, wrong) to which older ones fill up a step that has fewer. In a step with more, older ones
+count at most as much as its own, so a model that is being hacked loses its weight in the same step."""
 
 
 @REWARDS.register
@@ -23,10 +23,16 @@ class EarnedConfig(RewardConfig):
     """w * reward model + (1 - w) * rule. The weight w is earned by telling what the rule accepts from what it rejects.
 
     With J = the share of rule-correct completions that the model accepts minus the share of rule-wrong ones (Youden's
-    J: 1 for full agreement, 0 for guessing), w = max(0, J)^2. Where the rule is silent on a whole group, w * reward
-    model pays: trust is earned where the rule speaks. If it has never spoken, w is 1. An answer without a finite score
-    is paid by the rule alone. There is no opinion on an answer on which the rule is silent if it judges others of its
-    group and w is below 1, or if the rule alone pays.
+    J: 1 for full agreement, 0 for guessing), w = max(0, J)^2. Both shares begin with one verdict against the model, so
+    w is 0 before the first verdicts, and at most (1 - 1 / (right + 1) - 1 / (wrong + 1))^2 after so many.
+
+    Where the rule is silent on a whole group, w * reward model pays: trust is earned where the rule speaks. Of an
+    accepted answer, what it would score under another problem's reference is not paid. There is no opinion on an answer
+    on which the rule is silent if it judges others of its group, or if w is 0. An answer without a finite score is paid
+    by the rule alone.
+
+    A rule that has never judged anything leaves the reference solutions to testify, if the reward model learns from
+    them: right under their own reference, wrong under another problem's.
     """
 
     kind: Literal["earned"] = "earned"
@@ -42,43 +48,46 @@ class EarnedConfig(RewardConfig):
 class EarnedReward:
     def __init__(self) -> None:
         self._counts = [0.0] * 4
-        """Decayed counts over finished steps: rule-correct, accepted of these, rule-wrong, accepted of these."""
-        self._has_spoken = False
-        """Whether the rule was not silent on some answer of a finished step."""
+        """Counts over finished steps: rule-correct, accepted of these, rule-wrong, accepted of these."""
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model` and `logit`; the metric `earned/weight` is w.
+        """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model` and `logit`. The metric `earned/weight` is w,
+        and `earned/verdicts` the number of verdicts behind it, of the class that has fewer.
 
         The evidence is that of finished steps, of these answers and of the others of their step that were scored.
         """
-        weight, rule = self._weight([context, *context.others_of_step]), context.correct
+        seen = [context, *context.others_of_step]
+        weight, counts, rule = self._weight(seen), self._evidence(seen), context.correct
         scores, by_rule = context.probabilities.flat, rule.flat.to(context.probabilities.flat.dtype)
         pays = scores.isfinite() & (weight > 0)  # 0 * NaN would be NaN
-        of_model = (weight * scores).where(pays, math.nan)
-        by_model = context.silent.flat & ~(context.passed_over.flat & (weight < 1))
-        rewards = of_model.where(by_model, (weight * scores + (1 - weight) * by_rule).where(pays, by_rule))
+        by_model = context.silent.flat & ~context.passed_over.flat
+        of_model = scores
+        if weight > 0 and by_model.any():
+            of_model = (scores - scores_when_swapped(context).flat).clamp(min=0)
+        rewards = (weight * scores + (1 - weight) * by_rule).where(pays, by_rule)
+        rewards = (weight * of_model).where(by_model & pays, rewards)
         parts = {"rule": rule, **context.model_parts}
-        return Scores(context.ragged(rewards), parts, {"earned/weight": weight})
+        metrics = {"earned/weight": weight, "earned/verdicts": min(counts[0], counts[2])}
+        return Scores(context.ragged(rewards), parts, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Add a finished step to the counts, however many calls scored it."""
-        if contexts:
-            self._counts = self._with(contexts)
-            self._has_spoken |= _speaks(contexts)
+        self._counts = self._with(contexts)
 
     def state(self) -> list[float]:
-        """The four counts, and 1 if the rule has spoken."""
-        return [*self._counts, float(self._has_spoken)]
+        """The four counts."""
+        return list(self._counts)
 
     def restore(self, state: list[float]) -> None:
-        """Restore what `state` returned; an earlier version wrote the counts alone."""
-        self._counts, spoken = list(state[:4]), state[4:]
-        self._has_spoken = bool(spoken[0]) if spoken else any(state)
+        """Restore what `state` returned; an earlier version wrote a fifth number."""
+        self._counts = list(state[:4])
 
     def _weight(self, contexts: Sequence[StepContext]) -> float:
-        if self._has_spoken or _speaks(contexts):
-            return earned_weight(self._with(contexts))
-        return 1.0
+        return earned_weight(self._evidence(contexts))
+
+    def _evidence(self, contexts: Sequence[StepContext]) -> list[float]:
+        counts = self._with(contexts)
+        return counts if any(counts) else _of_solutions(contexts)
 
     def _with(self, contexts: Sequence[StepContext]) -> list[float]:
         """The counts after a step with these groups. A score that is not finite is no acceptance."""
@@ -91,21 +100,45 @@ class EarnedReward:
                     place = 0 if verdict == "correct" else 2
                     now[place] += 1
                     now[place + 1] += accepted
-        return [DECAY * before + new for before, new in zip(self._counts, now, strict=True)]
+        return [*newer(self._counts[:2], now[:2]), *newer(self._counts[2:], now[2:])]
 
 
-def _speaks(contexts: Sequence[StepContext]) -> bool:
-    """Whether the rule has a verdict on any of these answers, be it only that it cannot read one."""
-    return any(verdict != "silent" for context in contexts for row in context.verdicts for verdict in row)
+def newer(before: Sequence[float], now: Sequence[float]) -> list[float]:
+    """Verdicts of a class, and the accepted ones of these, after a step that adds `now` to those `before`.
+
+    Older verdicts fill up the step's to `MEMORY`, or count as much as those if that is more. A step without verdicts of
+    the class changes nothing.
+    """
+    share = 1.0
+    if before[0] and now[0]:
+        share = min(1.0, max(now[0], MEMORY - now[0]) / before[0])
+    return [new + share * old for old, new in zip(before, now, strict=True)]
+
+
+def _of_solutions(contexts: Sequence[StepContext]) -> list[float]:
+    """The counts of the reference solutions of a step's groups as answers: right ones, and wrong ones under the
+    reference of another problem."""
+    counts = [0.0] * 4
+    for context in contexts:
+        if not context.learns_from_solutions:
+            continue
+        own = [[group.problem.solution] if group.problem.solution else [] for group in context.groups]
+        references = [group.problem.answer for part in contexts for group in part.groups]
+        others = [other_reference(group.problem, references) for group in context.groups]
+        wrong = [texts if other is not None else [] for texts, other in zip(own, others, strict=True)]
+        given = [other or group.problem.answer for other, group in zip(others, context.groups, strict=True)]
+        for place, name, texts, read in ((0, "own solution", own, None), (2, "swapped solution", wrong, given)):
+            accepts = context.logits_of(name, texts, read).flat > 0
+            counts[place] += len(accepts)
+            counts[place + 1] += int(accepts.sum())
+    return counts
 
 
 def earned_weight(counts: Sequence[float]) -> float:
-    """max(0, J) ^ POWER, with J = accepted / correct - accepted / wrong; 0 if less than one was correct, or wrong.
+    """max(0, J) ^ POWER, with J = accepted / (correct + 1) - (accepted + 1) / (wrong + 1).
 
     `counts` are rule-correct completions, those of them that the model accepts, rule-wrong ones, and those of them that
-    it accepts. Decayed counts below one are of completions long gone: trust is not earned by memory alone.
+    it accepts. One more of each counts as a mistake of the model.
     """
     correct, accepted_correct, wrong, accepted_wrong = counts
-    if correct < 1 or wrong < 1:
-        return 0.0
-    return max(0.0, accepted_correct / correct - accepted_wrong / wrong) ** POWER
+    return max(0.0, accepted_correct / (correct + 1) - (accepted_wrong + 1) / (wrong + 1)) ** POWER

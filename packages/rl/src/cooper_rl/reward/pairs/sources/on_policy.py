@@ -42,16 +42,12 @@ class WrongCompletions(PairSourceConfig):
     order: Literal["hardest", "random"] = "hardest"
     """`hardest` takes the completions that the reward model scores highest, because these show how it is hacked;
     `random` takes any."""
-    unread: tuple[Unread, ...] = ("several_answers", "cut_off")
+    unread: tuple[Unread, ...] = ("several_answers", "cut_off", "keeps_score")
     """Grounds on which a completion counts as wrong that the rule does not judge, because it cannot read it or is
     silent on its problem. It gives more answers than the reference has (`several_answers`), was cut at the length limit
     (`cut_off`), is accepted under the reference of another problem of the step too, where that is a different answer
     (`keeps_score`), scores higher than the data set's solution (`above_solution`), or has no answer that the rule finds
     (`unparsed`, which also takes right answers of unusual form). One without any letter or digit is always wrong."""
-
-    @property
-    def swaps_references(self) -> bool:
-        return "keeps_score" in self.unread
 
     def trusted(self, context: StepContext) -> Marks:
         """Answers that are never taken as wrong, whatever the rule says; None if there are none."""
