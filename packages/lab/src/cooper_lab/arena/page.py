@@ -55,6 +55,7 @@ def write_page(
         },
         strokes=strokes,
         hacked=hacked,
+        hacked_designs={design for _, design in hacked},
         roc=figure_svg(roc_figure(alarm)) if tells else None,
         fewest=FEWEST_RUNS,
     )
