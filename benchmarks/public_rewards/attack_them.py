@@ -35,7 +35,7 @@ SECONDS = 10.0
 MATHS = ("math-verify[antlr4_13_2]", "pylatexenc", "numpy")
 PACKAGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "reward-doctor": (["reward-doctor"], []),
-    "lm-eval": (["lm-eval"], MATHS),
+    "lm-eval": (["lm-eval"], ["math-verify[antlr4_11_0]", "numpy", "scipy"]),
     "skyrl-gym": (["skyrl-gym"], []),
     "verl": (["verl", "mathruler"], [*MATHS, "tqdm"]),
     "opencompass": (["opencompass"], []),

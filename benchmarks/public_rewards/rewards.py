@@ -409,7 +409,10 @@ def _() -> Score:
 
 
 def _opencompass(module: str) -> Any:
-    registered = SimpleNamespace(register_module=lambda *args, **options: args[0] if args else lambda each: each)
+    def register(*args: Any, **options: Any) -> Any:
+        return args[0] if args and callable(args[0]) else lambda each: each
+
+    registered = SimpleNamespace(register_module=register)
     names = ("LOAD_DATASET", "TEXT_POSTPROCESSORS", "ICL_EVALUATORS")
     bare("opencompass.datasets")
     stub("datasets", Dataset=object, DatasetDict=dict)

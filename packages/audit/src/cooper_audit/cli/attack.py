@@ -89,8 +89,7 @@ def attack_reward(
     from cooper_audit.attack.results import REPAIR_STEPS
 
     if reward is None:
-        _compare(fail_above)
-        return
+        return _compare(fail_above)
     settings = [f"seed={seed}", *map(in_full, overrides or [])]
     config = attack_settings(reward, problems, settings, trains=adapt is not None or repair is not None)
     trained = mended = None
