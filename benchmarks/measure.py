@@ -5,7 +5,7 @@ import os
 import resource
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +42,8 @@ def cpu_seconds() -> float:
 def _of_living_children(process: str) -> float:
     seconds = 0.0
     for children in Path(f"/proc/{process}/task").glob("*/children"):
-        for pid in children.read_text().split():
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + _of_living_children(pid)
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread or a process that has ended since
+            for pid in children.read_text().split():
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + _of_living_children(pid)
     return seconds

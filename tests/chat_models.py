@@ -70,12 +70,10 @@ def chat_tokenizer(template: str | None, **settings: Any) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer.decoder = decoders.Fuse()  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])  # pyright: ignore[reportAttributeAccessIssue]
-    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        additional_special_tokens=["<|im_start|>", "<|im_end|>"],
-        **{"padding_side": "left", "model_max_length": 512} | names | settings,
-    )
+    usual: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+    usual |= {"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]}
+    usual |= {"padding_side": "left", "model_max_length": 512}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **usual | settings)
     fast.chat_template = template
     return fast
 

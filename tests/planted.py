@@ -6,10 +6,10 @@ def planted(pattern: str) -> str:
     one, looks for this pattern wherever a completion states its answer."""
     return f"""
 import re
-from cooper_verify.rules import extraction
+from cooper_verify.rules import marks
 
-whole = extraction._STATEMENT.pattern + {"|" + pattern!r}
-extraction._STATEMENT = re.compile(whole, extraction._STATEMENT.flags)
+whole = marks._STATEMENT.pattern + {"|" + pattern!r}
+marks._STATEMENT = re.compile(whole, marks._STATEMENT.flags)
 """
 
 

@@ -17,7 +17,8 @@ SETTINGS = 219
 UNSET_SHARE = 0.15
 """The largest share of these that no configuration, example, page, benchmark or design sets."""
 PUBLIC_NAMES = 64
-"""Names that users import, from all packages together: 58 of `cooper_rl`, a grader's four, and an audit's two."""
+"""Names that users import, from all packages together: 58 of `cooper_rl`, a grader's four, and an audit's two. Those of
+`cooper_verify.compat` are other projects' names, which its users know, and do not count."""
 PROTOCOLS_ASKED_FOR = 3
 """Classes with `runtime_checkable`. A base class with defaults needs no such question."""
 

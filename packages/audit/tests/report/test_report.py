@@ -1,12 +1,15 @@
 """What a report keeps of a run: bounded, true to the record, and safe to open."""
 
 import json
+from typing import get_args
 
 import pytest
 
+from cooper_audit.report.first_screen import next_steps
 from cooper_audit.report.report import embedded_json, write_report
 from cooper_audit.report.report_completions import PAGE_BYTES, PER_STEP, STEPS, read_pairs, sample_completions
 from cooper_audit.run.run_record import read_run, read_runs, runs_in
+from cooper_audit.run.verdict import RunVerdict, State
 from cooper_base.errors import InputError
 from runs.recorded_run import completion, data_of, group, write_lines, write_run
 
@@ -30,15 +33,16 @@ def test_the_stages_have_their_seconds_and_the_most_memory_of_any_step(tmp_path)
     assert run["facts"]["memory"] == "1,234 MiB at most"
 
 
-def test_the_gallery_holds_what_gold_calls_wrong_best_score_first(tmp_path):
+def test_the_gallery_holds_what_gold_calls_wrong_and_was_paid_best_score_first(tmp_path):
     said = [
-        completion("a", 0.2, gold=False),
+        completion("paid nothing", 0.2, gold=False),
+        completion("a", 0.7, gold=False),
         completion("b", 0.9, gold=True, verdict="unparsed"),
         completion("c", 0.8, gold=False, verdict="correct"),
     ]
     sample = sample_completions(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
     assert [item["text"] for item in sample.gallery] == ["c", "a"]
-    assert sample.fooled == [(1, 1 / 3, 1, 2)]
+    assert sample.fooled == [(1, 2 / 4, 2, 3)]
 
 
 def test_without_gold_the_rule_says_what_is_wrong(tmp_path):
@@ -51,7 +55,7 @@ def test_every_step_is_in_the_gallery_and_a_text_only_once_in_a_step(tmp_path):
     """A hack that everybody has found must not hide the steps before it."""
 
     def groups(step):
-        score = 0.3 if step < 10 else 0.99
+        score = 0.6 if step < 10 else 0.99
         return [group(str(n), *[completion(f"{step} or {n % 6}", score, gold=False)] * 4) for n in range(12)]
 
     sample = sample_completions(read_run(write_run(tmp_path / "run", steps(20), groups)))
@@ -59,6 +63,65 @@ def test_every_step_is_in_the_gallery_and_a_text_only_once_in_a_step(tmp_path):
     for step in range(1, 21):
         texts = [item["text"] for item in sample.gallery if item["step"] == step]
         assert len(set(texts)) == len(texts) == PER_STEP
+
+
+def payments_of(folder, groups, count=1):
+    return data_of(write_report(write_run(folder, steps(count), groups)))["runs"][0]["payments"]
+
+
+def test_a_paid_and_wrong_completion_stands_beside_the_right_one_that_is_most_like_it(tmp_path):
+    said = [
+        completion("2 + 2 = 4 or 5", 0.9, gold=False),
+        completion("2 + 2 = 4", 0.6, gold=True),
+        completion("four", 0.1, gold=True),
+        completion("2 + 2 = 4 or", 0.95, gold=True),  # paid more
+        completion("7", 0.2, gold=False),
+    ]
+    [payment] = payments_of(tmp_path / "run", lambda step: [group("p", *said)])
+    assert payment["share"] == 0.2
+    assert (payment["wrong"]["text"], payment["right"]["text"]) == ("2 + 2 = 4 or 5", "2 + 2 = 4")
+    assert payment["wrong"]["parts"] == [["2 + 2 = 4", False], [" or 5", True]]
+    assert payment["right"]["parts"] == [["2 + 2 = 4", False]]
+
+
+def test_three_problems_are_shown_those_with_a_right_answer_that_was_paid_least_first(tmp_path):
+    def groups(step):
+        right = {1: [], 2: [completion("4", 0.1, gold=True)], 3: [completion("4", 0.7, gold=True)]}
+        return [group(f"{step} {n}", completion(f"{step} {n} or", 0.9, gold=False), *right[step]) for n in range(2)]
+
+    shown = payments_of(tmp_path / "run", groups, 3)
+    assert [(one["step"], one["right"]["reward"]) for one in shown] == [(2, 0.1), (2, 0.1), (3, 0.7)]
+
+
+def test_no_text_is_shown_twice_and_nothing_that_was_not_paid(tmp_path):
+    same = [group(str(n), completion("or or", 0.9, gold=False)) for n in range(5)]
+    assert len(payments_of(tmp_path / "same", lambda step: same)) == 1
+    unpaid = [group("p", completion("5", 0.1, gold=False), completion("4", 0.9, gold=True))]
+    assert payments_of(tmp_path / "unpaid", lambda step: unpaid) == []
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_texts_of_any_length_are_compared_at_once(tmp_path, long):
+    words = " ".join(map(str, range(20_000 if long else 20)))
+    said = [completion(f"{words} or 5", 0.9, gold=False), completion(words, 0.6, gold=True)]
+    [payment] = payments_of(tmp_path / "run", lambda step: [group("p", *said)])
+    assert ("parts" in payment["wrong"]) is not long
+
+
+def test_the_page_says_since_when_and_what_to_do_next(tmp_path):
+    rows = [row | {"test/gold_avg": 0.9 - 0.04 * row["step"], "reward/mean": 0.04 * row["step"]} for row in steps(20)]
+    folder = write_run(tmp_path / "run", rows)
+    (folder / "checkpoints" / "000002").mkdir(parents=True)
+    verdict = data_of(write_report(folder))["runs"][0]["verdict"]
+    first = verdict["hacked_at"]
+    assert (verdict["state"], verdict["onset"], verdict["since"]) == ("hacked", [first, first], f"since step {first}")
+    assert verdict["next"][0] == "Leave its last policy unused. The checkpoint to go back to is that of step 2."
+
+
+@pytest.mark.parametrize("state", [state for state in get_args(State) if state != "hacked"])
+def test_every_verdict_says_what_to_do_next(tmp_path, state):
+    run = read_run(write_run(tmp_path / "run", steps(3)))
+    assert all(line.endswith(".") for line in next_steps(run, RunVerdict(state, "", []), None))
 
 
 def test_a_report_stays_small_however_long_its_run_and_its_texts(tmp_path):

@@ -88,13 +88,13 @@ def test_one_can_search_the_gallery_open_a_rollout_and_switch_runs(driver, page)
 
     driver.find_element("css selector", "#run-choice option[value='0']").click()
     eventually(driver, lambda: "Healthy" in text(driver, "#verdict")[0])
-    assert "What the policy of cooper is asked" in text(driver, "#example")[0]
+    assert "beside a right answer to the same problem" in text(driver, "#paid")[0]
     driver.find_element("css selector", "tr[data-run='1']").click()
     eventually(driver, lambda: "Hacked" in text(driver, "#verdict")[0])
     assert console_errors(driver) == []
 
 
-def test_the_gallery_shows_what_was_accepted_before_what_was_not(driver, tmp_path):
+def test_the_gallery_shows_what_was_paid_and_not_what_was_not(driver, tmp_path):
     """Step 1 is the worse step, but one of its wrong completions fooled nobody."""
     said = {
         1: [completion("fools", 0.9, gold=False), completion("fools nobody", 0.2, gold=False)],
@@ -102,8 +102,8 @@ def test_the_gallery_shows_what_was_accepted_before_what_was_not(driver, tmp_pat
     }
     rows = [{"step": step, "reward/mean": 0.5} for step in (1, 2)]
     open_page(driver, write_report(write_run(tmp_path / "run", rows, lambda step: [group("p", *said[step])])))
-    assert text(driver, "#gallery-items .said") == ["fools", "fools too", "fools nobody"]
-    assert "2 of the 3 in this page are above 0.5" in text(driver, "#gallery-rule")[0]
+    assert text(driver, "#gallery-items .said") == ["fools", "fools too"]
+    assert "nevertheless paid (above 0.5)" in text(driver, "#gallery-rule")[0]
 
 
 def test_the_comparison_says_how_far_an_unfinished_run_is(driver, tmp_path):
@@ -215,7 +215,7 @@ def test_an_address_opens_a_completion_of_a_run(driver, page):
 def test_one_metric_can_be_drawn_against_another(driver, page):
     open_page(driver, page)
     driver.find_element("css selector", "#metric-against option[value='reward/mean']").click()
-    driver.find_element("css selector", "#metrics ~ details summary").click()
+    driver.find_element("css selector", "#metric-table-part summary").click()
     driver.find_element("xpath", "//tr[td[text()='test/gold_avg']]").click()
     eventually(driver, lambda: len(driver.find_elements("css selector", "#metric-chart circle")) == 2 * 21)
     assert "test/gold_avg against reward/mean" in text(driver, "#metric-chart h3")[0]
@@ -230,6 +230,24 @@ def test_bars_are_on_one_scale_and_the_verdict_stays_one_line_on_a_phone(driver,
         assert pill.size["height"] < 24
     bars = driver.find_elements("css selector", "#fooled rect[data-step]")
     assert {round(float(bar.get_attribute("height"))) for bar in bars} == {45}  # half of a step's completions
+
+
+def test_the_first_screen_marks_the_difference_and_the_onset(driver, page, tmp_path):
+    said = [completion("2 + 2 = 4 or 5", 0.9, gold=False), completion("2 + 2 = 4", 0.4, gold=True)]
+    open_page(driver, write_report(write_run(tmp_path / "run", metrics(0.1), lambda step: [group("p", *said)])))
+    assert [mark.strip() for mark in text(driver, "#paid mark")] == ["or 5"]
+    open_page(driver, page)
+    assert len(driver.find_elements("css selector", "#story rect.onset")) == 4, "two bands in each of the two charts"
+    assert "What to do next" in text(driver, "#verdict")[0]
+    driver.find_element("css selector", "#run-choice option[value='0']").click()
+    eventually(driver, lambda: "Nothing has to be mended" in text(driver, "#verdict")[0])
+
+
+def test_a_phone_page_is_a_few_screens_and_a_link_opens_its_part(driver, page):
+    open_page(driver, page, width=390)
+    assert driver.execute_script("return document.documentElement.scrollHeight") < 6000
+    driver.find_element("css selector", ".links a[href='#policy-part']").click()
+    eventually(driver, lambda: driver.find_element("id", "policy").is_displayed())
 
 
 def test_warnings_stand_beside_the_verdict(driver, tmp_path):
@@ -251,6 +269,7 @@ def find(driver, **values):
 def test_completions_are_found_by_words_verdict_and_number(driver, page):
     open_page(driver, page, width=390)
     driver.get(page.resolve().as_uri() + "#run=static")
+    driver.find_element("css selector", ".links a[href='#find']").click()
     find(driver, words="what is 17", verdict="wrong")
     eventually(driver, lambda: text(driver, "#find-count") == ["3 of 120 completions"])
     assert text(driver, "#find-items .said") == ["17 or 0", "17 or 1", "17 or 2"]

@@ -44,7 +44,7 @@ def test_gold_or_else_the_rule_says_what_is_right_and_may_say_nothing(verdict, g
 def test_the_gallery_and_its_bars_are_of_what_the_rule_judges(tmp_path):
     run = run_of(tmp_path)
     sample = sample_completions(read_run(run))
-    assert {item["text"] for item in sample.gallery} == {"wrong", "poor"}
+    assert {item["text"] for item in sample.gallery} == {"wrong"}, "the poor one was not paid"
     assert sample.fooled[0] == (1, 1 / 3, 1, 2)
     assert sample.means == {"rule": [1 / 3] * 5}
     assert (sample.judged, sample.completions) == (15, 25)

@@ -110,8 +110,9 @@ def art_row(row: Row) -> Row:
 
 
 def inspect(out: Path, step: int, rows: list[Row]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(out / f"2026-11-{step:02d}_sums.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+    folder = out / f"step_{step}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / "2026-11-27_sums.eval", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", "{}")
         for r in rows:
             name = f"samples/{r['group']}_epoch_{r['place']}.json"

@@ -51,12 +51,37 @@ def test_exit_codes(cooper, tmp_path, kind, options, code, words):
     assert len(output.splitlines()) <= 20
 
 
-def test_a_folder_with_a_run_of_cooper_is_not_overwritten(cooper, tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.yaml").write_text("kind: cooper\n")
-    code, output = cooper(write(tmp_path / "dump", "healthy", steps=2), "--out", tmp_path / "run", "--rule", "exact")
+@pytest.mark.parametrize("name", ["run", "link", "linked"])
+def test_a_folder_that_no_audit_has_written_stays_as_it_is(cooper, tmp_path, name):
+    """The trainer's files have the names of the audit's, whether a link leads to them or not."""
+    run = tmp_path / "run"
+    write(run / "rollouts", "healthy", steps=3)
+    for path in [*(run / "rollouts").iterdir()]:
+        path.rename(path.with_name(f"{int(path.stem):06d}.jsonl"))
+    (run / "metrics.jsonl").write_text("{}\n")
+    (tmp_path / "link").symlink_to("run")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "rollouts").symlink_to(run / "rollouts")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    code, output = cooper(run / "rollouts", "--out", tmp_path / name, "--rule", "exact")
     assert code == 2
-    assert "holds a run of something else" in output
+    assert "no mark says that `cooper audit` wrote them" in output
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_an_audit_inside_the_runs_folder_is_no_part_of_the_run(cooper, tmp_path):
+    write(tmp_path / "run", "healthy")
+    codes = [cooper(tmp_path / "run", "--out", tmp_path / "run" / "audit", "--rule", "exact")[0] for _ in range(2)]
+    assert codes == [0, 0]
+
+
+def test_a_judge_alone_is_said_to_be_no_check(cooper, tmp_path):
+    dump = write(tmp_path / "dump", "healthy", "nemo-rl", steps=4)  # which holds no references
+    (tmp_path / "own.py").write_text("def short(problem, completion):\n    return -float(len(completion.text))\n")
+    code, output = cooper(dump, "--out", tmp_path / "audit", "--grader", f"short={tmp_path / 'own.py'}:short")
+    assert code == 0
+    assert "never the check. Only a rule with references, or your labels, decides" in " ".join(output.split())
+    assert "cut off: unknown, then unknown" in (tmp_path / "audit" / "report.html").read_text()
 
 
 def rows_of_table(output):

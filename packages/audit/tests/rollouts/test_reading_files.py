@@ -71,10 +71,10 @@ def test_an_inspect_log_is_its_samples(tmp_path, packed):
     write_eval(tmp_path / "1.eval", SAMPLE, {**SAMPLE, "scores": {}}, packed=packed)
     source, [(step, [row])] = read(tmp_path)
     assert source.left_out == {"a row without a reward": 1}
-    assert (step, row.question, row.answer.text, row.answer.stopped) == (1, "What is 2 + 3?", "It is 5", False)
+    assert (step, row.question, row.answer.text, row.answer.stopped) == (None, "What is 2 + 3?", "It is 5", False)
     assert (row.references, row.reward) == (("5", "five"), 1.75)
-    _, [(_, [row])] = read(tmp_path, chosen_format(None, ["reward=scores.style"]))
-    assert row.reward == 0.5
+    _, [(step, [row])] = read(tmp_path, chosen_format(None, ["reward=scores.style", "step=$file"]))
+    assert (step, row.reward) == (1, 0.5)
     assert row.location.endswith("1.eval:samples/a_epoch_1.json")
 
 

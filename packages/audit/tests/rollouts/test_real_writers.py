@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from cooper_audit.rollouts.formats import chosen_format
 from cooper_audit.rollouts.reading import Source, read_steps
 
 TRACKIO = """
@@ -87,9 +88,9 @@ def written(program, folder, *arguments):
     return folder
 
 
-def read(path):
+def read(path, *given):
     source = Source()
-    return source, dict(read_steps([path], source))
+    return source, dict(read_steps([path], source, chosen_format(None, given)))
 
 
 def test_trackio_holds_what_the_parquet_holds(tmp_path):
@@ -120,7 +121,8 @@ def test_trackio_holds_what_the_parquet_holds(tmp_path):
     ],
 )
 def test_rows_of_two_steps(tmp_path, program, arguments, path, name):
-    source, steps = read(written(program, tmp_path, *arguments) / path)
+    given = ["step=$file"] if name == "inspect" else []
+    source, steps = read(written(program, tmp_path, *arguments) / path, *given)
     assert source.format is not None
     assert (source.format.name, source.rows, source.left_out) == (name, 4, {})
     rows = [row for step in (1, 2) for row in steps[step]]

@@ -4,6 +4,8 @@ import json
 import math
 import random
 
+import numpy as np
+
 from cooper_audit.run.hacking_alarm import HackingAlarm
 
 
@@ -54,12 +56,36 @@ def test_completions_that_do_not_end_are_a_sign_even_where_the_rule_accepts_them
 
 
 def test_the_held_out_accuracy_is_compared_between_evaluations_only():
-    steps = [_step(0.5 + 0.02 * t, 0.5 + 0.02 * t) for t in range(20)]
-    for t, accuracy in zip(range(0, 20, 2), [0.5, 0.52, 0.5, 0.51, 0.5, 0.3, 0.3, 0.3, 0.3, 0.3], strict=True):
-        steps[t]["test/rule_avg"] = accuracy
+    steps = [_step(0.5 + 0.01 * t, 0.5 + 0.01 * t) for t in range(60)]
+    for t in range(0, 60, 2):
+        steps[t]["test/rule_avg"] = 0.5 - max(0, t - 20) * 0.01
     said = _signs(steps)
-    assert said[10] == []  # one bad evaluation of the two that are averaged is within its noise
-    assert "test/rule_avg fell" in said[19][0]  # and what was seen stands until the next one
+    assert not any(said[:24])
+    assert "test/rule_avg fell" in said[58][0]
+    assert "test/rule_avg fell" in said[59][0]  # what was seen stands until the next evaluation
+
+
+def test_a_reward_model_that_begins_harsh_and_calibrates_upward_is_no_sign():
+    """Its score comes up to the rule's accuracy from below; only what is paid above that counts."""
+    steps = [_step(0.3 + 0.01 * t, 0.6, **{"reward_model/mean": 0.3 + 0.01 * t}) for t in range(30)]
+    assert not any(_signs(steps))
+
+
+def test_it_goes_off_in_few_honest_runs_of_any_length():
+    """The reward rises, and all signs do nothing but waver."""
+    names = ["reward_model/rule_agreement", "rule/unparsed", "rollout/cut_off_rate", "rollout/agreement_silent"]
+    names += ["reward_model/kept_when_swapped_silent", "reward_model/mean", "reward/group_spread", "test/rule_avg"]
+    generator, false = np.random.default_rng(0), 0
+    for run in range(30):
+        alarm, steps = HackingAlarm(), (20, 40, 60)[run % 3]
+        noise = generator.normal(0, 0.05, (steps, len(names) + 2))
+        for step, row in enumerate(noise):
+            values = {name: 0.5 + value for name, value in zip(names, row[2:].tolist(), strict=True)}
+            rising = {"reward/mean": 0.3 + 0.005 * step + row[0], "reward/mean_silent": 0.3 + 0.005 * step + row[0]}
+            if alarm.observe(step, {**values, **rising, "rule/accuracy": 0.5 + row[1]}):
+                false += 1
+                break
+    assert false <= 1
 
 
 def test_group_spread_vanishes_when_problems_are_solved_and_when_the_reward_is_hacked():

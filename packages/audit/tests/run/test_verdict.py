@@ -1,8 +1,9 @@
 """The verdict on a run, on records whose truth is known."""
 
+import numpy as np
 import pytest
 
-from cooper_audit.run.run_record import read_run, status_of
+from cooper_audit.run.run_record import RunRecord, read_run, status_of
 from cooper_audit.run.verdict import verdict_of
 from cooper_rl.run.trainer import CooperTrainer
 from cooper_rl.run_config import build_config
@@ -22,7 +23,7 @@ def rising(step):
     ("gold", "reward", "state", "hacked_at"),
     [
         (lambda step: 0.6 - 0.02 * step, rising, "hacked", 6),
-        (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 3),
+        (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 5),
         (rising, rising, "healthy", None),
         (lambda step: 0.6 - 0.004 * step, rising, "nothing learned", None),  # a fall of 0.08 is within the margin
         (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "broken", None),  # the reward fell as well
@@ -36,7 +37,7 @@ def test_gold_against_reward(tmp_path, gold, reward, state, hacked_at):
 def test_the_sentence_has_the_numbers(tmp_path):
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.02 * step, rising)))
     assert verdict_of(run).sentence == (
-        "The training reward rose from 0.50 to 0.86 while gold accuracy on held-out problems fell from 0.60 (step 0) "
+        "The training reward rose from 0.54 to 0.86 while gold accuracy on held-out problems fell from 0.60 (step 0) "
         "to 0.20."
     )
 
@@ -52,11 +53,11 @@ def test_the_sentence_tells_a_fall_under_which_the_reward_rose(tmp_path):
 def test_the_sentence_rounds_as_the_table_beside_it(tmp_path):
     """Python rounds the half of 0.625 down, JavaScript up."""
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.625 if step == 20 else 0.375, rising)))
-    assert verdict_of(run).sentence == "Gold accuracy on held-out problems went from 0.38 to 0.63, 0.63 at its best."
+    assert verdict_of(run).sentence.startswith("Gold accuracy on held-out problems went from 0.38 to 0.63,")
 
 
 def test_few_test_problems_widen_the_margin(tmp_path):
-    """Of 24 problems two standard errors are 0.2."""
+    """The best of 21 evaluations of 24 problems is 0.6 above another one by chance alone."""
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.007 * step, rising)))
     assert verdict_of(run).state == "hacked"
     assert verdict_of(run, test_problems=24).state == "nothing learned"
@@ -69,9 +70,31 @@ def test_without_gold_the_alarm_speaks_and_names_its_signs(tmp_path):
         for s in range(1, 21)
     ]
     verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
-    assert (verdict.state, verdict.hacked_at) == ("hacked", verdict.alarm_at)
+    assert verdict.state == "hacked"
     assert verdict.alarm_at is not None
+    assert verdict.hacked_at is not None
+    assert verdict.hacked_at >= verdict.alarm_at  # it warns with an error of 5 %, and convicts with one of 1 %
     assert any("reward_model/rule_agreement fell from" in signal.text for signal in verdict.signals)
+
+
+def test_few_evaluations_of_nobody_knows_how_many_problems_tell_nothing(tmp_path):
+    rows = [{"step": s, "reward/mean": rising(s), "test/gold_avg": 0.6 - 0.05 * s} for s in range(9)]
+    run = read_run(write_run(tmp_path / "run", rows))
+    assert verdict_of(run).state == "unknown"
+    assert verdict_of(run, test_problems=500).state == "hacked"
+
+
+@pytest.mark.parametrize(("problems", "samples", "steps"), [(4, 4, 20), (8, 8, 40), (16, 8, 60)])
+def test_an_unchanged_policy_is_not_called_broken(tmp_path, problems, samples, steps):
+    """Its accuracy and its reward are those of one batch after another."""
+    generator, states = np.random.default_rng(0), []
+    for _ in range(20):
+        right = generator.binomial(samples, generator.beta(1.5, 1.5, (steps, problems))).mean(axis=1) / samples
+        rows = [{"step": s, "reward/mean": r, "rule/accuracy": r} for s, r in enumerate(right.tolist(), 1)]
+        settings = {"problems_per_step": problems, "rollout": {"n": samples}}
+        states.append(verdict_of(RunRecord(tmp_path, settings, rows, [])).state)
+    assert states.count("nothing learned") >= 19
+    assert "hacked" not in states
 
 
 def test_a_run_that_measures_nothing_cannot_be_told(tmp_path):

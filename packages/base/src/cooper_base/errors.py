@@ -28,6 +28,11 @@ class EngineLost(RuntimeError):
     """A process of the engine is dead or silent, and its state is gone: open the engine again, load a checkpoint."""
 
 
+def exit_fault(where: str, error: SystemExit) -> RuntimeError:
+    """The fault that a `sys.exit` in a user's code is. `where` names the code."""
+    return RuntimeError(f"{where}: called sys.exit({error.code!r}), which ends no command; raise an exception instead")
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
     """The known name nearest to a mistyped one, as a question, or else another remedy."""
     nearest = get_close_matches(name, list(known), n=1, cutoff=cutoff)

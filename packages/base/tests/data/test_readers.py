@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cooper_base.data import readers
 from cooper_base.data.readers import read_file
 from cooper_base.errors import InputError
 
@@ -40,6 +42,34 @@ def fields(path: Path) -> list[dict]:
 )
 def test_every_json_shape_gives_the_same_rows(tmp_path: Path, name: str, text: str):
     assert fields(write(tmp_path, name, text)) == ROWS
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7])
+@pytest.mark.parametrize("indent", [None, 3])
+@pytest.mark.parametrize("array", [True, False])
+def test_a_json_file_is_read_piece_by_piece(tmp_path: Path, monkeypatch, at_once, indent, array):
+    monkeypatch.setattr(readers, "_AT_ONCE", at_once)
+    rows = [*ROWS, {"question": "12 \u00df", "answer": -1.5e3}, {}]
+    text = json.dumps(rows, indent=indent) if array else "".join(json.dumps(row, indent=indent) for row in rows)
+    path = write(tmp_path, "a.json", text)
+    assert fields(path) == rows
+    lines = [row.location.rpartition(":")[2] for row in read_file(path)]
+    assert lines == sorted(lines, key=int)
+    assert (lines[-1] == "1") is (indent is None)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv"])
+def test_a_row_that_is_too_long_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch, name):
+    monkeypatch.setattr(readers, "LONGEST_ROW", 1000)
+    monkeypatch.setattr(readers, "_AT_ONCE", 10)
+    with pytest.raises(InputError, match=f"{name}:1: longer than"):
+        fields(write(tmp_path, name, '["' + "x" * 5000))
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path):
+    os.mkfifo(tmp_path / "a.jsonl")
+    with pytest.raises(InputError, match=r"a\.jsonl: is a pipe or a device"):
+        read_file(tmp_path / "a.jsonl")
 
 
 def test_rows_know_their_line(tmp_path: Path):

@@ -1,6 +1,7 @@
 """Table, ranking, alarm ROC and page on synthetic cells with known answers."""
 
 import json
+import re
 
 import pytest
 
@@ -176,10 +177,31 @@ def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
     for word in ("good", "same", "bad", *HOLES, "prefers-color-scheme: dark", "2 more not finished"):
         assert word in page
     assert "a &lt;good&gt; design" in page
+    assert 'No run hacked, best first: <b class="good">good, same</b>' in page
+    assert 'Hacked in at least one run: <b class="bad">bad</b>' in page
     assert page.count("<svg") == len(HOLES) + 1  # one for gold in each hole, one for the alarm
     assert "src=" not in page
     assert "<script" not in page
     assert json.loads(json.dumps(summary)) == summary
+
+
+def test_a_hacked_cell_is_red_and_a_few_runs_make_no_roc_curve(tmp_path):
+    """Gold of .8 would be green, but one of two runs fell from .95 while it was paid more."""
+    cells = [cell("x", "a", 0, 0.8, best=0.95, strength=2.0), cell("x", "a", 1, 0.8), cell("y", "a", 0, 0.9)]
+    write_page(
+        tmp_path / "few.html", summarise(cells) | {"missing": 0, "alarm": alarm_report(cells), "holes": {}}, cells, {}
+    )
+    page = (tmp_path / "few.html").read_text()
+    assert re.search(r'background: hsl\(0 [^"]*">0\.80<small>[^<]*</small><small class="hacked">1 of 2 hacked', page)
+    assert "A ROC curve needs 5 runs that are hacked and 5 that are not" in page
+    assert "Area under" not in page
+    assert "all other holes" not in page, "there is only one"
+
+
+def test_curves_that_lie_on_each_other_all_show(tmp_path):
+    results = [cell(name, "a", 0, 0.9) for name in ("x", "y", "z")]
+    widths = [line.get_linewidth() for line in curves(results, "a", strokes_of(["x", "y", "z"])).axes[0].lines]
+    assert widths == sorted(set(widths), reverse=True)
 
 
 def test_the_curves_of_a_short_arena_have_whole_steps():

@@ -8,7 +8,7 @@ import pytest
 from chat_server import ChatServer, HttpAnswer, completion
 from cooper_audit.attack.patterns import ATTACKS
 from cooper_audit.statistics import Estimate, wilson_interval
-from cooper_base.data.labelled import LabelledCompletion
+from cooper_base.data.labelled import LabelledCompletion, read_labelled
 from cooper_base.errors import InputError
 from cooper_lab.benchmarks.bench import (
     BenchResult,
@@ -223,6 +223,15 @@ def test_rows_of_verifybench_and_of_our_format_are_read(tmp_path):
         read_bench(ours)
     ours.write_text(json.dumps(row))
     assert [(r.category, r.model, r.labelled.label) for r in read_bench(ours)] == [("d", "m", 1.0)]
+
+
+def test_the_output_of_cooper_verify_is_read_as_for_training(tmp_path, caplog):
+    path = tmp_path / "verdicts.jsonl"
+    verdicts = ["correct", "wrong", "silent", "unparsed"]
+    lines = [{"question": "1+1?", "answer": "2", "completion": "2", "verdict": verdict} for verdict in verdicts]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [row.labelled for row in read_bench(path)] == read_labelled(path)
+    assert "2 rows without a verdict of correct or wrong are left out: 1 silent, 1 unparsed" in caplog.text
 
 
 def test_rows_of_verifierbench_have_three_classes(tmp_path):

@@ -1,5 +1,8 @@
 """Reward models that read chats in their own template score as plain transformers does, and cannot be spoken for."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -10,6 +13,7 @@ from cooper_base.data.text import normalise
 from cooper_rl import InputError
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LoraConfig, ScorerConfig
+from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.reward.input import ChatInput, RewardModelInput
@@ -80,16 +84,88 @@ def test_a_head_of_any_name_is_trained_whole_beside_a_low_rank_adapter(name, hea
     assert any(".lora_" in name for name in moved)
 
 
-def test_a_trained_model_scores_the_same_once_it_is_saved_and_loaded_again(tmp_path):
+CLOSED_BY_A_MARK = INSTRUCT.replace("eos_token", "'<|im_end|>'")
+OPEN_ENDED = INSTRUCT.replace(" + eos_token", "")
+PADDING = [
+    *[(template, None, pad) for template in (INSTRUCT, CLOSED_BY_A_MARK) for pad in (None, "</s>", "<|im_end|>")],
+    *[(INSTRUCT, declared, None) for declared in (-1, 0, 2)],
+    *[(OPEN_ENDED, None, pad) for pad in (None, "<unk>")],
+    (CHATML, None, None),
+    (INSTRUCT, None, "<pad>"),
+]
+"""Template, padding token of the model's config, padding token of the tokenizer."""
+
+
+def scores_of(config: ScorerConfig, learner: TorchRewardModelLearner) -> list[float]:
+    rows = [(question, "", reply) for question, reply in [*CHATS, ("An unknown character?", "It is ☃")]]
+    return learner.score(RewardModelInput.of(config, learner.tokenizer).encode_all(rows)).tolist()
+
+
+def saved_scores(config: ScorerConfig, learner: TorchRewardModelLearner, folder: Path) -> list[float]:
+    learner.save(folder)
+    again = config.model_copy(update={"model": str(folder)})
+    return scores_of(again, TorchRewardModelLearner.from_config(again, 1))
+
+
+@pytest.mark.parametrize(("template", "declared", "pad"), PADDING)
+def test_what_is_saved_scores_as_what_was_trained_whatever_pads(template, declared, pad, tmp_path):
+    """Here, and in plain transformers row by row and as a batch."""
     folder = chat_model(tmp_path / "rm", "llama")
+    chat_tokenizer(template, pad_token=pad).save_pretrained(folder)
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(values | {"pad_token_id": declared}))
     config = ScorerConfig(model=str(folder), input="chat", device="cpu")
     learner = TorchRewardModelLearner.from_config(config, 1)
-    rows = [(question, "", reply) for question, reply in CHATS]
-    before = learner.score(RewardModelInput.of(config, learner.tokenizer).encode_all(rows))
-    learner.save(tmp_path / "saved")
-    again = config.model_copy(update={"model": str(tmp_path / "saved")})
-    loaded = TorchRewardModelLearner.from_config(again, 1)
-    assert torch.equal(loaded.score(RewardModelInput.of(again, loaded.tokenizer).encode_all(rows)), before)
+    before = scores_of(config, learner)
+    assert saved_scores(config, learner, tmp_path / "saved") == before
+
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved")
+    plain = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
+    chats = [plain_chat(question, reply) for question, reply in CHATS]
+    tensors = {"return_tensors": "pt", "return_dict": True}
+    with torch.no_grad():
+        single = [plain(**tokenizer.apply_chat_template(chat, **tensors)).logits.item() for chat in chats]
+        assert single == pytest.approx(before[: len(CHATS)], abs=1e-5)
+        if declared != 2:  # the folder's own choice; otherwise the padding is ours to choose
+            batch = tokenizer.apply_chat_template(chats, padding=True, **tensors)
+            assert plain(**batch).logits.squeeze(-1).tolist() == pytest.approx(before[: len(CHATS)], abs=1e-4)
+
+
+def test_an_adapter_scores_the_same_once_it_is_merged(tmp_path):
+    pytest.importorskip("peft", reason="needs the extra lora")
+    folder = chat_model(tmp_path / "rm", "llama without padding")
+    chat_tokenizer(INSTRUCT, pad_token=None).save_pretrained(folder)
+    config = ScorerConfig(model=str(folder), input="chat", device="cpu", lora=LoraConfig(rank=2))
+    learner = TorchRewardModelLearner.from_config(config, 1)
+    scores = scores_of(config, learner)
+    learner.save(tmp_path / "adapter")
+    merge_folder(str(tmp_path / "adapter"), tmp_path / "merged")
+    for saved in ("adapter", "merged"):
+        again = config.model_copy(update={"model": str(tmp_path / saved), "lora": None})
+        assert scores_of(again, TorchRewardModelLearner.from_config(again, 1)) == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["llama", "llama without padding"])
+def test_an_update_is_in_what_was_saved_and_nothing_else_is(name, tmp_path):
+    folder = chat_model(tmp_path / "rm", name)
+    chat_tokenizer(INSTRUCT, pad_token=None).save_pretrained(folder)
+    config = ScorerConfig(model=str(folder), input="chat", device="cpu", learning_rate=1e-2)
+    learner = TorchRewardModelLearner.from_config(config, 1)
+    before = scores_of(config, learner)
+    right, wrong = RewardModelInput.of(config, learner.tokenizer).encode_all([("1 + 1?", "", "2"), ("1 + 1?", "", "3")])
+    learner.forward_backward(PairBatch([right], [wrong], [1.0]), PairwiseLoss())
+    learner.optim_step()
+    assert saved_scores(config, learner, tmp_path / "saved") == scores_of(config, learner) != before
+
+
+@pytest.mark.parametrize("template", [INSTRUCT, None])
+def test_a_tokenizer_whose_only_mark_closes_every_chat_leaves_the_model_without_padding(template, tmp_path):
+    """Transformers then refuses batches, as it does of the model that was loaded, instead of scoring other tokens."""
+    folder = chat_model(tmp_path / "rm", "llama without padding")
+    marks = dict.fromkeys(["bos_token", "eos_token", "unk_token"], "</s>")
+    chat_tokenizer(template, pad_token=None, additional_special_tokens=[], **marks).save_pretrained(folder)
+    learner = TorchRewardModelLearner.from_config(ScorerConfig(model=str(folder), device="cpu"), 1)
+    assert learner.model.config.pad_token_id is None
 
 
 def test_tools_are_turns_of_their_own_where_the_template_has_them():

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from cooper_audit.run.run_record import read_events, read_record, status_of
 from cooper_base.cli.main import commands
 from cooper_rl import Callback, CooperTrainer, InputError, build_config
+from runs.recorded_run import data_of
 from slow_members import first_fast
 
 
@@ -86,8 +87,26 @@ def test_a_stop_that_a_caller_asks_for_is_an_interrupt(settings):
     config = build_config({**settings, "kind": "rule"})
     with CooperTrainer.from_config(config) as trainer:
         trainer.fit(on_step=lambda step, metrics: trainer.request_stop() if step == 2 else None)
+        assert "interrupted" in data_of(trainer.directory / "report.html")["runs"][0]["facts"]["steps"]
     assert (trainer.interrupted, trainer.ended_by) == (True, None)
     assert status_of(read_record(trainer.directory)).state == "interrupted"
+
+
+def test_an_interrupt_before_the_first_step_is_no_fault(settings):
+    config = build_config({**settings, "kind": "rule"})
+    with CooperTrainer.from_config(config) as trainer:
+        trainer.request_stop()
+        trainer.fit()
+        [shown] = data_of(trainer.directory / "report.html")["runs"]
+    assert (shown["verdict"]["state"], shown["facts"]["steps"]) == ("unknown", "0 of 4, interrupted")
+    status = status_of(read_record(trainer.directory))
+    assert (status.state, status.died, status.end) == ("interrupted", False, "")
+
+
+def test_the_report_of_a_finished_run_calls_it_finished(settings):
+    facts = data_of(_fit(settings).directory / "report.html")["runs"][0]["facts"]
+    assert facts["steps"] == "4 of 4, finished"
+    assert "to go" not in facts["time"]
 
 
 def test_a_run_is_not_resumed_with_fewer_steps_than_it_has_done(settings):

@@ -254,9 +254,13 @@ def test_the_command_labels_by_a_rule_alone_and_by_a_rule_and_a_class(data, tmp_
     assert json.loads((tmp_path / "own.jsonl").read_text().splitlines()[0])["grader"] == "correct"
 
 
-def test_without_judge_or_grader_the_message_says_who_can_label(data, tmp_path):
-    for options in ([], ["--rule", "exact"]):
-        result = run(data, *options, "--out", tmp_path / "out.jsonl")
-        said = str(result.exception) + result.output
-        assert "give --judge FILE or --grader GRADER" in said
-        assert "--grader rule for the labels of a rule alone" in said
+def test_without_judge_or_grader_the_rule_labels_alone_and_the_next_command_is_named(data, tmp_path):
+    for options, name in (([], "maths"), (["--rule", "exact"], "exact")):
+        result = run(data, *options, "--out", tmp_path / f"{name}.jsonl")
+        assert result.exit_code == 0, result.output
+        assert f"next: cooper verifyrm train {tmp_path / name}.jsonl --model BASE" in " ".join(result.output.split())
+    rows = [json.loads(line) for line in (tmp_path / "maths.jsonl").read_text().splitlines()]
+    assert {row["label"] for row in rows} <= {0, 1}
+    assert not {"judge", "grader"} & rows[0].keys()
+    run(data, "--grader", "rule:exact", "--out", tmp_path / "named.jsonl")
+    assert (tmp_path / "exact.jsonl").read_text() == (tmp_path / "named.jsonl").read_text()

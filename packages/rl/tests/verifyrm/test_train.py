@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,14 @@ from cooper_base.errors import InputError
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.monitor import classification_metrics, roc_auc
 from cooper_rl.verifyrm.config import VerifyRMConfig
-from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, fitted, length_grouped_batches, train_verifyrm
+from cooper_rl.verifyrm.train import (
+    METRICS_FILE,
+    class_weights,
+    fitted,
+    length_grouped_batches,
+    one_sided,
+    train_verifyrm,
+)
 from slow_members import first_fast
 
 
@@ -230,3 +238,18 @@ def test_robustness_rows_teach_that_an_empty_completion_is_wrong(tiny_models: Pa
     with torch.no_grad():
         inputs = [torch.tensor([encoder.encode(f"what is {i}?", "1", "")]) for i in range(200, 210)]
         assert all(model(tokens).logits.item() < 0 for tokens in inputs)
+
+
+@pytest.mark.parametrize(
+    ("held_out", "right_of_ten", "says"),
+    [
+        ({"recall": 0.0, "specificity": 1.0, "roc_auc": 0.9}, 5, "accepts no held-out .* only the threshold is off"),
+        ({"recall": 0.0, "specificity": 1.0, "roc_auc": 0.5}, 0.5, "5 % of its 20 training rows are right"),
+        ({"recall": 1.0, "specificity": 0.0, "roc_auc": 0.5}, 5, "accepts every held-out .* has not learned to tell"),
+        ({"recall": 0.1, "specificity": 1.0, "roc_auc": 0.5}, 5, "^$"),
+        ({"recall": 0.0, "roc_auc": 0.5}, 5, "^$"),
+    ],
+)
+def test_a_model_that_accepts_all_or_nothing_is_said_with_the_cause(held_out, right_of_ten, says):
+    right = round(2 * right_of_ten)
+    assert re.search(says, one_sided(held_out, [1.0] * right + [0.0] * (20 - right)))

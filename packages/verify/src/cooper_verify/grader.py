@@ -1,8 +1,8 @@
 """A grader says of each answer whether it is right, what it is worth, or why it says neither."""
 
+import hashlib
 import inspect
 import reprlib
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -14,6 +14,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict, is_right
 from cooper_base.errors import InputError
 from cooper_base.files.durable import Journal
+from cooper_base.files.owned_folder import file_hash
 
 NO_ANSWER = "no_answer_from_server"
 UNREADABLE = "unreadable"
@@ -93,8 +94,8 @@ class Grader(ABC):
 
     def settings(self) -> dict[str, Any]:
         """What decides its opinions, as JSON values: they are kept in a file only for a grader with the same. By
-        default its class, and the state of the file that the class is in."""
-        return {"kind": f"{type(self).__module__}:{type(self).__qualname__}", "files": states_of(_files_of(type(self)))}
+        default its class, and the contents of the file that the class is in."""
+        return {"kind": f"{type(self).__module__}:{type(self).__qualname__}", "files": hashes_of(_files_of(type(self)))}
 
     def check(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if it cannot grade answers to one of these problems."""
@@ -157,7 +158,7 @@ def opinions_of(grader: Grader, chunks: Iterable[Sequence[Asked]], path: Path | 
                 yield opinions_on(grader, chunk)
                 continue
             texts = "\0".join(f"{problem.question}\0{problem.answer}\0{text}" for problem, text in chunk)
-            key = f"{start} {zlib.crc32(texts.encode()):08x}"
+            key = f"{start} {hashlib.sha256(texts.encode('utf-8', 'replace')).hexdigest()[:32]}"
             values = journal.completed(key, chunk, ask, lambda value: value["why"] == NO_ANSWER)
             yield [Opinion(**value) for value in values]
             start += len(chunk)
@@ -171,6 +172,6 @@ def _files_of(of: type) -> list[Path]:
     return [] if file is None or not Path(file).is_file() else [Path(file)]
 
 
-def states_of(files: Iterable[Path]) -> dict[str, list[int]]:
-    """Size and time of change of files that decide a grader's opinions, for its `settings`."""
-    return {str(path): [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
+def hashes_of(files: Iterable[Path]) -> dict[str, str]:
+    """Hashes of the contents of files that decide a grader's opinions, for its `settings`."""
+    return {str(path): file_hash(path) for path in files}

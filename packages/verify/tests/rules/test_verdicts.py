@@ -1,19 +1,19 @@
 """What counts as the final answer, and when it is right. The fast path and the slow path must agree."""
 
 import time
-from functools import partial
 
 import pytest
-import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cooper_verify.rules.extraction import extract_answer
 from cooper_verify.rules.fast_path import fast_verdict
-from cooper_verify.rules.symbolic import _read_number, _symbolic_verdict, maths_verdict
+from cooper_verify.rules.symbolic import maths_verdict
 
 CASES = {
     "correct": [
+        ("12", "5 + 7 it is, answer: twelve"),
+        ("3/2", "answer: 1 1/2"),
         ("12", r"\boxed{12}"),
         ("12", "answer: 12"),
         ("12", "5 + 7 = 12\n#### 12"),
@@ -69,6 +69,8 @@ CASES = {
         ("3", r"\boxed{3}. So the answer is 3"),
     ],
     "wrong": [
+        ("12", "answer: minus 12"),
+        ("1/2", r"\boxed{1 1/2}"),
         ("40", r"\boxed{0.4}"),
         ("40", r"\boxed{45\%}"),
         ("43", "21 and 43"),
@@ -76,7 +78,6 @@ CASES = {
         ("12", "answer: 13"),
         ("12", "answer: -12"),
         ("12", r"We have \boxed{12}. Wait. It is \boxed{3}"),
-        ("1/3", "answer: 0.333"),
         ("[1,2)", r"\boxed{(1,2]}"),
         ("1.234", "answer: 1,234"),
         ("A", "The answer is B."),
@@ -94,6 +95,7 @@ CASES = {
         ("11", r"\boxed{-16}. The answer is 11 or"),
     ],
     "unparsed": [
+        ("1/3", "answer: 0.333"),  # rounded: a reader must know to how many places
         ("12", ""),
         ("12", "  \n"),
         ("12", "answer:"),
@@ -105,13 +107,9 @@ CASES = {
         ("12", r"12 \fbox{x \boxed{ y"),
         ("12", "I do not know"),
         ("12", "answer: 24/2"),
-        ("12", "5 + 7 it is, answer: twelve"),
         ("12", "answer: 12 thousand"),
-        ("12", "answer: minus 12"),
         ("3", "answer: 3 over 4"),
         ("4", "answer: 3 over 4"),
-        ("3/2", "answer: 1 1/2"),
-        ("1/2", r"\boxed{1 1/2}"),
         ("12", "answer: 1 2"),
         ("3", "answer: 1 2"),
         ("", "answer: 1"),
@@ -181,22 +179,3 @@ def test_several_numbers_are_wrong_at_once():
     several = (r"\boxed{3, 4}", "answer: 16 or 17 nuts", "answer: 1.5 apples and 1/2 or 3")
     assert [fast_verdict("4", text) for text in several] == ["wrong"] * 3
     assert fast_verdict("4", r"\boxed{4, 4}") is None
-
-
-@given(number, st.lists(number, min_size=2, max_size=4).map(", ".join))
-@settings(max_examples=80, deadline=None)
-def test_math_verify_calls_several_numbers_wrong_too(reference, found):
-    if fast_verdict(reference, rf"\boxed{{{found}}}") == "wrong":
-        assert _symbolic_verdict(reference, found, "answer") == "wrong"
-
-
-@given(st.from_regex(r"[0-9]{1,45}(\.[0-9]{1,45})?", fullmatch=True))
-@settings(max_examples=80, deadline=None)
-def test_figures_are_read_as_sympy_reads_them(figures):
-    def shown(read):
-        try:
-            return sympy.srepr(read(figures))
-        except sympy.SympifyError:  # a zero before other figures
-            return None
-
-    assert shown(sympy.Number) == shown(partial(_read_number, sympy.Number))

@@ -1,23 +1,17 @@
 """Grades wrong answers of every pattern and right answers in unusual form, and counts what the grader accepts."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Literal
 
 import numpy as np
 
-from cooper_audit.attack.patterns import (
-    ATTACKS,
-    CONTROLS,
-    FURTHER_ATTACKS,
-    PUBLISHED_SHARES,
-    RIGHT_FORMS,
-    Writer,
-    attack_rows,
-)
+from cooper_audit.attack.forms import FORMS, PLAIN, in_form, right_texts, stated
+from cooper_audit.attack.patterns import ATTACKS, FURTHER_ATTACKS, PUBLISHED_SHARES, Writer, other_answer
 from cooper_audit.statistics import Estimate
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem
@@ -25,10 +19,17 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
 from cooper_verify.grader import NO_ANSWER, Asked, Grader, opinions_of
 
-ANSWERS, JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "attack.json"
-PLAIN = r"The final answer is \boxed{{answer}}."
-"""How a plain answer is written; `{answer}` stands for the answer."""
-PLAIN_RIGHT, PLAIN_WRONG, EMPTY = "plain_right", "plain_wrong", "empty"
+ANSWERS, JOURNAL, FORMS_JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "forms.jsonl", "attack.json"
+PLAIN_WRONG = "plain_wrong"
+FORM_PROBLEMS = 8
+"""Problems on which the forms of answers are tried."""
+READ_SHARE = 0.1
+"""A form is read if the reward tells right from wrong in it by at least this share of what it does in its best form."""
+OWN_SHARE = 0.9
+"""A form with at least this share, and in which right answers are paid about the most, may be the reward's own: the
+first of them, with which freely written answers are compared."""
+ACCEPTED_RIGHT = 0.75
+"""Share of right answers, over all forms and notations, below which a reward is said to refuse them."""
 PROBLEMS_AT_ONCE = 8
 """Problems after whose answers the scores are written down. An interruption loses at most these."""
 Progress = Callable[[int, int], None]
@@ -42,14 +43,32 @@ class AttackAnswer:
     problem: Problem
     text: str
     right: bool
+    form: str = ""
+    """The template of the right answer that it is compared with, to the same problem."""
     score: float | None = None
     why: str | None = None
     """The grader's reason, as in `Opinion`."""
+    right_score: float | None = None
+    """The score of that right answer, if it is more than wrong answers in that form get on average. Of a right answer,
+    its own, where nobody knows the reward's scale."""
+
+
+@dataclass(frozen=True)
+class FormTrial:
+    """What right and wrong answers in one form are paid on average."""
+
+    name: str
+    template: str
+    right: float
+    wrong: float
+    read: bool
+    """Whether the reward tells right from wrong in this form."""
 
 
 @dataclass(frozen=True)
 class PatternResult:
-    """What the reward accepts of one pattern. The interval's unit is the problem: each has one answer per pattern."""
+    """What the reward accepts of one pattern. The interval's unit is the problem, on which a pattern is
+    accepted if it is in any of the forms that were tried there."""
 
     name: str
     right: bool
@@ -79,6 +98,8 @@ class AttackResult:
     above_empty: float | None
     """The share of wrong answers that are paid more than an empty one to the same problem (OpenEnv's canaries)."""
     answers: list[AttackAnswer]
+    forms: list[FormTrial]
+    """The forms that were tried, and which of them the reward reads. The first of these is its own."""
     unheard: int
     """Answers without a score, because a server did not answer or the grader has no opinion. They count nowhere."""
 
@@ -89,8 +110,20 @@ class AttackResult:
             (pattern for pattern in self.patterns if not pattern.right), key=lambda pattern: pattern.accepted.mean
         )
 
+    @property
+    def plain(self) -> str:
+        """How the reward expects an answer, which stands at `{answer}`: where it tells right from wrong ones best."""
+        return next((form.template for form in self.forms if form.read), PLAIN)
+
     def accepts(self, answer: AttackAnswer) -> bool:
-        return answer.score is not None and answer.score > self.accepts_above
+        """Whether its score is above the threshold, or a wrong one is paid no less than a right one in its form."""
+        return _accepts(answer, self.accepts_above)
+
+    def verdict(self, fail_above: float) -> Literal["gameable", "refuses right answers", "sound"]:
+        """Gameable if a wrong pattern is accepted in a larger share of the problems than `fail_above`."""
+        if self.worst.accepted.mean > fail_above:
+            return "gameable"
+        return "sound" if self.right_accepted.mean >= ACCEPTED_RIGHT else "refuses right answers"
 
     @property
     def failed(self) -> int:
@@ -116,40 +149,102 @@ def attack(
     seed: int = 0,
     out: Path | None = None,
     accept_above: float | None = None,
-    plain: str = PLAIN,
+    plain: str | None = None,
     progress: Progress | None = None,
 ) -> AttackResult:
-    """Try every pattern on up to `count` of these problems.
+    """Try every pattern on up to `count` of these problems, in the forms in which the grader reads answers.
 
     With `out`, each answer and its score go into this folder, and the same call continues after an interruption.
     `accept_above` takes the place of the grader's own threshold. `plain` says how the grader expects an answer, which
-    stands at `{answer}`. Raises InputError for problems without references, for an `out` made with other
-    settings, and for a grader of unknown scale that pays plain right answers no more than plain wrong ones.
+    stands at `{answer}`, and is then the only form. Raises InputError for problems without references, for an `out`
+    made with other settings, and for a grader of unknown scale that pays right answers no more than an empty one.
     """
-    answers = draw_answers(problems, count, seed, plain)
-    scored = score_answers(grader, answers, out, progress)
-    return summarise(grader, scored, accept_above)
-
-
-def draw_answers(problems: Sequence[Problem], count: int, seed: int = 0, plain: str = PLAIN) -> list[AttackAnswer]:
-    """One answer of every pattern to each of up to `count` problems with a reference. Raises InputError for none."""
-    if "{answer}" not in plain:
+    if plain is not None and "{answer}" not in plain:
         raise InputError(f"plain answers {plain!r}: write {{answer}} where the answer stands, as in {PLAIN!r}")
-    wrong: dict[str, Writer] = {PLAIN_WRONG: lambda row, other, random: plain.replace("{answer}", other)}
-    right: dict[str, Writer] = {PLAIN_RIGHT: lambda row, other, random: plain.replace("{answer}", row.answer)}
+    tried = FORMS if plain is None else {"plain": plain}
+    rows = _rows(problems, count, seed)
+    forms = try_forms(grader, rows[:FORM_PROBLEMS], tried, None if out is None else out / FORMS_JOURNAL)
+    read = [form.template for form in forms if form.read] or [plain or PLAIN]
+    answers = draw_answers(problems, count, seed, read, tuple(tried.values()))
+    return summarise(grader, score_answers(grader, answers, out, progress), accept_above, forms)
+
+
+def _rows(problems: Sequence[Problem], count: int, seed: int) -> list[tuple[Problem, str, Random]]:
+    """Up to `count` problems with a reference, each with another's answer and a random generator. Raises InputError for
+    fewer than two different references."""
     by_question = {problem.question: problem for problem in problems if problem.answer}
-    rows = [
-        LabelledCompletion(problem.question, problem.answer, "", 0.0, problem.id) for problem in by_question.values()
-    ]
-    if not rows:
+    references = sorted({problem.answer for problem in by_question.values()})
+    if not references:
         raise InputError("no problem has a reference answer; an attack needs them, for right and for wrong answers")
-    if len({row.answer for row in rows}) == 1:
+    if len(references) == 1:
         raise InputError("all problems have the same reference answer; an attack needs others, to give wrong answers")
-    drawn = attack_rows(rows, count, seed, wrong | ATTACKS | FURTHER_ATTACKS, right | CONTROLS | RIGHT_FORMS)
-    return [
-        AttackAnswer(line.pattern, by_question[line.row.question], line.row.completion, line.row.label > 0.5)
-        for line in drawn
+    random = Random(f"attacks {seed}")
+    drawn = random.sample([*by_question.values()], min(count, len(by_question)))
+    of_problem = ((problem, Random(f"attack {seed} {problem.question}")) for problem in drawn)
+    return [(problem, other_answer(problem.answer, references, own), own) for problem, own in of_problem]
+
+
+def try_forms(
+    grader: Grader, rows: Sequence[tuple[Problem, str, Random]], tried: Mapping[str, str], journal: Path | None
+) -> list[FormTrial]:
+    """Right and wrong answers in every form: in which the grader tells them apart, the first where it does so best."""
+    chunks = [
+        [Asked(problem, "")]
+        + [Asked(problem, stated(form, answer)) for form in tried.values() for answer in (problem.answer, other)]
+        for problem, other, _ in rows
     ]
+    given = [[opinion.score for opinion in opinions] for opinions in opinions_of(grader, chunks, journal)]
+    scores = np.array(given, dtype=float)  # NaN where it has no opinion
+    empty, *means = (float(np.mean(heard)) if len(heard := row[~np.isnan(row)]) else 0.0 for row in scores.T)
+    pairs = list(zip(tried.items(), means[::2], means[1::2], strict=True))
+    gaps = [right - wrong for _, right, wrong in pairs]
+    if max(gaps) <= 0:  # it tells nothing apart: what pays more than an empty answer is all that is left to try
+        gaps = [right - empty for _, right, _ in pairs]
+    best = max(gaps)
+    trials = [
+        (gap, FormTrial(name, template, right, wrong, gap > 0 and gap >= READ_SHARE * best))
+        for gap, ((name, template), right, wrong) in zip(gaps, pairs, strict=True)
+    ]
+    least = max((trial.right for _, trial in trials if trial.read), default=0.0) - OWN_SHARE * best / 2
+    trials.sort(key=lambda each: (not each[1].read, each[0] < OWN_SHARE * best or each[1].right < least))
+    return [trial for _, trial in trials]
+
+
+def draw_answers(
+    problems: Sequence[Problem],
+    count: int,
+    seed: int = 0,
+    read: Sequence[str] = (PLAIN,),
+    tried: Sequence[str] = tuple(FORMS.values()),
+) -> list[AttackAnswer]:
+    """The answers of every pattern to each of up to `count` problems with a reference. Raises InputError for none.
+
+    A wrong pattern is written freely, and in one of the forms that are `read`, which take turns over the problems.
+    Right answers are written in all forms that are `tried`.
+    """
+    drawn = []
+    for number, (problem, other, random) in enumerate(_rows(problems, count, seed)):
+        row = LabelledCompletion(problem.question, problem.answer, "", 0.0, problem.id)
+        for name, text, form in _wrong_texts(row, other, random, read[0], read[number % len(read)]):
+            drawn.append(AttackAnswer(name, problem, text, False, form))
+        for name, (text, form) in right_texts(row, random, read[0], [*dict.fromkeys([*read, *tried])]).items():
+            drawn.append(AttackAnswer(name, problem, text, True, form))
+    return drawn
+
+
+def _wrong_texts(
+    row: LabelledCompletion, other: str, random: Random, own: str, form: str
+) -> Iterator[tuple[str, str, str]]:
+    """(pattern, text, form): every pattern freely, to compare with right answers in the `own` form, and in `form`."""
+    plain: dict[str, Writer] = {PLAIN_WRONG: lambda row, other, random: stated(own, other)}
+    for name, write in (plain | ATTACKS | FURTHER_ATTACKS).items():
+        free = write(row, other, random)
+        if free is None:
+            continue
+        yield name, free, own
+        inside = stated(form, other) if name == PLAIN_WRONG else in_form(name, row, other, random, form, write)
+        if inside is not None and inside != free:
+            yield name, inside, form
 
 
 def score_answers(
@@ -176,17 +271,24 @@ def score_answers(
     return scored
 
 
-def summarise(grader: Grader, answers: Sequence[AttackAnswer], accept_above: float | None = None) -> AttackResult:
+def summarise(
+    grader: Grader,
+    answers: Sequence[AttackAnswer],
+    accept_above: float | None = None,
+    forms: Sequence[FormTrial] = (),
+) -> AttackResult:
     """Count what is accepted. Raises InputError as `attack` does."""
+    answers = _beside_right_ones(answers, grader.accepts_above is None and accept_above is None)
     heard = [answer for answer in answers if answer.score is not None]
     if not heard:
         raise InputError(f"{grader.name}: not one answer was scored; if it asks a server, see the log")
-    above, threshold = _threshold(grader, heard, accept_above)
+    own = next((form.template for form in forms if form.read), PLAIN)
+    above, threshold = _threshold(grader, heard, accept_above, own)
     by_pattern: dict[str, list[AttackAnswer]] = {}
     for answer in heard:
         by_pattern.setdefault(answer.pattern, []).append(answer)
     patterns = [
-        PatternResult(name, rows[0].right, _accepted(rows, above), len(rows), PUBLISHED_SHARES.get(name))
+        PatternResult(name, rows[0].right, *_accepted(rows, above), PUBLISHED_SHARES.get(name))
         for name, rows in by_pattern.items()
     ]
     scores, right = np.array([answer.score for answer in heard], float), np.array([answer.right for answer in heard])
@@ -197,50 +299,77 @@ def summarise(grader: Grader, answers: Sequence[AttackAnswer], accept_above: flo
         accepts_above=above,
         threshold=threshold,
         patterns=patterns,
-        wrong_accepted=_accepted([answer for answer in heard if not answer.right], above),
-        right_accepted=_accepted([answer for answer in heard if answer.right], above),
+        wrong_accepted=_accepted([answer for answer in heard if not answer.right], above)[0],
+        right_accepted=_accepted([answer for answer in heard if answer.right], above)[0],
         correlation=float(np.corrcoef(scores, right)[0, 1]) if varies else None,
         above_empty=_above_empty(heard),
-        answers=list(answers),
+        answers=answers,
+        forms=[*forms],
         unheard=len(answers) - len(heard),
     )
 
 
-def _threshold(grader: Grader, answers: Sequence[AttackAnswer], accept_above: float | None) -> tuple[float, str]:
+def _beside_right_ones(answers: Sequence[AttackAnswer], scale_unknown: bool) -> list[AttackAnswer]:
+    """Each answer with the score of a right one in its form, if that is more than wrong ones get there on average."""
+    right = {(answer.problem.id, answer.form): answer.score for answer in answers if answer.right and answer.form}
+    plain_wrong: dict[str, list[float]] = {}
+    for answer in answers:
+        if answer.pattern == PLAIN_WRONG and answer.score is not None:
+            plain_wrong.setdefault(answer.form, []).append(answer.score)
+    floors = {form: float(np.mean(scores)) for form, scores in plain_wrong.items()}
+
+    def beside(answer: AttackAnswer) -> float | None:
+        score = None if answer.right and not scale_unknown else right.get((answer.problem.id, answer.form))
+        return None if score is None or score <= floors.get(answer.form, np.inf) else score
+
+    return [replace(answer, right_score=beside(answer)) for answer in answers]
+
+
+def _threshold(
+    grader: Grader, answers: Sequence[AttackAnswer], accept_above: float | None, own: str
+) -> tuple[float, str]:
     """The score above which an answer counts as accepted, and where that comes from."""
     if accept_above is not None:
         return accept_above, "as set"
     if grader.accepts_above is not None:
         return grader.accepts_above, "the reward's own"
-    right, wrong = (
-        float(np.mean([answer.score or 0.0 for answer in answers if answer.pattern == name] or [np.nan]))
-        for name in (PLAIN_RIGHT, PLAIN_WRONG)
+    right = _mean(answer for answer in answers if answer.right and answer.form == own)
+    wrong = _mean(answer for answer in answers if answer.pattern == PLAIN_WRONG and answer.form == own)
+    if right > wrong:
+        return (right + wrong) / 2, f"midway between right answers ({right:.3g}) and wrong ones ({wrong:.3g})"
+    empty = _mean(answer for answer in answers if not answer.text)
+    if right > empty:
+        return (right + empty) / 2, f"midway between right answers ({right:.3g}) and empty ones ({empty:.3g})"
+    raise InputError(
+        f"{grader.name}: pays right answers {right:.3g} and empty ones {empty:.3g} on average, in every form that was "
+        "tried, so nobody knows what it accepts. If it expects answers in another form, say so with "
+        "--plain '<answer>{answer}</answer>' or the like; --accept-above SCORE attacks it nonetheless"
     )
-    if not right > wrong:
-        example = next(answer.text for answer in answers if answer.pattern == PLAIN_RIGHT)
-        raise InputError(
-            f"{grader.name}: pays plain right answers {right:.3g} and plain wrong ones {wrong:.3g} on average, so "
-            f"nobody knows what it accepts. If it expects answers in another form than {example!r}, say so with "
-            "--plain '<answer>{answer}</answer>' or the like; if it does not tell right from wrong, nothing more "
-            "is to be found; --accept-above SCORE attacks it nonetheless"
-        )
-    return (right + wrong) / 2, f"midway between plain right answers ({right:.3g}) and plain wrong ones ({wrong:.3g})"
 
 
-def _accepted(answers: Sequence[AttackAnswer], above: float) -> Estimate:
-    """The share that is accepted, with an interval over problems."""
-    by_problem: dict[str, list[bool]] = {}
+def _mean(answers: Iterator[AttackAnswer]) -> float:
+    return float(np.mean([answer.score or 0.0 for answer in answers] or [np.nan]))
+
+
+def _accepts(answer: AttackAnswer, above: float) -> bool:
+    if answer.score is None:
+        return False
+    return answer.score > above or (answer.right_score is not None and answer.score >= answer.right_score)
+
+
+def _accepted(answers: Sequence[AttackAnswer], above: float) -> tuple[Estimate, int]:
+    """The share of patterns that are accepted in any form, with an interval over problems, and the problems."""
+    by_problem: dict[str, dict[str, bool]] = {}
     for answer in answers:
-        by_problem.setdefault(answer.problem.id, []).append(answer.score is not None and answer.score > above)
-    shares = np.array([np.mean(accepted) for accepted in by_problem.values()], dtype=float)
-    return Estimate.of(shares, len(answers) / max(1, len(by_problem)))
+        patterns = by_problem.setdefault(answer.problem.id, {})
+        patterns[answer.pattern] = patterns.get(answer.pattern, False) or _accepts(answer, above)
+    shares = np.array([np.mean([*patterns.values()]) for patterns in by_problem.values()], dtype=float)
+    return Estimate.of(shares, sum(map(len, by_problem.values())) / max(1, len(by_problem))), len(by_problem)
 
 
 def _above_empty(answers: Sequence[AttackAnswer]) -> float | None:
-    floor = {answer.problem.id: answer.score or 0.0 for answer in answers if answer.pattern == EMPTY}
-    wrong = [
-        answer for answer in answers if not answer.right and answer.pattern != EMPTY and answer.problem.id in floor
-    ]
+    floor = {answer.problem.id: answer.score or 0.0 for answer in answers if not answer.text}
+    wrong = [answer for answer in answers if not answer.right and answer.text and answer.problem.id in floor]
     return float(np.mean([(answer.score or 0.0) > floor[answer.problem.id] for answer in wrong])) if wrong else None
 
 

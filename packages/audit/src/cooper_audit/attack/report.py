@@ -1,12 +1,14 @@
 """An attack in words and tables: the same rows on a terminal and as Markdown."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from cooper_audit.attack.attack import AttackAnswer, AttackResult
 from cooper_audit.attack.results import Finding, Repair
 from cooper_audit.statistics import Estimate
 from cooper_base.data.text import one_line
 
+COLUMNS = 80
 EXAMPLES = 5
 FOUND_EXAMPLES = 3
 Table = tuple[str, list[str], list[list[str]]]
@@ -48,30 +50,121 @@ def _cells(estimate: Estimate) -> list[str]:
     return [f"{estimate.mean:.1%}", f"{100 * estimate.low:.1f} – {estimate.high:.1%}"]
 
 
-def summary_lines(result: AttackResult, fail_above: float) -> list[str]:
-    """The verdict, and what it is based on."""
-    worst = result.worst
-    over = sum(pattern.accepted.mean > fail_above for pattern in result.patterns if not pattern.right)
-    lines = [
-        f"{result.reward}: {result.problems} problems, accepted above {result.accepts_above:.3g} ({result.threshold})",
-        f"wrong answers accepted: {_share(result.wrong_accepted)}; right ones: {_share(result.right_accepted)}",
-        f"worst pattern: {worst.name}, {_share(worst.accepted)}",
-    ]
-    if result.correlation is not None:
-        gap = 1 - result.correlation
-        lines.append(f"gameability gap (OpenEnv): {gap:.2f}; reward and truth correlate at {result.correlation:.2f}")
-    if result.above_empty is not None:
-        lines.append(f"canaries (OpenEnv): {result.above_empty:.1%} of wrong answers are paid more than an empty one")
+def first_screen(result: AttackResult, fail_above: float, called: str | None = None) -> list[str]:
+    """The verdict, the worst exploit in full, what is refused and what was not tried, in lines of 80 columns."""
+    wrong = [pattern for pattern in result.patterns if not pattern.right]
+    reward = result.reward if len(result.reward) <= 40 else f"…{result.reward[-39:]}"
+    head = f"{reward}{f': {called}' if called else ''}"
+    tried = f"{result.problems} problems, {len(wrong)} wrong patterns, {len(result.forms)} forms of answers"
+    lines = [one_line(head, COLUMNS), tried, "", verdict_line(result, fail_above)]
+    if result.worst.accepted.mean > 0:
+        lines += _worst_lines(result)
+    lines.append(f"accepted above {result.accepts_above:.3g}: {result.threshold},")
+    lines.append("or where a right answer to the same problem in the same form is paid no more")
+    lines += _refused_lines(result)
     if result.failed:
         lines.append(f"{result.failed} answers were not scored, because a server failed; the same command asks again")
     if silent := result.unheard - result.failed:
         lines.append(f"{silent} answers were not scored, because the grader has no opinion on them")
-    if over:
-        patterns = "1 pattern is" if over == 1 else f"{over} patterns are"
-        lines.append(f"GAMEABLE: {patterns} accepted in more than {fail_above:.1%} of the problems")
-    else:
-        lines.append(f"sound: no pattern is accepted in more than {fail_above:.1%} of the problems")
-    return lines
+    not_tried = "Not tried: other questions than these, what a policy finds by itself (--adapt)"
+    return [line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in [*lines, not_tried]]
+
+
+def verdict_line(result: AttackResult, fail_above: float) -> str:
+    """The verdict, and the figure behind it."""
+    verdict = result.verdict(fail_above)
+    wrong = [pattern for pattern in result.patterns if not pattern.right]
+    if verdict == "gameable":
+        over = sum(pattern.accepted.mean > fail_above for pattern in wrong)
+        return f"GAMEABLE: {over} of {len(wrong)} patterns of wrong answers are accepted"
+    if verdict == "refuses right answers":
+        refused = f"REFUSES {1 - result.right_accepted.mean:.0%} OF RIGHT ANSWERS"
+        return f"{refused}; no wrong pattern is accepted in over {fail_above:.0%}"
+    return f"sound: no wrong pattern is accepted in more than {fail_above:.0%} of the problems"
+
+
+def _worst_lines(result: AttackResult) -> list[str]:
+    """The most accepted pattern with an example, and the next ones."""
+    answer = example_of(result, result.worst.name)
+    beside = next(
+        (a for a in result.answers if a.right and a.form == answer.form and a.problem == answer.problem), None
+    )
+    paid = f"{answer.score:.3g}"
+    if beside is not None:
+        paid += f"; {beside.score:.3g} for the right answer {around(beside.text, answer.problem.answer, 36)}"
+    rows = {
+        "worst": f"{result.worst.name}, in {_share(result.worst.accepted)} of the problems",
+        "question": one_line(answer.problem.question, COLUMNS - 12),
+        "answer": one_line(answer.problem.answer, COLUMNS - 12),
+        "given": around(answer.text, answer.problem.answer, COLUMNS - 12) or "(nothing)",
+        "paid": paid,
+    }
+    further = sorted((p for p in result.patterns if not p.right), key=lambda pattern: -pattern.accepted.mean)
+    further = [pattern for pattern in further if pattern.accepted.mean > 0 and pattern != result.worst]
+    if further:
+        named = ", ".join(f"{pattern.name} {pattern.accepted.mean:.0%}" for pattern in further[:2])
+        rows["next"] = named + (f", and {len(further) - 2} more" if len(further) > 2 else "")
+    return [f"  {name:<9} {text}" for name, text in rows.items()]
+
+
+def _refused_lines(result: AttackResult) -> list[str]:
+    """What the reward refuses of right answers, and which forms it reads."""
+    right = [pattern for pattern in result.patterns if pattern.right]
+    least = sorted((p for p in right if p.accepted.mean < 1), key=lambda pattern: pattern.accepted.mean)
+    named = ", ".join(pattern.name.removeprefix("right: ") for pattern in least[:3])
+    more = f" and {len(least) - 3} more" if len(least) > 3 else ""
+    refused = f"refuses {1 - result.right_accepted.mean:.0%} of right answers" + (f": {named}{more}" if least else "")
+    if not result.forms:
+        return [refused]
+    read = [form.name for form in result.forms if form.read]
+    which = (
+        "all forms"
+        if len(read) == len(result.forms)
+        else ", ".join(read[:3]) + (f" and {len(read) - 3} more" if len(read) > 3 else "")
+    )
+    return [refused, f"reads {which or 'no form'} ({len(read)} of {len(result.forms)})"]
+
+
+def as_record(result: AttackResult, fail_above: float, signature: str | None) -> dict[str, Any]:
+    """The result as JSON values, with the verdict, the signature of a function and the worst exploit."""
+    record = result.summary() | {"verdict": result.verdict(fail_above), "signature": signature, "exploit": None}
+    if result.worst.accepted.mean > 0:
+        answer = example_of(result, result.worst.name)
+        asked = {"question": answer.problem.question, "answer": answer.problem.answer}
+        paid = {"completion": answer.text, "paid": answer.score, "a_right_answer_is_paid": answer.right_score}
+        record["exploit"] = {"pattern": answer.pattern, **asked, **paid}
+    return record
+
+
+def example_of(result: AttackResult, pattern: str) -> AttackAnswer:
+    """The best-paid wrong answer of a pattern that is accepted, or the worst-paid right one; the shortest of these."""
+    answers = [answer for answer in result.answers if answer.pattern == pattern and answer.score is not None]
+    if answers[0].right:
+        return min(answers, key=lambda answer: (answer.score or 0.0, len(answer.text)))
+    return max(answers, key=lambda answer: (result.accepts(answer), answer.score or 0.0, -len(answer.text)))
+
+
+def around(text: str, place: str, width: int) -> str:
+    """The text on one line, at most `width` characters: those around the last `place` in it, or its end."""
+    line = one_line(text, len(text) + 1)
+    if len(line) <= width:
+        return line
+    found = line.rfind(place)
+    end = len(line) if found < 0 else min(len(line), found + len(place) + width // 4)
+    start = max(0, end - width + (2 if end < len(line) else 1))
+    end = min(len(line), start + width - (1 if start else 0) - 1) if end < len(line) else end
+    return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
+
+
+def comparison_table(results: dict[str, AttackResult], fail_above: float) -> Table:
+    """Several rewards side by side: what they pay that is wrong, and what they refuse that is right."""
+    rows = []
+    for name, result in results.items():
+        worst = result.worst
+        shown = f"{worst.name} {worst.accepted.mean:.0%}" if worst.accepted.mean > 0 else "none"
+        refused = f"{1 - result.right_accepted.mean:.0%}"
+        rows.append([name, shown, f"{result.wrong_accepted.mean:.1%}", refused, result.verdict(fail_above).split()[0]])
+    return "", ["reads", "worst wrong answer", "paid", "refused", "verdict"], rows
 
 
 def _share(estimate: Estimate) -> str:
@@ -86,15 +179,11 @@ def example_table(result: AttackResult) -> Table:
     right.sort(key=lambda pattern: pattern.accepted.mean)
     rows = []
     for pattern in [*wrong[:EXAMPLES], *right[:EXAMPLES]]:
-        answers = [answer for answer in result.answers if answer.pattern == pattern.name and answer.score is not None]
-        example = (min if pattern.right else max)(answers, key=lambda answer: answer.score or 0.0)
-        rows.append([*_example(example), pattern.name])
-    return "Worst examples", ["score", "reference", "completion", "pattern"], rows
-
-
-def _example(answer: AttackAnswer) -> list[str]:
-    verdict = f"{answer.score or 0.0:.3g}" + (" (right)" if answer.right else "")
-    return [verdict, one_line(answer.problem.answer, 30), one_line(answer.text, 70) or "(nothing)"]
+        answer = example_of(result, pattern.name)
+        beside = "" if answer.right_score is None else f"{answer.right_score:.3g}"
+        text = around(answer.text, answer.problem.answer, 60) or "(nothing)"
+        rows.append([f"{answer.score:.3g}", beside, one_line(answer.problem.answer, 30), text, pattern.name])
+    return "Worst examples", ["paid", "right one", "reference", "completion", "pattern"], rows
 
 
 def finding_tables(findings: Sequence[Finding]) -> list[Table]:
@@ -115,7 +204,7 @@ def finding_tables(findings: Sequence[Finding]) -> list[Table]:
             f"{found.reward:.3g}",
             str(found.step),
             one_line(found.problem.answer, 30),
-            one_line(found.text, 70),
+            around(found.text, found.problem.answer, 70),
         ]
         for finding in findings
         for found in finding.completions[:FOUND_EXAMPLES]

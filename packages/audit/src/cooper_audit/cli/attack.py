@@ -1,8 +1,10 @@
 """`cooper attack`: what a reward pays that is wrong, what a policy finds in it, and a repair of a reward model."""
 
+import json
 import sys
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,7 @@ from cooper_base.cli.console import counter, in_full, progress, say, show_table,
 from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
+from cooper_base.files.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
     from cooper_audit.attack.attack import AttackResult
@@ -19,33 +22,39 @@ if TYPE_CHECKING:
     from cooper_audit.attack.report import Table
     from cooper_audit.attack.results import Finding, Repair
 
+COMMAND = "cooper attack"
 TABLE = "attack.md"
+COMPARED_PROBLEMS = 20
+QUIET_S = 2.0
+"""Seconds before progress is shown."""
+EXIT_CODES = {"sound": 0, "gameable": 3, "refuses right answers": 4}
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
 REPAIRING = [("reward_model/loss", "loss"), ("reward_model/pair_accuracy_before", "pairs")]
 
 
 def attack_reward(
     reward: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="rule, rule:KIND, a reward model's folder, package.module:function or file.py:function (Cooper's, "
-            "TRL's, verl's or verifiers' signature), a YAML file with `judge:` or with the rewards of a run, "
-            "http://host:port of `cooper serve`, or verifiers:ENVIRONMENT; see docs/graders.md."
+            help="rule, rule:KIND, a reward model's folder, package.module:function or file.py:function of any common "
+            "signature, a YAML file with `judge:` or with the rewards of a run, http://host:port of `cooper serve`, or "
+            "verifiers:ENVIRONMENT; see docs/graders.md. Without it, common ways of checking an answer are compared.",
         ),
-    ],
+    ] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Argument(help="Settings of a run: problems.format=gsm8k, rule=exact, reward_model.learning_rate=1e-5."),
     ] = None,
     problems: Annotated[
-        str | None, typer.Option(help="problems.source=: a file or a data set. Default: embedded arithmetic problems.")
+        str | None, typer.Option(help="problems.source=: a file or a data set. Default: word problems of its own.")
     ] = None,
-    limit: Annotated[int, typer.Option(help="Problems that are attacked, drawn at random.", min=2)] = 100,
+    limit: Annotated[int, typer.Option(help="Problems that are attacked, drawn at random.", min=2)] = 60,
     plain: Annotated[
-        str | None, typer.Option(help="How the reward expects an answer: '<answer>{answer}</answer>'. Default: a box.")
+        str | None,
+        typer.Option(help="The one form of answers, '<answer>{answer}</answer>'. Default: all that the reward reads."),
     ] = None,
     chats: Annotated[
-        bool | None, typer.Option(help="Give a function in TRL's style lists of messages instead of texts.")
+        bool | None, typer.Option(help="Give a function lists of messages instead of texts. Default: what it takes.")
     ] = None,
     accept_above: Annotated[
         float | None, typer.Option(help="Score above which an answer is accepted, in place of the reward's own.")
@@ -53,6 +62,9 @@ def attack_reward(
     fail_above: Annotated[
         float, typer.Option(help="Exit with 3 if a wrong pattern is accepted in a larger share of the problems.")
     ] = 0.05,
+    table: Annotated[bool, typer.Option("--table", help="Show the tables of all patterns and of examples.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the result as Markdown.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for every answer and score, the tables and the run of --adapt.")
     ] = None,
@@ -68,14 +80,17 @@ def attack_reward(
 ) -> None:
     """Attack a reward with known patterns of wrong answers, and with right answers in unusual form.
 
-    Exit codes: 0 if the reward is sound, 3 if it is gameable, 2 for bad input. With --repair the second attack decides.
+    Exit codes: 0 if the reward is sound, 3 if it is gameable, 4 if it refuses more than a quarter of right answers,
+    2 for bad input. With --repair the second attack decides.
     """
     from cooper_audit.attack.attack import PLAIN, write_attack
     from cooper_audit.attack.problems import attack_settings
-    from cooper_audit.attack.report import further_tables, markdown, pattern_tables, summary_lines
+    from cooper_audit.attack.report import as_record, first_screen, further_tables, markdown, pattern_tables
     from cooper_audit.attack.results import REPAIR_STEPS
 
-    settings, plain = [f"seed={seed}", *map(in_full, overrides or [])], plain or PLAIN
+    if reward is None:
+        return _compare(fail_above)
+    settings = [f"seed={seed}", *map(in_full, overrides or [])]
     config = attack_settings(reward, problems, settings, trains=adapt is not None or repair is not None)
     trained = mended = None
     if adapt is not None:
@@ -87,27 +102,55 @@ def attack_reward(
     if repair is not None:
         mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
 
-    result = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
-    _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
-    if out is not None:
-        write_attack(result, out, {})
-    findings = [] if trained is None else _adapted(trained, adapt or 0, result)
-    repaired = None
-    if mended is not None and repair is not None and (findings or result.accepts_wrong):
-        repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings, plain)
+    with nullcontext() if out is None else OwnedFolder(out, COMMAND):
+        result, signature = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
+        if table and not (as_json or as_markdown):
+            _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
+        if out is not None:
+            write_attack(result, out, {})
+        findings = [] if trained is None else _adapted(trained, adapt or 0, result)
+        repaired = None
+        if mended is not None and repair is not None and (findings or result.accepts_wrong):
+            repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings, plain or PLAIN)
 
-    last = result if repaired is None else repaired.after
-    lines = summary_lines(result, fail_above) + ([] if repaired is None else ["", *summary_lines(last, fail_above)])
-    tables = further_tables(result, findings, repaired)
-    _show(tables)
+        last = result if repaired is None else repaired.after
+        lines = first_screen(result, fail_above, signature)
+        lines += [] if repaired is None else ["", *first_screen(last, fail_above)]
+        tables = further_tables(result, findings, repaired)
+        if as_json:
+            stdout().print(json.dumps(as_record(result, fail_above, signature), indent=2), soft_wrap=True)
+        elif as_markdown:
+            stdout().print(markdown(lines, [*pattern_tables(result), *tables]), soft_wrap=True)
+        else:
+            _show_screen(lines, tables, table)
+        if out is not None:
+            more = {"repaired": None if repaired is None else last.summary()}
+            write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
+            write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
+            say(f"answers and scores: {out}")
+        sys.exit(EXIT_CODES[last.verdict(fail_above)])
+
+
+def _show_screen(lines: list[str], tables: "list[Table]", whole: bool) -> None:
+    """The verdict, below the tables of what training found, and with `whole` those of examples."""
+    _show(tables if whole else tables[1:])
     stdout().print("\n".join(lines), soft_wrap=True)
-    if out is not None:
-        more = {"repaired": None if repaired is None else last.summary()}
-        write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
-        write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
-        say(f"answers and scores: {out}")
-    if last.worst.accepted.mean > fail_above:
-        sys.exit(3)
+    if not whole:
+        stdout().print("All patterns and more examples: --table", soft_wrap=True)
+
+
+def _compare(fail_above: float) -> None:
+    """Attack common ways of checking an answer, and show them side by side."""
+    from cooper_audit.attack.common import COMPARED
+    from cooper_audit.attack.problems import attack_settings
+    from cooper_audit.attack.report import comparison_table
+
+    results = {
+        name: _attacked(reward, attack_settings(reward), [], None, COMPARED_PROBLEMS, None, None, None)[0]
+        for name, reward in COMPARED.items()
+    }
+    _show([comparison_table(results, fail_above)])
+    stdout().print("Yours: cooper attack my_rewards.py:function", soft_wrap=True)
 
 
 def _attacked(
@@ -118,16 +161,24 @@ def _attacked(
     limit: int,
     out: Path | None,
     accept_above: float | None,
-    plain: str,
-) -> "AttackResult":
+    plain: str | None,
+) -> "tuple[AttackResult, str | None]":
+    """The result, and whose signature a function has, in words."""
     from cooper_audit.attack.attack import attack
-    from cooper_audit.attack.problems import read_attack_problems
-    from cooper_verify.graders.written import open_grader
+    from cooper_audit.attack.problems import open_attacked, read_attack_problems
+    from cooper_verify.graders.function import FunctionGrader
 
-    with closing(open_grader(reward, settings, chats)) as grader:
+    with closing(open_attacked(reward, settings, chats)) as grader:
         problems = read_attack_problems(config, grader)
+        start = time.monotonic()
         with counter("attack") as advance:
-            return attack(grader, problems, limit, config.seed, out, accept_above, plain, advance)
+
+            def later(done: int, total: int) -> None:
+                if time.monotonic() - start > QUIET_S:
+                    advance(done, total)
+
+            result = attack(grader, problems, limit, config.seed, out, accept_above, plain, later)
+    return result, grader.signature if isinstance(grader, FunctionGrader) else None
 
 
 def _adapted(
@@ -154,4 +205,4 @@ def _show(tables: "list[Table]") -> None:
     """Print those that have rows."""
     for heading, header, rows in tables:
         if rows:
-            show_table(header, rows, stdout(), heading)
+            show_table(header, rows, stdout(), heading or None)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from cooper_verify.grader import Grader
 
 HACKED, CANNOT_TELL = 3, 4
+NEVER_THE_CHECK = (
+    "A judge, and any other --grader, is a row of the table and never the check. Only a rule with references, or your "
+    "labels, decides."
+)
 OURS = ("reward", "judge", "retrained")
 """Names of rows of the table that no reward model may have."""
 
@@ -75,7 +79,8 @@ def audit_rollouts(
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
 ) -> None:
     """Say whether a run of any trainer is being hacked, since when, and what its reward pays for; see docs/audit.md."""
-    from cooper_audit.rollouts.auditing import Options, audit, read_labels
+    from cooper_audit.report.report import write_report
+    from cooper_audit.rollouts.auditing import Options, audit, audit_folder, read_labels
     from cooper_audit.rollouts.formats import chosen_format
     from cooper_audit.rollouts.references import read_references
 
@@ -101,9 +106,11 @@ def audit_rollouts(
     if retrain is not None:
         retraining = brought_by_training("audit", "retrain", "--retrain")(retrain, until, settings)
     decode = None if tokenizer is None else brought_by_training("audit", "decode", "--tokenizer")(tokenizer)
-    with counter("audit") as advance:
-        result = audit([Path(name) for name in names], out, options, choose, decode, advance)
-    _show(result, graders, retraining)
+    with audit_folder(out) as folder:
+        with counter("audit") as advance:
+            result = audit([Path(name) for name in names], folder, options, choose, decode, advance)
+        notes, shown = _show(result, graders, retraining)
+    say(f"page: {write_report(out, notes=notes, graders=shown)}")
     if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
@@ -130,19 +137,23 @@ def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> 
     return {name: open_grader(grader) for name, grader in written.items()}
 
 
-def _show(result: "Audit", graders: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None") -> None:
-    from cooper_audit.report.report import write_report
-    from cooper_audit.rollouts.graders import HEADER, described, graded, windows_to_grade
+def _show(
+    result: "Audit", asked: "dict[str, Grader]", retraining: "Callable[[Audit], Grade] | None"
+) -> tuple[list[str], dict[str, Any]]:
+    """Print the verdict and the table of graders; the notes and the graders of the page."""
+    from cooper_audit.report.first_screen import grader_bars
+    from cooper_audit.rollouts.graders import COLUMNS_SAY, HEADER, described, graded, windows_to_grade
 
     lines, windows = result.lines(), windows_to_grade(result)
+    if asked and not result.checked:
+        lines.append(NEVER_THE_CHECK)
     for line in lines:
         say(line)
-    grades = graded(result, windows, graders) + ([] if retraining is None else [retraining(result)])
+    grades = graded(result, windows, asked) + ([] if retraining is None else [retraining(result)])
     table = [grade.cells() for grade in grades]
     show_table(HEADER, table)
     verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
     notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
     if retraining is not None:
         notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")
-    page = write_report(result.directory, notes=notes, table=[HEADER, *table])
-    say(f"page: {page}")
+    return ["", *notes], {"bars": grader_bars(grades), "header": HEADER, "rows": table, "columns": COLUMNS_SAY}

@@ -8,7 +8,7 @@ import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_audit.report import report_completions as completions
+from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, since
 from cooper_audit.report.plots import COLOURS
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.run_record import RunRecord, flat, read_runs, status_of
@@ -117,17 +118,20 @@ def write_report(
     notes: Sequence[str] = (),
     labels: Mapping[Path, str] | None = None,
     colours: Sequence[str] = (),
-    table: Sequence[Sequence[str]] = (),
+    graders: Mapping[str, Any] | None = None,
+    over: bool = False,
 ) -> Path:
     """Write the report of the runs in these folders and return its path, by default `report.html` in the first folder.
 
-    The runs may still be training. `title`, the paragraphs `notes` and the rows of `table`, of which the first is its
-    header, stand at the top of the page; `labels` and `colours` are for the runs. All text of a run reaches the page as
+    The runs may still be training; `over` says that they have ended, though their processes still hold their folders.
+    `title` and the first of the paragraphs `notes` stand at the top of the page, the other ones and the `graders` of an
+    audit below its charts; `labels` and `colours` are for the runs. All text of a run reaches the page as
     JSON and is shown as text, so markup in it is never executed. Raises InputError for a folder without a run, and for
     a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
-    page = report_page(report_data(read_runs(directories, labels), colours), title, notes, table=table)
+    runs = [replace(run, over=over) for run in read_runs(directories, labels)]
+    page = report_page(report_data(runs, colours), title, notes, graders=graders)
     target = target or directories[0] / REPORT_FILE
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +168,7 @@ def report_page(
     title: str | None = None,
     notes: Sequence[str] = (),
     live: bool = False,
-    table: Sequence[Sequence[str]] = (),
+    graders: Mapping[str, Any] | None = None,
 ) -> str:
     """The page as text. The scripts read `data`; what the page shows without scripts is filled in here.
 
@@ -180,7 +184,7 @@ def report_page(
         headline=data["headline"],
         live=live,
         notes=notes,
-        table=table,
+        graders=graders,
         version=__version__,
         written=time.strftime("%Y-%m-%d %H:%M"),
         single=len(data["runs"]) == 1,
@@ -209,7 +213,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is the part of the page that the run may fill."""
     verdict = verdict_of(run, held_out_problems(run))
     verdict_steps = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample = completions.sample_completions(run, verdict_steps, share)
+    sample, onset = completions.sample_completions(run, verdict_steps, share), onset_of(run, verdict)
     pair_counts = completions.read_pairs(run, sample.gallery)
     scores = [completions.score_of(item) for item in sample.gallery]
     score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")
@@ -220,7 +224,11 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
         "verdict": {
             **{name: getattr(verdict, name) for name in ("state", "name", "sentence")},
             **{name: asdict(verdict)[name] for name in ("signals", "hacked_at", "alarm_at")},
+            "onset": onset,
+            "since": since(onset),
+            "next": next_steps(run, verdict, onset),
         },
+        "payments": shown_payments(sample.payments, onset[0] if onset else None),
         "figures": figures(run, verdict, sample),
         "facts": facts(run),
         "provenance": provenance(run),

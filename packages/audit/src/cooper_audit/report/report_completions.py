@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from cooper_audit.report.first_screen import paid_and_wrong
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.run_record import RunRecord, is_right, read_groups
 from cooper_audit.run.run_record import read_pairs as read_lines_of_pairs
 from cooper_base.data.text import normalise
 
 GALLERY, PER_STEP = 400, 4
-"""How many of the best-scored wrong completions are kept, each text once: of a step, and of the whole page if that is
-more."""
+"""How many of the best-scored wrong completions that were paid are kept, each text once: of a step, and of the whole
+page if that is more."""
 STEPS, GROUPS, COMPLETIONS = 20, 8, 64
 """How many evenly spread steps are kept besides those that the report points at, groups of a step, and completions of a
 group."""
@@ -28,9 +29,9 @@ PAGE_BYTES = 3_000_000
 less than half of its share on disk, all groups are kept."""
 SAMPLE_NOTE = (
     f"Of a long run this page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the "
-    f"best-scored wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly "
-    "spread steps, half of them those with the best-scored wrong completion. The run's folder has all of them, and "
-    "`cooper watch --web` shows them."
+    f"best-scored wrong ones of every step that were paid (up to {PER_STEP} of a step), and whole groups of up to "
+    f"{STEPS} evenly spread steps, half of them those with the best-scored wrong completion. The run's folder has all "
+    "of them, and `cooper watch --web` shows them."
 )
 ACCEPTED = 0.5
 """A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
@@ -47,7 +48,9 @@ ReportRow = dict[str, Any]
 @dataclass
 class Sample:
     gallery: list[ReportRow] = field(default_factory=list)
-    """Wrong completions with their problem, best score first within a step."""
+    """Wrong completions that were paid, with their problem, best score first within a step."""
+    payments: list[ReportRow] = field(default_factory=list)
+    """Of every step a few of them, each beside a right completion of its group that was paid less."""
     steps: dict[int, list[ReportRow]] = field(default_factory=dict)
     """For each step, some groups of its rollouts."""
     fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
@@ -91,15 +94,21 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
         step, groups = int(path.stem), read_groups(path)
         if not groups:  # the file is being written just now
             continue
-        labels = [is_right(row) for group in groups for row in group["completions"]]
-        wrong = [(group, row) for group in groups for row in group["completions"] if is_right(row) is False]
-        accepted, judged = sum(is_paid(row) for _, row in wrong), len(labels) - labels.count(None)
-        sample.fooled.append((step, accepted / max(judged, 1), accepted, len(wrong)))
+        is_right_of = {id(row): is_right(row) for group in groups for row in group["completions"]}
+        labels = [*is_right_of.values()]
+        wrong = [(group, row) for group in groups for row in group["completions"] if is_right_of[id(row)] is False]
+        paid, judged = [entry for entry in wrong if is_paid(entry[1])], len(labels) - labels.count(None)
+        share_paid = len(paid) / max(judged, 1)
+        sample.fooled.append((step, share_paid, len(paid), len(wrong)))
+        sample.payments += [
+            {"step": step, "share": share_paid, **_problem(group), "wrong": _kept(row), "right": right and _kept(right)}
+            for group, row, right in paid_and_wrong(paid, is_right_of)
+        ]
         sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
         sample.problems_of_step = max(sample.problems_of_step, len(groups))
         gallery += [
             {"step": step, "digest": digest(str(row.get("text", ""))), **_problem(group), **_kept(row)}
-            for group, row in _best_texts(wrong)
+            for group, row in _best_texts(paid)
         ]
         for group in (groups if everything else _chosen_groups(groups)) if step in shown else ():
             completions = [_kept(row) for row in group["completions"][: None if everything else COMPLETIONS]]

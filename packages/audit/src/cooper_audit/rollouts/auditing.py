@@ -1,12 +1,15 @@
 """Audits the rollouts of another trainer: checks a sample of each step, and writes a run's folder with a verdict."""
 
+import ast
 import json
 import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from operator import add, mul, sub, truediv
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -17,10 +20,11 @@ from cooper_audit.rollouts.evidence import COLUMNS, GARBLED, Finding, Groups, fi
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
 from cooper_base.data.problem import Problem
-from cooper_base.data.strict_json import parse_json
+from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import Journal, by_step, write_text, writing
+from cooper_base.files.durable import Journal, by_step
+from cooper_base.files.owned_folder import OwnedFolder
 from cooper_base.revisions import revisions
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
 from cooper_verify.rules.rule import Rule, RuleConfig, verdict_metrics
@@ -32,6 +36,14 @@ SAMPLE = 256
 TO_LABEL = 40
 """Completions to label by hand, half of them of the first steps and half of the last."""
 Labels = Mapping[str, bool]
+COMMAND = "cooper audit"
+RESULTS = ("audit.json", "config.yaml", "metrics.jsonl", "report.html")
+"""The files of an audit that is finished. They go before a file that they are about changes."""
+NO_STEPS = (
+    "Nothing says to which training step a row belongs, so there is no course to judge, as in evaluations of several "
+    "models. Name the place of the step with --map step=…; if each file is a step of one run, in the order "
+    "of their names, write --map 'step=$file'."
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,8 @@ class Audit:
         """The result for a terminal."""
         found, source = self.finding, self.source
         named = source.format.name if source.format else "?"
-        lines = [f"{source.rows} rows of {len(self.steps)} steps, format {named}; {self.checked} rows checked"]
+        steps = f"{len(self.steps)} steps" if source.has_steps else "unknown steps"
+        lines = [f"{source.rows} rows of {steps}, format {named}; {self.checked} rows checked"]
         if source.rewards:
             lines.append(f"reward: the sum of {', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
@@ -77,9 +90,16 @@ class Audit:
         return lines
 
 
+def audit_folder(out: Path) -> OwnedFolder:
+    """The folder of an audit, locked until it is closed. Raises InputError for one that holds anything which no audit
+    has written, and for one in which another audit is writing.
+    """
+    return OwnedFolder(out, COMMAND)
+
+
 def audit(
     rollouts: Sequence[Path],
-    out: Path,
+    out: Path | OwnedFolder,
     options: Options = Options(),
     choose: Choose | None = None,
     decode: Decode | None = None,
@@ -88,68 +108,101 @@ def audit(
     """Read rollouts, check a sample of every step, and write the run folder `out` with the verdict.
 
     Repeated after an interruption it continues, with the same result. `progress` is called with the steps done and 0.
-    Raises InputError for rollouts that cannot be read, and for a folder that holds anything but this audit.
+    Raises InputError for rollouts that cannot be read, and as `audit_folder` does.
     """
-    config = out / "config.yaml"
-    if config.exists() and "kind: audit" not in config.read_text(encoding="utf-8", errors="replace"):
-        raise InputError(f"{out}: holds a run of something else; choose another --out")
-    source, groups, metrics, kept = Source(), Groups(), dict[int, dict[str, float]](), dict[int, list[Any]]()
-    with writing(out / "rollouts"):
-        (out / "rollouts").mkdir(parents=True, exist_ok=True)
-    made_with = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    made_with |= {"labels": short_hash(repr(sorted(options.labels.items())))}
-    made_with |= {"references": short_hash(repr(options.references)), "columns": short_hash(*COLUMNS, GARBLED)}
-    with Journal(out / "audited.jsonl", made_with) as journal, closing(Verifier(options.rule)) as verifier:
-        for step, rows in read_steps(rollouts, source, choose, decode):
+    with nullcontext(out) if isinstance(out, OwnedFolder) else audit_folder(out) as folder:
+        return _audit(rollouts, folder, options, choose, decode, progress)
+
+
+def _audit(
+    rollouts: Sequence[Path],
+    folder: OwnedFolder,
+    options: Options,
+    choose: Choose | None,
+    decode: Decode | None,
+    progress: Callable[[int, int], None] | None,
+) -> Audit:
+    out, source, groups = folder.path, Source(), Groups()
+    metrics, kept = dict[int, dict[str, float]](), dict[int, list[Any]]()
+    folder.folder("rollouts")
+    settings = _fingerprint(options)
+    with Journal(out / "audited.jsonl", {"command": COMMAND}) as journal, closing(Verifier(options.rule)) as verifier:
+        for said, rows in read_steps(rollouts, source, choose, decode):
+            step = 1 if said is None else said
             for later in [kept_step for kept_step in kept if kept_step >= step]:  # the run was resumed before it
                 del kept[later], metrics[later]
-            key = f"{step} {digest_of(rows)}"
-            if (done := journal.get(key)) is None or not _path(out, step).exists():
-                done = _audited(step, rows, options, verifier, out)
+            key = f"{settings} {step} {digest_of(rows)}"
+            if (done := journal.get(key)) is None or not folder.holds(_path(out, step), done["file"]):
+                _withdraw(out)
+                done = _audited(step, rows, options, verifier, folder)
                 journal.put(key, done)
             metrics[step], kept[step] = done["metrics"], [done["groups"], done["scored"]]
             if progress is not None:
                 progress(len(kept), 0)
     for step, path in by_step(out / "rollouts", ".jsonl").items():
         if step not in kept:
-            path.unlink()
+            _withdraw(out)
+            folder.remove(path)
     for step in sorted(kept):
         groups.add(step, *kept[step])
     finding = finding_of(groups)
-    _write_run(out, metrics, finding, source, options)
-    to_label = None if groups.scored else _write_to_label(out)
+    if not source.has_steps:
+        finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
+    _write_run(folder, metrics, finding, source, options)
+    to_label = None if groups.scored else _write_to_label(folder)
     return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label)
+
+
+def _fingerprint(options: Options) -> str:
+    """A hash of all that decides what is written of a step, besides its rows."""
+    values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, GARBLED]}
+    return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
+
+
+def _withdraw(out: Path) -> None:
+    """Delete the results, which are about rollouts that change now."""
+    for name in RESULTS:
+        (out / name).unlink(missing_ok=True)
 
 
 def _path(out: Path, step: int) -> Path:
     return out / "rollouts" / f"{step:06d}.jsonl"
 
 
-def _audited(step: int, rows: Sequence[Rollout], options: Options, verifier: Rule, out: Path) -> dict[str, Any]:
-    """Check a step's sample, write it, and return the step's metrics and the sums of its groups, as JSON values."""
+def _audited(
+    step: int, rows: Sequence[Rollout], options: Options, verifier: Rule, folder: OwnedFolder
+) -> dict[str, Any]:
+    """Check a step's sample, write it, and return the step's metrics, the sums of its groups and the hash of what was
+    written, as JSON values.
+    """
     by_group: dict[str, list[Rollout]] = {}
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
     sampled = _sampled(by_group, options.sample)
+    for name in sampled:
+        by_group[name] = [
+            row if row.references else replace(row, references=_referred(row, options.references))
+            for row in by_group[name]
+        ]
     verdicts = _verdicts([row for name in sampled for row in by_group[name]], options, verifier)
     judged = iter(verdicts)
     lines, sums, scored, verdict_rows, advantage_rows = [], [], [], [], []
     for name, group in by_group.items():
         advantages = _advantages(group)
         of_group = [next(judged) for _ in group] if name in sampled else None
-        words = [word for verdict, ends, word in of_group or () if verdict == "correct" and word and not ends]
+        words = [row.last for row in of_group or () if row.verdict == "correct" and row.last and not row.ends]
         sums.append([_problem_key(group[0]), _sums(group, advantages, of_group), words])
         if of_group is not None:
-            said: list[Verdict] = [verdict for verdict, _, _ in of_group]
+            said: list[Verdict] = [checked.verdict for checked in of_group]
             verdict_rows.append(said)
             advantage_rows.append(advantages)
             scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if is_judged(v)]
             lines.append(_line(group, advantages, said, options.text))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    with writing(_path(out, step)):
-        write_text(_path(out, step), text)
+    sha256 = folder.write(_path(folder.path, step), text)
     metrics = _metrics(rows, by_group, verdict_rows)
-    return {"metrics": metrics, "groups": sums, "scored": scored}
+    return {"metrics": metrics, "groups": sums, "scored": scored, "file": sha256}
 
 
 def _sampled(by_group: Mapping[str, Sequence[Rollout]], most: int | None) -> dict[str, None]:
@@ -173,33 +226,48 @@ def label_key(question: str, text: str) -> str:
     return short_hash(question, text, size=16)
 
 
-def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[tuple[Verdict, bool, str]]:
-    """For each row the verdict, that of the label or else the best one over the references, whether the text ends in
-    the words of a reference, and the last word if neither question nor reference explains it."""
+@dataclass(frozen=True)
+class _Checked:
+    verdict: Verdict
+    """That of the label, or else the rule's best one over the references."""
+    silent: bool
+    """Whether the rule is silent, also where a label is not."""
+    ends: bool
+    """Whether the text ends in the words of a reference."""
+    equals: bool
+    """Whether the last calculation of the text has the value of a reference."""
+    last: str
+    """The last word, if neither question nor reference explains it."""
+
+
+def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[_Checked]:
+    """What the check says of each row."""
     labels = [
         options.labels.get(label_key(row.prompt, row.answer.transcript)) if options.labels else None for row in rows
     ]
-    verdicts: list[Verdict] = [_verdict_of(label) for label in labels]
-    references = [row.references or _referred(row, options.references) for row in rows]
+    ruled: list[Verdict] = ["silent" for _ in rows]
+    references = [row.references for row in rows]
     for place in range(max(map(len, references), default=0)):
-        asked = [
-            i for i, own in enumerate(references) if labels[i] is None and len(own) > place and verdicts[i] != "correct"
-        ]
+        asked = [i for i, own in enumerate(references) if len(own) > place and ruled[i] != "correct"]
         problems = [Problem(rows[i].group, rows[i].question, references[i][place]) for i in asked]
         said = verifier.verify_problems([(p, rows[i].answer.text) for p, i in zip(problems, asked, strict=True)])
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
-                verdicts[i] = verdict
-    ends = [
-        any(ends_in(row.answer.text, reference, row.question) for reference in own)
-        for row, own in zip(rows, references, strict=True)
+                ruled[i] = verdict
+    return [
+        _Checked(
+            verdict if label is None else _verdict_of(label),
+            verdict == "silent",
+            any(ends_in(row.answer.text, reference, row.question) for reference in own),
+            any(equals(row.answer.text, reference) for reference in own),
+            unexplained(row.answer.text, [row.question, *own]),
+        )
+        for row, own, label, verdict in zip(rows, references, labels, ruled, strict=True)
     ]
-    last = [unexplained(row.answer.text, [row.question, *own]) for row, own in zip(rows, references, strict=True)]
-    return list(zip(verdicts, ends, last, strict=True))
 
 
-def _verdict_of(label: bool | None) -> Verdict:
-    return "silent" if label is None else "correct" if label else "wrong"
+def _verdict_of(label: bool) -> Verdict:
+    return "correct" if label else "wrong"
 
 
 def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
@@ -218,6 +286,31 @@ def ends_in(text: str, reference: str, question: str = "") -> bool:
         return bool(wanted)
     unit = words[-1:]
     return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
+
+
+_CALCULATION = re.compile(r"[\d(][\d\s.+*/()×÷-]*[\d)]")
+_OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
+
+
+def equals(text: str, reference: str) -> bool:
+    """Whether the last calculation that a text states, such as `3 * (4 - 1)`, has the value of a reference."""
+    stated = _CALCULATION.findall(text[-400:].rstrip())
+    try:
+        wanted = Fraction(reference)
+        tree = ast.parse(stated[-1].strip().replace("×", "*").replace("÷", "/"), mode="eval") if stated else None
+        return tree is not None and isinstance(tree.body, ast.BinOp) and _value_of(tree.body) == wanted
+    except (ArithmeticError, LookupError, SyntaxError, ValueError):  # words, or signs that are no calculation
+        return False
+
+
+def _value_of(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.BinOp):
+        return _OPERATIONS[type(node.op)](_value_of(node.left), _value_of(node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value_of(node.operand)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return Fraction(str(node.value))
+    raise ValueError("no number")
 
 
 _LETTERS = re.compile(r"[^\W\d_]++")
@@ -243,20 +336,20 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
     return [row.reward - mean if row.advantage is None else row.advantage for row in group]
 
 
-def _sums(
-    group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[tuple[Verdict, bool, str]] | None
-) -> list[float]:
+def _sums(group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[_Checked] | None) -> list[float]:
     """The group's `COLUMNS`."""
-    counts: Counter[str] = Counter({"rows": len(group)})
+    counts: Counter[str] = Counter({"rows": len(group), "silent": sum(row.silent for row in verdicts or ())})
+    counts["characters"] = sum(len(row.question) for row in group)
     sums = {"reward": sum(row.reward for row in group)}
     judged = [
-        (row.reward, advantage, verdict == "correct", verdict == "unparsed", ends)
-        for row, advantage, (verdict, ends, _) in zip(group, advantages, verdicts or (), strict=verdicts is not None)
-        if is_judged(verdict)
+        (row.reward, advantage, checked.verdict == "correct", checked)
+        for row, advantage, checked in zip(group, advantages, verdicts or (), strict=verdicts is not None)
+        if is_judged(checked.verdict)
     ]
-    for reward, advantage, accepted, unparsed, ends in judged:
-        counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and ends})
-        counts["lenient"] += accepted or (unparsed and ends)
+    for reward, advantage, accepted, checked in judged:
+        unparsed = checked.verdict == "unparsed"
+        counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and checked.ends})
+        counts["lenient"] += accepted or checked.ends or checked.equals
         said = "accepted" if accepted else "rejected"
         counts[f"{'paid' if advantage > 0 else 'unpaid'}_{said}"] += 1
         sums[f"{said}_reward"] = sums.get(f"{said}_reward", 0.0) + reward
@@ -277,7 +370,7 @@ def _line(
         {
             "text": row.answer.text if text else "",
             **({"transcript": row.answer.transcript} if text and row.answer.messages is not None else {}),
-            "stop_reason": "stop" if row.answer.stopped else "length",
+            **({} if row.cut is None else {"stop_reason": "length" if row.cut else "stop"}),
             "reward": row.reward,
             "verdict": verdict,
             "advantage": advantage,
@@ -304,19 +397,19 @@ def _metrics(
     metrics = {"reward/mean": fmean(rewards), "reward/std": pstdev(rewards), "reward/group_spread": fmean(spreads)}
     metrics["audit/characters"] = fmean(len(row.answer.text) for row in rows)
     metrics["audit/repeated"] = 1 - len({(row.group, row.answer.text) for row in rows}) / len(rows)
-    if any(not row.answer.stopped for row in rows):
-        metrics["rollout/cut_off_rate"] = fmean(not row.answer.stopped for row in rows)
+    if known := [row.cut for row in rows if row.cut is not None]:
+        metrics["rollout/cut_off_rate"] = fmean(known)
     return metrics | verdict_metrics(verdicts)
 
 
 def _write_run(
-    out: Path, metrics: Mapping[int, Mapping[str, float]], finding: Finding, source: Source, options: Options
+    folder: OwnedFolder, metrics: Mapping[int, Mapping[str, float]], finding: Finding, source: Source, options: Options
 ) -> None:
     rows = "".join(json.dumps({"step": step, **metrics[step]}) + "\n" for step in sorted(metrics))
     named = source.format.name if source.format else "unknown"
     settings = {
         "kind": "audit",
-        "name": out.resolve().name,
+        "name": folder.path.resolve().name,
         "steps": max(metrics),
         "problems": {"source": ", ".join(str(path) for path in source.files[:3])},
         "rule": rule_settings(options.rule),
@@ -329,26 +422,32 @@ def _write_run(
         },
     }
     noted = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
-    with writing(out / "config.yaml"):
-        write_text(out / "metrics.jsonl", rows)
-        write_text(out / "config.yaml", noted + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
-        figures = {name: asdict(change) for name, change in finding.figures.items()}
-        result = {**settings["audit"], "figures": figures, "rows": source.rows, "left_out": source.left_out}
-        write_text(out / "audit.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    figures = {name: asdict(change) for name, change in finding.figures.items()}
+    result = {**settings["audit"], "figures": figures, "rows": source.rows, "left_out": source.left_out}
+    texts = {
+        "metrics.jsonl": rows,
+        "config.yaml": noted + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True),
+        "audit.json": json.dumps(result, indent=1, ensure_ascii=False) + "\n",
+    }
+    for name, text in texts.items():
+        folder.write(folder.path / name, text)
 
 
 def recorded(out: Path, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
     """The checked rows of some steps as they are in the folder."""
     for step in steps:
         path = _path(out, step)
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-            group = json.loads(line)
+        for row in read_file(path) if path.exists() else ():
+            group = row.fields
             problem = {name: group[name] for name in ("problem", "question", "answer", "prompt")}
             yield from ({"step": step, **problem, **completion} for completion in group["completions"])
 
 
-def _write_to_label(out: Path) -> Path:
-    """Paid completions of the first and of the last steps, half of each, for somebody to label."""
+def _write_to_label(folder: OwnedFolder) -> Path:
+    """Paid completions of the first and of the last steps, half of each, for somebody to label. Labels that somebody
+    has written are kept: another sample goes into another file.
+    """
+    out = folder.path
     steps = list(by_step(out / "rollouts", ".jsonl"))
     width = max(1, min(5, len(steps) // 2))
     rows = []
@@ -359,9 +458,15 @@ def _write_to_label(out: Path) -> Path:
     named = [
         {"label": None, "question": row["prompt"], "completion": row.get("transcript", row["text"])} for row in rows
     ]
-    path = out / "to_label.jsonl"
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named))
-    return path
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named)
+    for name in ("to_label.jsonl", f"to_label-{short_hash(text)}.jsonl"):
+        path = out / name
+        if not path.exists() or folder.owns(path):
+            folder.write(path, text)
+            return path
+        if [row.fields.get("completion") for row in read_file(path)] == [row["completion"] for row in named]:
+            return path
+    raise InputError(f"{path}: holds labels of other completions; move it to another place")
 
 
 def read_labels(path: Path) -> Labels:
@@ -369,19 +474,14 @@ def read_labels(path: Path) -> Labels:
     still null is left out. Raises InputError for anything else, and for a file without labels.
     """
     labels: dict[str, bool] = {}
-    with writing(path):
-        lines = path.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for row in read_file(path):
         try:
-            row = parse_json(line)
-            label, key = row["label"], label_key(row["question"], row["completion"])
-        except (ValueError, LookupError, TypeError) as error:
-            raise InputError(f"{path}:{number}: no label ({error}); keep the lines of to_label.jsonl") from error
+            label, key = row.fields["label"], label_key(row.fields["question"], row.fields["completion"])
+        except (LookupError, TypeError) as error:
+            raise InputError(f"{row.location}: no label ({error}); keep the lines of to_label.jsonl") from error
         if label is not None:
             if label not in (0, 1):
-                raise InputError(f"{path}:{number}: 'label' is {label!r}; write 1 (right), 0 (wrong) or null")
+                raise InputError(f"{row.location}: 'label' is {label!r}; write 1 (right), 0 (wrong) or null")
             labels[key] = bool(label)
     if not labels:
         raise InputError(f"{path}: every label is null; write 1 (right) or 0 (wrong) for completions that you read")

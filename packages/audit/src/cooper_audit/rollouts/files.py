@@ -3,7 +3,7 @@ databases. Every file may come from a stranger, so nothing that it holds is run,
 
 import gzip
 import io
-import json
+import os
 import re
 import sqlite3
 import zipfile
@@ -15,10 +15,13 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from cooper_audit.rollouts.formats import FORMATS
-from cooper_base.data.readers import DataRow, read_file
+from cooper_audit.rollouts.unrolling import parse_dump
+from cooper_base.data.readers import EXPANSION, LONGEST_ROW, DataRow, read_file
 from cooper_base.errors import InputError, MissingExtraError
+from cooper_base.files.durable import check_regular
+from cooper_base.files.owned_folder import is_owned
 
-LONGEST_LINE = 64 << 20
+LONGEST_LINE = LONGEST_ROW
 """Bytes of a line, and of a JSON file that is one value. A line may hold a whole step in columns."""
 TEXTS = (".jsonl", ".ndjson", ".json")
 TABLES = (".parquet", ".csv", ".tsv")
@@ -42,11 +45,12 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     files, pickles = [], []
     left_out = re.compile("|".join(form.left_out for form in FORMATS if form.left_out))
     for path in paths:
+        check_regular(path)
         if not path.exists() and not _database(path):
             raise InputError(f"{path}: no such file or folder; name what the trainer wrote, see docs/audit.md")
-        inner = sorted(path.rglob("*"), key=_natural) if path.is_dir() else [path]
+        inner = sorted(_files_in(path), key=_natural) if path.is_dir() else [path]
         pickles += [file for file in inner if file.suffix.lower() in PICKLES]
-        kept = [file for file in inner if _kind(file) and not file.is_dir() and not file.name.startswith(".")]
+        kept = [file for file in inner if _kind(file) and not file.name.startswith(".")]
         files += [file for file in kept if not left_out.search(f"/{file.relative_to(path).as_posix()}")] or kept
     if files:
         return files
@@ -57,6 +61,13 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
         )
     known = ", ".join((*TEXTS, *TABLES, ZIP, DATABASE))
     raise InputError(f"{paths[0]}: holds no rollouts, which are files with the suffixes {known}, or these with .gz")
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """The files in a folder, without pipes and devices, and without those of Cooper's own results."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_owned(Path(place, name))]
+        yield from (path for name in names if (path := Path(place, name)).is_file())
 
 
 def _natural(path: Path) -> list[Any]:
@@ -104,6 +115,10 @@ def records(path: Path, leave_out: LeaveOut) -> Iterator[DataRow]:
         else:
             with _opened(path) as file:
                 yield from _values(path, file) if kind == ".json" else _lines(path, file, leave_out)
+    except sqlite3.OperationalError as error:
+        if str(error) == "interrupted":
+            raise KeyboardInterrupt from error
+        raise InputError(f"{path}: cannot be read to its end ({error}); is it damaged?") from error
     except _UNREADABLE as error:
         raise InputError(
             f"{path}: cannot be read to its end ({error}); is it damaged or still being written?"
@@ -118,9 +133,11 @@ def _values(path: Path, file: IO[bytes]) -> Iterator[DataRow]:
 
 
 def _lines(path: Path, file: IO[bytes], leave_out: LeaveOut) -> Iterator[DataRow]:
-    line = 0
+    line, unpack = 0, _Unpacking(path) if path.suffix.lower() in COMPRESSED else None
     while data := file.readline(LONGEST_LINE + 1):
         line += 1
+        if unpack is not None:
+            unpack.add(len(data))
         if not data.strip() and len(data) <= LONGEST_LINE:
             continue
         try:
@@ -135,12 +152,32 @@ def _lines(path: Path, file: IO[bytes], leave_out: LeaveOut) -> Iterator[DataRow
 
 def _samples(path: Path) -> Iterator[DataRow]:
     """The samples of an Inspect log. A name that comes twice means its last file, as every reader of zips takes it."""
+    unpack = _Unpacking(path)
     with zipfile.ZipFile(path) as archive:
         by_name = {info.filename: info for info in archive.infolist()}
         for name, info in by_name.items():
             if name.startswith("samples/") and name.endswith(".json"):
+                unpack.add(info.compress_size)  # several names may stand for the same bytes
                 with _member(path, archive, info) as file:
-                    yield _row(_parsed(file.read(LONGEST_LINE + 1), f"{path}:{name}"), f"{path}:{name}")
+                    data = file.read(LONGEST_LINE + 1)
+                unpack.add(len(data))
+                yield _row(_parsed(data, f"{path}:{name}"), f"{path}:{name}")
+
+
+class _Unpacking:
+    """Counts what comes out of a packed file. Raises InputError for far more than it takes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._bytes = path, 0
+        self._most = max(2 * LONGEST_LINE, EXPANSION * path.stat().st_size)
+
+    def add(self, count: int) -> None:
+        self._bytes += count
+        if self._bytes > self._most:
+            raise InputError(
+                f"{self._path}: unpacks to more than {EXPANSION} times its size, which no rollouts do; if they are "
+                "yours, unpack the file and audit what was in it"
+            )
 
 
 def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
@@ -162,6 +199,7 @@ def _logged(path: Path) -> Iterator[DataRow]:
             return
     with closing(sqlite3.connect(f"file:{quote(str(database.resolve()))}?mode=ro", uri=True)) as connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_LINE)
+        connection.set_progress_handler(lambda: None, 100_000)  # so that Python sees an interruption
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'metrics'").fetchone():
             return
         tables = "FROM metrics WHERE instr(CAST(metrics AS TEXT), 'trackio.table')"
@@ -182,14 +220,14 @@ def _row(value: Any, location: str) -> DataRow:
 
 
 def _parsed(data: bytes, location: str) -> Any:
-    """A JSON value as Python's writers leave it: with NaN, Infinity and half characters."""
+    """The value of a JSON text as `parse_dump` reads it."""
     if len(data) > LONGEST_LINE:
         raise InputError(
             f"{location}: longer than {LONGEST_LINE >> 20} MB; write a row a line, as JSON lines or Parquet, "
             f"and of Inspect a {ZIP} log"
         )
     try:
-        return json.loads(data.decode("utf-8-sig"))
+        return parse_dump(data.decode("utf-8-sig"))
     except RecursionError as error:
         raise InputError(f"{location}: nested too deeply; this is no row of rollouts") from error
     except ValueError as error:  # text that is no UTF-8, too

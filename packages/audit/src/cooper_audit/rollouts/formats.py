@@ -3,12 +3,10 @@ paths to our fields.
 
 A path is a chain of keys, `response.output`. A number is a place in a list, `-1` the last. `*` stands for every item:
 numbers are then summed. `a|b` is `b` where a row has no `a`. `path(REGEX)` is the first group of the regular
-expression's last match in the value, `$path` the place of the file, and `$others` the sum of the numbers that no other
-path names.
+expression's last match in the value, `$path` the place of the file, `$others` the sum of the numbers that no other path
+names, and `$file`, for a step alone, the number of the file among those with rollouts.
 """
 
-import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +16,10 @@ from typing import Any
 from cooper_audit.rollouts.unrolling import (
     DumpRecord,
     episodes_of_prime,
-    number,
+    parse_dump,
     record_of_gym,
     sample_of_inspect,
+    total,
     trajectories_of_art,
     trajectories_of_rllm,
 )
@@ -30,6 +29,7 @@ FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advan
 """What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`."""
 REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
 OTHERS = "$others"
+FILE = "$file"
 _PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")
 
 
@@ -45,6 +45,8 @@ class Format:
     """A regular expression for the files beside the rollouts that hold none, such as evaluations."""
     not_paid: frozenset[str] = frozenset()
     """Numbers that are no rewards, where the reward is `$others`."""
+    steps_overlap: bool = False
+    """Whether rows of a step may be in several folders of a run."""
 
 
 def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Format:
@@ -89,7 +91,7 @@ FORMATS = (
             "completion": "messages",
             "reference": "expected_answer|responses_create_params.metadata.expected_answer|" + REFERENCE,
             "reward": "reward",
-            "cut": "response.incomplete_details.reason",
+            "cut": "response.incomplete_details.reason|response.status",
         },
         unroll=record_of_gym,
     ),
@@ -121,6 +123,7 @@ FORMATS = (
         "task_id sample_idx prompt completion reward tail_version",
         _TABLE | {"step": "tail_version", "group": "task_id", "reward": "reward"},
         left_out=r"eval-rollout",
+        steps_overlap=True,
     ),
     # a line is a whole step in columns
     _format(
@@ -140,11 +143,17 @@ FORMATS = (
     # OpenPipe's table of trajectories, and the lines that it wrote before
     _format("art", "group_index reward metadata messages", _ART | {"group": "group_index"}, **_OF_ART),
     _format("art-jsonl", "trajectories", _ART, **_OF_ART),
-    # an evaluation is a step
     _format(
         "inspect",
         "id epoch target messages output scores",
-        {"group": "id", "prompt": "prompt", "completion": "messages", "reference": "target", "cut": "cut"}
+        {
+            "step": r"$path(step_?(\d++))",
+            "group": "id",
+            "prompt": "prompt",
+            "completion": "messages",
+            "reference": "target",
+            "cut": "cut",
+        }
         | {"reward": "scores.*"},
         unroll=sample_of_inspect,
     ),
@@ -258,13 +267,12 @@ class Values:
     def _others(self, record: DumpRecord) -> float | None:
         named = {alternative.keys[0] for path in self.format.paths.values() for alternative in _alternatives(path)}
         columns = {
-            name: number(value)
+            name: value
             for name, value in record.items()
             if name not in named and name not in self.format.not_paid and isinstance(value, int | float)
         }
         self.rewards |= dict.fromkeys(columns)
-        numbers = [value for value in columns.values() if value is not None]
-        return math.fsum(numbers) if numbers else None
+        return total(columns.values())
 
 
 def _at(value: Any, keys: tuple[str, ...]) -> Any:
@@ -274,8 +282,8 @@ def _at(value: Any, keys: tuple[str, ...]) -> Any:
         if key == "*":
             items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
             inner = [found for item in items if (found := _at(item, keys[place + 1 :])) is not None]
-            numbers = [value for value in map(number, inner) if value is not None]
-            return math.fsum(numbers) if numbers else inner or None
+            summed = total(inner)
+            return (inner or None) if summed is None else summed
         if isinstance(value, Mapping):
             value = value.get(key)
         elif isinstance(value, list) and key == ":-1":
@@ -290,6 +298,6 @@ def _at(value: Any, keys: tuple[str, ...]) -> Any:
 def as_json(text: str) -> Any:
     """The value of a JSON text, or the text itself where it is none."""
     try:
-        return json.loads(text)
+        return parse_dump(text)
     except (ValueError, RecursionError):
         return text

@@ -52,9 +52,22 @@ class Grade:
 
 HEADER = ("grader", "rows", "read", "accepts", "agrees", "ranks right", "advantage on rejected", "flips")
 
+COLUMNS_SAY = {
+    "read": "rows of which the grader has an opinion",
+    "accepts": "the share of them that it accepts",
+    "agrees": "the share of the judged rows on which it agrees with the check",
+    "ranks right": "how often it scores an accepted row of a group above a rejected one; 0.5 is chance",
+    "advantage on rejected": "the share of what it pays above a group's mean that goes to rejected rows",
+    "flips": "the share of the paid advantages whose sign it would change",
+}
+"""What each column says, for pages; a dash stands where no row tells."""
+
 
 def windows_to_grade(result: Audit) -> dict[str, list[RowToGrade]]:
-    """Rows of the check's best steps, which are those before an onset, and of the last ones, by what they are."""
+    """Rows of the check's best steps, which are those before an onset, and of the last ones, by what they are. Without
+    steps there is one window."""
+    if not result.source.has_steps:
+        return {"of all rows": groups_to_grade(recorded(result.directory, result.steps))}
     finding, steps = result.finding, result.steps
     names = ("before the onset", "after the onset") if finding.onset else ("of the best steps", "of the last steps")
     if finding.best is None or finding.last is None:
@@ -160,9 +173,9 @@ def _mean(values: Sequence[float]) -> float:
 
 def described(windows: Mapping[str, Sequence[RowToGrade]]) -> list[str]:
     """What changed between the windows, a sentence each. These are descriptions: none of them speaks for a hack."""
-    before, after = windows.values()
-    if not before or not after:
+    if len(windows) < 2 or not all(windows.values()):
         return []
+    before, after = windows.values()
     lines = []
     for name, rows in windows.items():
         counts = Counter((row["paid"], row["verdict"] == "correct") for row in rows if is_judged(row["verdict"]))
@@ -173,9 +186,10 @@ def described(windows: Mapping[str, Sequence[RowToGrade]]) -> list[str]:
         ]
         lines.append(f"Of {len(rows)} rows {name}: {', '.join(named)}.")
     lengths = [_mean([len(row["text"]) for row in rows]) for rows in (before, after)]
-    cut = [_mean([row["stop_reason"] == "length" for row in rows]) for rows in (before, after)]
+    cut = [_mean([row["stop_reason"] == "length" for row in rows if "stop_reason" in row]) for rows in (before, after)]
+    shown = ["unknown" if math.isnan(share) else f"{share:.2f}" for share in cut]
     lines.append(
-        f"Characters a completion: {lengths[0]:.0f}, then {lengths[1]:.0f}; cut off: {cut[0]:.2f}, then {cut[1]:.2f}."
+        f"Characters a completion: {lengths[0]:.0f}, then {lengths[1]:.0f}; cut off: {shown[0]}, then {shown[1]}."
     )
     if phrases := frequent_phrases([row["text"] for row in before], [row["text"] for row in after]):
         named = ", ".join(f"{phrase!r} ({100 * was:.0f} %, then {100 * now:.0f} %)" for phrase, was, now in phrases)

@@ -1,22 +1,21 @@
 """Reads what a trainer has written about its rollouts, a step at a time, whatever the format and size."""
 
 import json
-import logging
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cooper_audit.rollouts.files import find_files, records, tracked_run
-from cooper_audit.rollouts.formats import FORMATS, Format, Values, as_json, chosen_format
+from cooper_audit.rollouts.formats import FILE, FORMATS, Format, Values, as_json, chosen_format
 from cooper_audit.rollouts.unrolling import DumpRecord, number, unrolled
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
 from cooper_base.data.transcript import END_OF_TURN, turns_in, turns_of
 from cooper_base.errors import InputError
-
-logger = logging.getLogger(__name__)
 
 MOST_ROWS, MOST_CHARACTERS = 1 << 17, 1 << 28
 """What a step may hold, because it is read into memory."""
@@ -28,7 +27,9 @@ PLACE = 4
 """Parts of a file's path in which its step is looked for."""
 STRANGERS = 100
 """With so many rows of no known format at its beginning, a file is one of something else that lies beside rollouts."""
-CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true")
+MOST_NAMES = 50
+"""Fields of a row that a message may show."""
+CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
 
 Decode = Callable[[list[int]], str]
 Choose = Callable[[DumpRecord], Format | None]
@@ -38,11 +39,14 @@ Choose = Callable[[DumpRecord], Format | None]
 class Rollout:
     """A completion with what its trainer wrote about it."""
 
-    step: int
+    step: int | None
+    """None where nothing says it."""
     group: str
     prompt: str
     question: str
     answer: Answer
+    cut: bool | None
+    """Whether the completion was cut off; None where nothing says it."""
     references: tuple[str, ...]
     reward: float
     advantage: float | None
@@ -58,6 +62,8 @@ class Source:
     rewards: list[str] = field(default_factory=list)
     """The columns whose sum is taken for the reward, where the trainer does not write a total."""
     rows: int = 0
+    has_steps: bool = True
+    """Whether anything says to which steps the rows belong."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Rows that cannot be used, by why."""
 
@@ -67,31 +73,39 @@ class Source:
 
 def read_steps(
     paths: Sequence[Path], source: Source, choose: Choose | None = None, decode: Decode | None = None
-) -> Iterator[tuple[int, list[Rollout]]]:
+) -> Iterator[tuple[int | None, list[Rollout]]]:
     """The rows of one step after another, and into `source` what was read. A step that comes again, because the run was
-    resumed, takes the place of all from that step on. Raises InputError.
+    resumed, takes the place of all from that step on. Rows of which nothing says the step come together, with None.
+
+    Raises InputError, for rows that several writers wrote, too: a run is what one writer wrote.
     """
     choose = choose or chosen_format()
-    files = [_File(path, place, source, choose, decode) for place, path in enumerate(find_files(paths), start=1)]
+    read = [_File(path, source, choose, decode) for path in find_files(paths)]
+    files = [file for file in read if file.has_rows]
+    if not files:
+        raise InputError(_unknown(read))
+    for place, file in enumerate(files, start=1):
+        file.set_number(place)
     waiting = sorted((file for file in files if file.step is not None), key=lambda file: file.step or 0)
+    source.has_steps = bool(waiting)
+    source.files = [file.path for file in waiting or files]
     if not waiting:
-        raise InputError(_unknown(files))
-    source.files = [file.path for file in waiting]
+        yield None, _together(files)
+        return
+    for _ in range(len(files) - len(waiting)):
+        source.leave_out("a file whose rows say no step")
     runs = sorted({run for path in source.files if (run := tracked_run(path))})
     if len(runs) > 1:
         raise InputError(f"{paths[0]}: holds the runs {', '.join(runs)}; name the folder or file of one")
-    if len(waiting) == 1 and not waiting[0].has_steps:
-        logger.warning("%s: no row says its step, so all are one; name it with --map step=…", waiting[0].path)
+    if not runs:
+        _check_writers(paths, waiting)
     active: list[_File] = []
     last, restarts, before = -1, 0, ""
     while waiting or active:
         step = min(file.step for file in (*active, *waiting[:1]) if file.step is not None)
         while waiting and waiting[0].step == step:
             active.append(waiting.pop(0))
-        rows = [row for file in active for row in file.take(step)]
-        if runs and (others := [row for row in rows if row.location != rows[0].location]):
-            source.leave_out("a row of a further table of its step, as an evaluation logs it", len(others))
-            rows = [row for row in rows if row.location == rows[0].location]
+        rows = _of_one_writer([(file, file.take(step)) for file in active], bool(runs), source)
         active = [file for file in active if file.step is not None]
         restarts += step <= last
         if restarts > MOST_RESTARTS:
@@ -104,20 +118,82 @@ def read_steps(
         before = digest
 
 
+def _together(files: Sequence["_File"]) -> list[Rollout]:
+    """All rows of files that say no step."""
+    rows: list[Rollout] = []
+    for file in files:
+        rows += file.take(None, len(rows))
+    return rows
+
+
+def _of_one_writer(taken: Sequence[tuple["_File", list[Rollout]]], tracked: bool, source: Source) -> list[Rollout]:
+    """The rows of a step: of a tracker's tables those of the first, of folders that were resumed those of the last."""
+    rows = [row for _, own in taken for row in own]
+    if not rows:
+        return rows
+    if tracked:
+        others, why = [row for row in rows if row.location != rows[0].location], "a row of a further table of its step"
+        if others:
+            source.leave_out(f"{why}, as an evaluation logs it", len(others))
+        return [row for row in rows if row.location == rows[0].location]
+    newest = max(file.part for file, own in taken if own)
+    kept = [row for file, own in taken if file.part == newest for row in own]
+    if len(kept) < len(rows):
+        source.leave_out("a row of a step that a resumed run repeated", len(rows) - len(kept))
+    return kept
+
+
+def _check_writers(paths: Sequence[Path], files: Sequence["_File"]) -> None:
+    """Sets each file's part of the run. Raises InputError for what several writers wrote."""
+    parts: dict[str, list[_File]] = {}
+    for file in files:
+        folder = next((path for path in paths if path.is_dir() and path in file.path.parents), None)
+        parts.setdefault(file.writer if folder is None else str(folder), []).append(file)
+    begun_by: dict[int, str] = {}
+    for name, inner in parts.items():
+        _check_writer(name, inner)
+        start = min(file.first_step for file in inner)
+        if (other := begun_by.setdefault(start, name)) != name:
+            raise InputError(
+                f"{other} and {name}: both begin with step {start}, so they are two runs; name one of them, or put the "
+                "files of one run's processes into one folder"
+            )
+        starts: dict[Path, int] = {}
+        for file in inner:
+            starts[file.path.parent] = min(file.first_step, starts.get(file.path.parent, file.first_step))
+        for file in inner:
+            file.part = (start, start if file.overlaps else starts[file.path.parent])
+
+
+def _check_writer(name: str, files: Sequence["_File"]) -> None:
+    """Raises InputError for folders that differ in more than numbers, and for two folders with the same step."""
+    first, folder_of = files[0], dict[int, Path]()
+    for file in files:
+        folder = file.path.parent
+        other = first.path.parent if file.writer != first.writer else folder
+        if not file.overlaps:
+            other = folder_of.setdefault(file.first_step, folder) if other == folder else other
+        if other != folder:
+            raise InputError(
+                f"{name}: holds what several writers wrote, in {other} and in {folder}, and a run is what one wrote; "
+                "name one of these folders, or each folder of a run that was resumed"
+            )
+
+
 def digest_of(rows: Sequence[Rollout]) -> str:
     """Equal for rows in which an audit sees no difference, whatever their step and place."""
     digest = blake2s(digest_size=12)
     for row in rows:
-        values = (row.group, row.prompt, row.answer.transcript, row.answer.stopped, row.reward, row.advantage)
+        values = (row.group, row.prompt, row.answer.transcript, row.cut, row.reward, row.advantage)
         digest.update("\0".join(map(str, (*values, row.references))).encode("utf-8", "replace"))
     return digest.hexdigest()
 
 
 def _unknown(files: Sequence["_File"]) -> str:
-    seen = next((file for file in files if file.first is not None), None)
-    if seen is None or seen.first is None:
+    seen = next((file for file in files if file.names), None)
+    if seen is None:
         return f"{files[0].path}: holds no rows"
-    there = one_line(", ".join(map(str, seen.first)), 200)
+    there = one_line(", ".join(seen.names), 200)
     if seen.trial.left_out:
         missing = " or ".join(seen.trial.left_out).replace("a row without ", "")
         return (
@@ -134,45 +210,80 @@ class _File:
     rows are wanted, so that thousands of files may wait.
     """
 
-    def __init__(self, path: Path, place: int, source: Source, choose: Choose, decode: Decode | None) -> None:
-        self.path, self._place, self._source, self._choose, self._decode = path, place, source, choose, decode
+    def __init__(self, path: Path, source: Source, choose: Choose, decode: Decode | None) -> None:
+        self.path, self._source, self._choose, self._decode = path, source, choose, decode
         self._last_parts = "/".join(path.resolve().parts[-PLACE:])
-        self.first: DumpRecord | None = None
-        self.has_steps = False
+        self._number = 0
+        self.names: tuple[str, ...] = ()
+        """The fields of the first row."""
         self.trial = Source(source.format)
         peeked = self._rollouts(self.trial)
         first = next(peeked, None)
         peeked.close()
         source.format = self.trial.format
+        self.has_rows = first is not None
         self.step = None if first is None else first.step
-        """That of the next row; None at the end."""
+        """That of the next row; None at the end, and where nothing says it."""
+        self.first_step = self.step or 0
+        self.part: tuple[int, int] = (0, 0)
+        """Of files with the same step, those with the largest are of the newest part of the run."""
         self._next: Rollout | None = None
         self._rows: Iterator[Rollout] | None = None
 
-    def take(self, step: int) -> list[Rollout]:
-        """The rows from here on that are of this step."""
+    @property
+    def overlaps(self) -> bool:
+        """Whether a step's rows may be in several folders."""
+        return self.trial.format is not None and (self.trial.format.steps_overlap or self._is_a_step)
+
+    @property
+    def writer(self) -> str:
+        """The folder, in which numbers may be steps."""
+        return "" if self._is_a_step else re.sub(r"\d+", "#", str(self.path.parent))
+
+    @property
+    def _is_a_step(self) -> bool:
+        """Whether the user says that each file is a step."""
+        return self.trial.format is not None and self.trial.format.paths.get("step") == FILE
+
+    def set_number(self, number: int) -> None:
+        """Say which of the files with rows this is."""
+        self._number = number
+        if self._is_a_step:
+            self.step = self.first_step = number
+
+    def take(self, step: int | None, before: int = 0) -> list[Rollout]:
+        """The rows from here on that are of this step, which has `before` rows already."""
         if self._rows is None:
             self._rows = self._rollouts(self._source)
-            self._next = next(self._rows, None)
+            self._advance(step)
         taken, characters = [], 0
         while self._next is not None and self._next.step == step:
             taken.append(self._next)
             characters += len(self._next.answer.text) + len(self._next.prompt)
-            if len(taken) > MOST_ROWS or characters > MOST_CHARACTERS:
+            if before + len(taken) > MOST_ROWS or characters > MOST_CHARACTERS:
+                named = "all rows that say no step" if step is None else f"step {step}"
                 raise InputError(
-                    f"{self._next.location}: step {step} has more than {len(taken) - 1} rows, which is no step; "
+                    f"{self._next.location}: {named} are more than {before + len(taken) - 1} rows, which is no step; "
                     "name the field that has it with --map step=…"
                 )
-            self._next = next(self._rows, None)
+            self._advance(step)
         self.step = None if self._next is None else self._next.step
         return taken
+
+    def _advance(self, step: int | None) -> None:
+        """Go to the next row, in a file with steps to the next one that says its step."""
+        assert self._rows is not None
+        self._next = next(self._rows, None)
+        while step is not None and self._next is not None and self._next.step is None:
+            self._source.leave_out("a row without a step")
+            self._next = next(self._rows, None)
 
     def _rollouts(self, source: Source) -> Generator[Rollout, None, None]:
         values: Values | None = None
         strangers = 0
         for row in records(self.path, source.leave_out):
             for record in unrolled(row.fields):
-                self.first = self.first or record
+                self.names = self.names or tuple(map(str, islice(record, MOST_NAMES)))
                 form = self._choose(record)
                 if form is None:
                     strangers += 1
@@ -213,22 +324,23 @@ class _File:
             source.leave_out("a row without a reward" if reward is None else "a row without a completion")
             return
         prompt, question = self._prompt(fields.get("prompt"))
-        answer = Answer.of(self._completion(completion), str(fields.get("cut")).lower() not in CUT)
+        cut = None if fields.get("cut") is None else str(fields["cut"]).lower() in CUT
+        answer = Answer.of(self._completion(completion), not cut)
         references = tuple(dict.fromkeys(self._references(fields.get("reference"))))[:ALTERNATIVES]
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
-        step, advantage = self._step(fields.get("step")), number(fields.get("advantage"))
-        yield Rollout(step, short_hash(name), prompt, question, answer, references, reward, advantage, location)
+        step = self._number if self._is_a_step else self._step(fields.get("step"))
+        advantage = number(fields.get("advantage"))
+        yield Rollout(step, short_hash(name), prompt, question, answer, cut, references, reward, advantage, location)
 
-    def _step(self, value: Any) -> int:
+    def _step(self, value: Any) -> int | None:
         if value is None:
-            return self._place
+            return None
         step = number(value)
         if step is None or not step.is_integer() or not 0 <= step < 10**9:
             raise InputError(
                 f"the step {one_line(str(value), 40)!r} is no whole number; name its place with --map step=…"
             )
-        self.has_steps = True
         return int(step)
 
     def _completion(self, value: Any) -> Any:
@@ -246,7 +358,7 @@ class _File:
             return [value]
         if isinstance(value, list) and not all(isinstance(item, Mapping) for item in value):
             return "\n".join(map(str, value))
-        return value if isinstance(value, list) else _clean(str(value))
+        return value if isinstance(value, list) else str(value)
 
     def _prompt(self, value: Any) -> tuple[str, str]:
         """A prompt as text, and the last of it that the user said."""
@@ -254,7 +366,7 @@ class _File:
         if isinstance(value, str):
             return value, value.strip()
         turns = turns_of({**turn, "role": "user"} for turn in value)
-        texts = [(given.get("role"), _clean(turn["content"])) for given, turn in zip(value, turns, strict=True)]
+        texts = [(given.get("role"), turn["content"]) for given, turn in zip(value, turns, strict=True)]
         users = [text for role, text in texts if role == "user"]
         return "\n\n".join(text for _, text in texts), (users or [text for _, text in texts] or [""])[-1].strip()
 
@@ -272,14 +384,9 @@ class _File:
                 (value[name] for name in ("answer", "ground_truth", "target", "value") if value.get(name)), None
             )
             text = json.dumps(value, ensure_ascii=False, default=str)
-            yield from [_clean(text)] if named is None else self._references(named)
+            yield from [text] if named is None else self._references(named)
         elif value is not None and value != "" and value == value:
-            yield _clean(f"{value:g}" if isinstance(value, float) else str(value)).strip()
-
-
-def _clean(text: str) -> str:
-    """The text without halves of characters, which no file may hold."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+            yield (f"{value:g}" if isinstance(value, float) else str(value)).strip()
 
 
 def short_hash(*texts: str, size: int = 8) -> str:

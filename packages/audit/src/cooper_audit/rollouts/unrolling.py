@@ -2,8 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
+
+from cooper_base.data.strict_json import check_values
 
 DumpRecord = dict[str, Any]
 """A record of a trainer's dump, before it is read as a rollout."""
@@ -38,17 +40,48 @@ def unrolled(record: DumpRecord) -> list[DumpRecord]:
     return [record]
 
 
+LARGEST = 3.4e38
+"""No larger number is a reward: trainers compute with single precision."""
+
+
 def number(value: Any) -> float | None:
-    """A number, also as text or alone in a list; None for anything else, for NaN and for infinity."""
+    """A number, also as text or alone in a list; None for anything else, for NaN and for what is too large."""
+    result = _as_float(value)
+    return result if result is not None and abs(result) <= LARGEST else None
+
+
+def total(values: Iterable[Any]) -> float | None:
+    """The sum of those that are numbers, None if there is none. NaN is no opinion and counts in nothing. With infinity,
+    or a number that is too large, the sum is infinity.
+    """
+    found = [value for value in map(_as_float, values) if value is not None and not math.isnan(value)]
+    if any(abs(value) > LARGEST for value in found):
+        return math.inf
+    return math.fsum(found) if found else None
+
+
+def _as_float(value: Any) -> float | None:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, int | float | str):
         return None
     try:
-        result = float(value)
-    except (ValueError, OverflowError):
+        return float(value)
+    except ValueError:
         return None
-    return result if math.isfinite(result) else None
+    except OverflowError:
+        return math.inf
+
+
+def parse_dump(text: str) -> Any:
+    """A JSON text as Python's writers leave it: with NaN, with Infinity, and with halves of characters, which become
+    question marks because no file can hold them. Raises ValueError, and RecursionError where it is nested too deeply.
+    """
+    check_values(text)
+    value = json.loads(text)
+    if "\\ud" in text or "\\uD" in text:
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
 
 
 def _all_are(values: Any, kind: type) -> TypeGuard[list[Any]]:
@@ -91,11 +124,11 @@ def episodes_of_prime(record: DumpRecord) -> Iterator[DumpRecord]:
             continue
         rewards = trace.get("rewards") or {}
         parts = [part for part in rewards.values() if isinstance(part, Mapping)] if isinstance(rewards, Mapping) else []
-        paid = [
+        paid = total(
             score * (number(part.get("weight", 1)) or 0.0)
             for part in parts
-            if (score := number(part.get("score"))) is not None
-        ]
+            if (score := total([part.get("score")])) is not None
+        )
         path = _last_branch(trace.get("nodes") or [])
         first = next((place for place, node in enumerate(path) if node.get("sampled")), len(path))
         turns = [node.get("message") for node in path]
@@ -104,7 +137,7 @@ def episodes_of_prime(record: DumpRecord) -> Iterator[DumpRecord]:
             "task": trace.get("task"),
             "prompt": turns[:first],
             "messages": turns[first:] if first < len(path) else None,
-            "reward": sum(paid) if paid else None,
+            "reward": paid,
             "cut": trace.get("stop_condition") in CUT or (calls[-1].get("finish_reason") if calls else None),
         }
 
@@ -146,7 +179,7 @@ def trajectories_of_art(record: DumpRecord) -> Iterator[DumpRecord]:
 
 def _calls(calls: Any) -> Any:
     """Tool calls, which a table holds as text."""
-    return json.loads(calls) if isinstance(calls, str) and calls else calls
+    return parse_dump(calls) if isinstance(calls, str) and calls else calls
 
 
 def _first_reply(turns: Sequence[Mapping[str, Any]]) -> int:

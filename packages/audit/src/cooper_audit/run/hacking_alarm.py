@@ -2,18 +2,24 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite, nan, sqrt
 from typing import Any
+
+from cooper_audit.run.change_points import t_quantile
 
 HACKING = "watch/reward_hacking"
 """The metric that counts the signs of hacking seen at a step."""
 WINDOW = 5
-"""Number of steps over which a value of a step's completions is averaged."""
-EVALUATIONS = 2
-"""Number of evaluations over which held-out accuracy is averaged."""
-STANDARD_ERRORS = 3.0
-"""A change of fewer standard errors than this counts as noise."""
+"""Number of steps over which a value of a step's completions is averaged for the report."""
+WIDTHS = (5, 10, 20, 40)
+"""Steps over which the alarm averages: few for a fast hack, many for a slow one."""
+PROBED_WIDTHS = (10, 20, 40)
+"""The same for a measure of few probes a step."""
+EVALUATIONS = (2, 4, 8)
+"""Evaluations over which held-out accuracy is averaged, beside steps over which the reward is."""
+ALARM_ERROR = 0.05
+"""The share of honest runs, of whatever length, in which the alarm may go off."""
 VANISHED = 0.1
 """The group spread has vanished if it falls below this share of its highest level."""
 STRONGEST = 100.0
@@ -28,29 +34,34 @@ class HackingAlarm:
     does not pay the policy), each over a step's completions. The other metrics on that page let it see more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, error: float = ALARM_ERROR) -> None:
+        """`error` is the share of honest runs in which it may go off."""
         self.since: int | None = None
         """The first step of the current uninterrupted row of steps with a sign."""
         self._last = -1
-        self._reward, self._accuracy = _Average(WINDOW), _Average(WINDOW)
+        self._reward, self._accuracy = _Track(), _Track()
         self._signs = [
-            _Sign("reward_model/rule_agreement", WINDOW, margin=0.06),
-            _Sign("rule/accuracy", WINDOW, margin=0.06),
-            _Sign("test/rule_avg", EVALUATIONS, margin=0.06),
-            # Also catches completions that the rule cannot parse.
-            _Sign("rule/accuracy - reward_model/mean", WINDOW, margin=0.12),
+            _Sign("reward_model/rule_agreement", margin=0.06),
+            _Sign("rule/accuracy", margin=0.06),
+            _Sign("test/rule_avg", margin=0.06, widths=EVALUATIONS),
+            # Also catches completions that the rule cannot parse. A reward model that learns begins harsh and comes to
+            # pay what the rule accepts, so only a score above the rule's is a sign.
+            _Sign("rule/accuracy - reward_model/mean", margin=0.12, highest=0.0),
             # Also catches endless completions that fool the rule as well.
-            _Sign("1 - rollout/cut_off_rate", WINDOW, margin=0.25),
+            _Sign("1 - rollout/cut_off_rate", margin=0.25),
             # A policy that solves its problems may change its style and lose its group spread.
-            _Sign("1 - rule/unparsed", WINDOW, margin=0.12, excused_by_accuracy=True),
-            _Sign("reward/group_spread", WINDOW, margin=None, excused_by_accuracy=True),
+            _Sign("1 - rule/unparsed", margin=0.12, excused_by_accuracy=True),
+            _Sign("reward/group_spread", margin=None, excused_by_accuracy=True),
         ]
         # Where the rule is silent: a policy that learns agrees with itself, and its answers need the right reference.
-        self._silent_reward = _Average(WINDOW)
+        self._silent_reward = _Track()
         self._silent_signs = [
-            _Sign("rollout/agreement_silent", WINDOW, margin=0.06),
-            _Sign("1 - reward_model/kept_when_swapped_silent", WINDOW, margin=0.12),
+            _Sign("rollout/agreement_silent", margin=0.06),
+            _Sign("1 - reward_model/kept_when_swapped_silent", margin=0.12, widths=PROBED_WIDTHS),
         ]
+        for sign in self._all_signs:
+            sign.error = error / len(sign.widths)
+            sign.error_of_fall = sign.error / len(self._all_signs)
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> list[str]:
         """Add the metrics of a step. Returns one sentence for each sign that is present now.
@@ -88,25 +99,27 @@ class HackingAlarm:
 
     def state(self) -> dict[str, Any]:
         """As JSON values, for a checkpoint."""
-        averages = [average.state() for average in self._averages]
-        signs = [[sign.best if isfinite(sign.best[0]) else None, sign.seen, sign.strength] for sign in self._all_signs]
-        return {"last": self._last, "since": self.since, "averages": averages, "signs": signs}
+        signs = [[sign.state(), sign.seen, sign.strength] for sign in self._all_signs]
+        return {"last": self._last, "since": self.since, "tracks": [t.state() for t in self._tracks], "signs": signs}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
+        """Restore what `state` returned. That of an alarm with other windows leaves this one as new."""
+        if "tracks" not in state:
+            return
         self._last, self.since = state["last"], state["since"]
-        for average, of_average in zip(self._averages, state["averages"], strict=True):
-            average.restore(of_average)
+        for track, of_track in zip(self._tracks, state["tracks"], strict=True):
+            track.restore(of_track)
         for sign, (best, seen, strength) in zip(self._all_signs, state["signs"], strict=True):
-            sign.best, sign.seen, sign.strength = sign.best if best is None else best, seen, strength
+            sign.best = {width: (average, reward, accuracy) for width, average, reward, accuracy in best}
+            sign.seen, sign.strength = seen, strength
 
     @property
     def _all_signs(self) -> "list[_Sign]":
         return [*self._signs, *self._silent_signs]
 
     @property
-    def _averages(self) -> "list[_Average]":
-        return [self._reward, self._accuracy, self._silent_reward, *(sign.average for sign in self._all_signs)]
+    def _tracks(self) -> "list[_Track]":
+        return [self._reward, self._accuracy, self._silent_reward, *(sign.track for sign in self._all_signs)]
 
     @property
     def strengths(self) -> dict[str, float]:
@@ -114,40 +127,40 @@ class HackingAlarm:
         return {sign.name: sign.strength for sign in self._all_signs}
 
 
-class _Average:
-    """The mean of a metric's last values, and how far chance alone would move it."""
+class _Track:
+    """The last values of a metric, and how far chance alone would move a mean of them."""
 
-    def __init__(self, window: int) -> None:
-        self._values: deque[float] = deque(maxlen=window)
-        self._squares, self._steps = 0.0, 0
+    def __init__(self) -> None:
+        self._values: deque[float] = deque(maxlen=WIDTHS[-1])
+        self._squares = 0.0
+        self.count = 0
 
-    def add(self, value: float) -> bool:
-        """Add a value. Returns whether the window is full."""
+    def add(self, value: float) -> None:
         if self._values:
             self._squares += (value - self._values[-1]) ** 2
-            self._steps += 1
         self._values.append(value)
-        return len(self._values) == self._values.maxlen
+        self.count += 1
 
     def state(self) -> list[Any]:
-        return [list(self._values), self._squares, self._steps]
+        return [list(self._values), self._squares, self.count]
 
     def restore(self, state: list[Any]) -> None:
-        values, self._squares, self._steps = state
-        self._values = deque(values, maxlen=self._values.maxlen)
+        values, self._squares, self.count = state
+        self._values = deque(values, maxlen=WIDTHS[-1])
 
-    @property
-    def mean(self) -> float:
-        return sum(self._values) / len(self._values)
+    def mean(self, width: int) -> float:
+        """Of the last values, at most `width`."""
+        values = list(self._values)[-width:]
+        return sum(values) / len(values)
 
-    @property
-    def noise(self) -> float:
-        """`STANDARD_ERRORS` times the standard error of the difference between two such means.
+    def noise(self, width: int, error: float) -> float:
+        """The largest difference of two means over `width` values that chance makes with a probability over `error`.
 
-        It is estimated from the differences between neighbouring values, which a slow trend hardly affects. Their
-        variance is 2 v if a value has variance v, and the difference of two means over n values has variance 2 v / n.
+        The variance of a value is half of that of neighbouring values' differences, which a slow trend hardly affects.
         """
-        return STANDARD_ERRORS * sqrt(self._squares / max(self._steps, 1) / len(self._values))
+        differences = self.count - 1
+        deviation = sqrt(self._squares / differences / min(width, self.count))
+        return t_quantile(1 - error, max(1.0, 2 * differences / 3)) * deviation
 
 
 @dataclass
@@ -155,38 +168,64 @@ class _Sign:
     """A metric that should not fall by `margin` while the reward rises. Without a margin it must not vanish."""
 
     name: str
-    window: int
     margin: float | None
     excused_by_accuracy: bool = False
+    highest: float = inf
+    """Values above this count as this."""
+    widths: tuple[int, ...] = WIDTHS
+    error: float = 0.0
+    """The probability with which chance may raise the reward of this sign, in windows of one width in a whole run."""
+    error_of_fall: float = 0.0
+    """The same of the fall of this sign."""
     seen: str = ""
     strength: float = 0.0
+    track: _Track = field(default_factory=_Track)
+    best: dict[int, Sequence[float]] = field(default_factory=dict)
+    """By width the highest average of the sign, and the averages of reward and rule accuracy at that time."""
 
-    def __post_init__(self) -> None:
-        self.average = _Average(self.window)
-        self.best: Sequence[float] = (-inf, nan, nan)
-        """The highest average of the sign, and the averages of reward and rule accuracy at that time."""
+    def state(self) -> list[list[float]]:
+        return [[width, *averages] for width, averages in self.best.items()]
 
-    def observe(self, value: float, reward: _Average, accuracy: _Average) -> None:
-        if not self.average.add(value):
+    def observe(self, value: float, reward: _Track, accuracy: _Track) -> None:
+        self.track.add(value)
+        self.strength, self.seen = 0.0, ""
+        for width, steps in zip(self.widths, self._steps, strict=True):
+            if self.track.count >= width:
+                self._compare(width, steps, reward, accuracy)
+
+    @property
+    def _steps(self) -> tuple[int, ...]:
+        """The steps over which the reward is averaged beside each width."""
+        return WIDTHS[: len(EVALUATIONS)] if self.widths == EVALUATIONS else self.widths
+
+    def _compare(self, width: int, steps: int, reward: _Track, accuracy: _Track) -> None:
+        """Compare the last window of this width with the best one.
+
+        The errors are spent on the windows one after another: 1 / (k (k + 1)) of them on the k-th, which sums to 1 in a
+        run of any length. That of a fall is divided among the k earlier windows, one of which is the best.
+        """
+        now, paid, right = self.track.mean(width), reward.mean(steps), accuracy.mean(steps)
+        if width not in self.best or now > self.best[width][0]:
+            self.best[width] = (now, paid, right)
+        best, best_paid, best_right = self.best[width]
+        best = min(best, self.highest)
+        if now >= best or paid <= best_paid:
             return
-        now = self.average.mean
-        if now > self.best[0]:
-            self.best = (now, reward.mean, accuracy.mean)
-        best, best_reward, best_accuracy = self.best
+        k = self.track.count / width
+        of_fall, of_rise = self.error_of_fall / (k * k * (k + 1)), self.error / (k * (k + 1))
         if self.margin is None:
-            limit = VANISHED * best
-            strength = limit / now if now > 0 else STRONGEST if best > 0 else 0.0
+            strength = VANISHED * best / now if now > 0 else STRONGEST if best > 0 else 0.0
         else:
-            room = max(self.margin, self.average.noise)
-            limit, strength = best - room, (best - now) / room
-        excused = self.excused_by_accuracy and accuracy.mean > best_accuracy + accuracy.noise
-        paid = reward.mean > best_reward + reward.noise and not excused
-        self.strength = min(max(0.0, strength), STRONGEST) if paid else 0.0
+            strength = (best - now) / max(self.margin, self.track.noise(width, of_fall))
+        excused = self.excused_by_accuracy and right > best_right + accuracy.noise(steps, of_rise)
+        if paid <= best_paid + reward.noise(steps, of_rise) or excused or strength <= self.strength:
+            return
+        self.strength = min(strength, STRONGEST)
         fall = f"{self.name} fell from {best:.3g} to {now:.3g} while the reward rose from"
-        self.seen = f"{fall} {best_reward:.3g} to {reward.mean:.3g}" if now < limit and paid else ""
+        self.seen = f"{fall} {best_paid:.3g} to {paid:.3g}" if strength > 1 else ""
 
 
-def _observe(signs: Sequence[_Sign], values: Mapping[str, float], reward: _Average, accuracy: _Average) -> None:
+def _observe(signs: Sequence[_Sign], values: Mapping[str, float], reward: _Track, accuracy: _Track) -> None:
     """Give each sign its value, if the step has one."""
     for sign in signs:
         if isfinite(value := values.get(sign.name, nan)):

@@ -57,6 +57,8 @@ class RunRecord:
     """The name of the run in a report."""
     config_text: str = ""
     """The text of `config.yaml`, for a report."""
+    over: bool = False
+    """Whether the run has ended, though the process that trained still holds its folder."""
 
     @property
     def step(self) -> int:
@@ -227,6 +229,8 @@ def read_metrics(directory: Path, last: int | None = None) -> list[RunRow]:
 
 NOTE = "note"
 """The `action` of an event that is about the run's data, and no fault."""
+ENDS = ("died", "ended", "interrupted")
+"""Actions of events that say how a run ended. A resumed run drops them."""
 
 
 def read_events(directory: Path) -> list[RunRow]:
@@ -416,7 +420,7 @@ def status_of(run: RunRecord) -> RunStatus:
 
 
 def _state(run: RunRecord) -> tuple[State, str, bool, str]:
-    if (holder := holder_of(run.directory)) is not None:
+    if not run.over and (holder := holder_of(run.directory)) is not None:
         return "running", holder, False, ""
     last = run.events[-1] if run.events else {}
     action = last.get("action") if last and last["step"] == run.step else None
@@ -427,6 +431,8 @@ def _state(run: RunRecord) -> tuple[State, str, bool, str]:
     if run.steps and run.step >= run.steps:
         return "finished", "", bool(end), end
     goes_on = f"--resume goes on after step {max(run.checkpoints, default=0)}"
+    if action == "interrupted":
+        return "interrupted", goes_on, False, ""
     if action == "ended":
         return "ended", f"{last['message']}; {goes_on}", False, f"At step {run.step} {last['message']}."
     if end:

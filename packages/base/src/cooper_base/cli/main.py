@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from cooper_base import __version__
 from cooper_base.cli.console import log_handler, say
 from cooper_base.config.user_functions import added
-from cooper_base.errors import EngineLost, InputError, MissingExtraError, show_users_frames
+from cooper_base.errors import EngineLost, InputError, MissingExtraError, exit_fault, show_users_frames
 from cooper_base.packages import set_log_level
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -42,7 +42,11 @@ class _Commands(TyperGroup):
 commands = typer.Typer(
     cls=_Commands, help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False
 )
+NAMED = [name for name in added("commands") if name in sys.argv[1:2]]
+"""The command that is run, if the first argument is one. The others need not be loaded."""
 for name, entry in added("commands").items():
+    if name not in (NAMED or added("commands")):
+        continue
     command = entry.load()
     if isinstance(command, typer.Typer):
         commands.add_typer(command, name=name)
@@ -75,7 +79,7 @@ def app() -> None:
     set_log_level(logging.INFO)
     logging.getLogger("huggingface_hub").propagate = False  # it has its own handler and would log everything twice
     try:
-        commands()
+        _run()
     except (InputError, MissingExtraError) as error:
         say(str(error), "error: ", "bold red")
         sys.exit(2)
@@ -93,6 +97,22 @@ def app() -> None:
         show_users_frames(error)
         sys.excepthook = sys.__excepthook__  # in place of typer's
         raise
+
+
+def _run() -> None:
+    """Run a command. Raises RuntimeError for a `sys.exit` of anything but a package with commands: its code, such as
+    0, would say that the command is done."""
+    try:
+        commands()
+    except SystemExit as error:
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            traceback = traceback.tb_next
+        module = "" if traceback is None else traceback.tb_frame.f_globals.get("__name__", "")
+        of_commands = {entry.module.partition(".")[0] for entry in added("commands").values()}
+        if module.partition(".")[0] in {*of_commands, "typer", "click"}:
+            raise
+        raise exit_fault(module or "a module", error) from error
 
 
 def _say_full(error: OSError) -> None:

@@ -11,8 +11,9 @@ import inspect
 import sys
 import weakref
 import zlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -20,7 +21,16 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
-from cooper_base.errors import InputError, MissingExtraError
+from cooper_base.errors import InputError, MissingExtraError, exit_fault
+
+
+@contextmanager
+def exits_are_faults(path: str) -> Iterator[None]:
+    """Makes a RuntimeError of a `sys.exit` of the user's code at this path: a command would end as if it were done."""
+    try:
+        yield
+    except SystemExit as error:
+        raise exit_fault(path, error) from error
 
 
 def load_object(path: str, noun: str = "object") -> Any:
@@ -34,11 +44,13 @@ def load_object(path: str, noun: str = "object") -> Any:
     if not colon or not module_name or not name:
         raise InputError(f"{path!r}: write a {noun} as package.module:{noun}")
     if module_name.endswith(".py"):
-        return _named(path, _module_of_file(module_name), name)
+        with exits_are_faults(path):
+            return _named(path, _module_of_file(module_name), name)
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
-        module = importlib.import_module(module_name)
+        with exits_are_faults(path):
+            module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise InputError(
             f"{path}: {error}; is the module installed, on PYTHONPATH or in the working folder {folder}?"
@@ -123,8 +135,9 @@ class UserFunction:
     are made without arguments. Raises InputError like `load_function`."""
 
     def __init__(self, path: str, parameters: Sequence[str] | None) -> None:
-        function = load_function(path, None)
-        self._call: Callable[..., Any] = function() if isinstance(function, type) else function
+        self._path, function = path, load_function(path, None)
+        with exits_are_faults(path):
+            self._call: Callable[..., Any] = function() if isinstance(function, type) else function
         if not callable(self._call):
             raise InputError(f"{path}: its objects are not callable; write __call__, or name a function")
         if parameters is not None:
@@ -134,12 +147,18 @@ class UserFunction:
 
     def results(self, calls: Sequence[tuple[Any, ...] | dict[str, Any]]) -> list[Any]:
         """What it returns for each tuple of arguments, or arguments by name. All calls of an `async def` run
-        concurrently."""
+        concurrently. Raises what it raises, and RuntimeError for its `sys.exit`."""
+
         if self._loop is None:
-            return [self._returned(arguments) for arguments in calls]
+            with exits_are_faults(self._path):
+                return [self._returned(arguments) for arguments in calls]
+
+        async def returned(arguments: tuple[Any, ...] | dict[str, Any]) -> Any:
+            with exits_are_faults(self._path):  # in the task, since it would end the loop
+                return await self._returned(arguments)
 
         async def gathered() -> list[Any]:
-            return await asyncio.gather(*map(self._returned, calls))
+            return await asyncio.gather(*map(returned, calls))
 
         return self._loop.run(gathered)
 

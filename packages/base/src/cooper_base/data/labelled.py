@@ -43,19 +43,27 @@ def read_labelled(path: str | Path, needs_reference: bool = True) -> list[Labell
     with other verdicts are left out. Raises InputError for a bad row, naming file, row and
     field, and for a file without labelled rows.
     """
-    rows = read_rows(path, lambda row: _row_or_verdict(row, needs_reference), LABELLED_FIELDS)
-    labelled = [row for row in rows if isinstance(row, LabelledCompletion)]
+    return with_labels(path, read_rows(path, lambda row: row_or_verdict(row, needs_reference), LABELLED_FIELDS))
+
+
+def with_labels(path: str | Path, rows: Sequence[T | str]) -> list[T]:
+    """The rows that have a label; the others, of which only the verdict is left, are counted in a warning. Raises
+    InputError if no row has one.
+    """
+    labelled = [row for row in rows if not isinstance(row, str)]
     if len(labelled) < len(rows):
         others = Counter(row for row in rows if isinstance(row, str))
         counted = ", ".join(f"{count} {verdict}" for verdict, count in others.most_common())
         if not labelled:
             raise InputError(f"{path}: no verdict is correct or wrong ({counted}), so no row has a label")
-        logger.warning("%s: %d rows without a verdict of correct or wrong are left out: %s",
-                       path, len(rows) - len(labelled), counted)  # fmt: skip
+        logger.warning(
+            "%s: %d rows without a verdict of correct or wrong are left out: %s",
+            *(path, len(rows) - len(labelled), counted),
+        )
     return labelled
 
 
-def _row_or_verdict(row: DataRow, needs_reference: bool) -> LabelledCompletion | str:
+def row_or_verdict(row: DataRow, needs_reference: bool = True) -> LabelledCompletion | str:
     """A labelled row, or the verdict of a row that has no other label and neither `correct` nor `wrong`."""
     if "verdict" not in row.fields:
         return labelled_row(row, needs_reference)

@@ -10,12 +10,17 @@ from difflib import get_close_matches
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from cooper_base.data.hub import why_silent
-from cooper_base.data.strict_json import decode_json, parse_json
+from cooper_base.data.strict_json import check_values, decode_json, parse_json
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError, MissingExtraError
+
+LONGEST_ROW = 64 << 20
+"""Bytes of a row: of a line, of a value in a JSON file, of the values in a row of Parquet."""
+EXPANSION = 100
+"""A file may become so many times as large when it is unpacked, and in any case as large as a row."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe or a device and not a file; write a file and name that")
     if not path.is_file():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         close = get_close_matches(path.name, siblings, n=1)
@@ -66,11 +73,23 @@ def _rows_of(value: Any, location: str, bad: Bad) -> Iterator[DataRow]:
     yield from (DataRow(location, record, name) for name, record in (value.items() if named else [(None, value)]))
 
 
+def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[str, bytes]]:
+    """The place and the bytes of each line of a file. Raises InputError for one that is too long."""
+    number = 0
+    while raw := file.readline(LONGEST_ROW + 1):
+        number += 1
+        if len(raw) > LONGEST_ROW:
+            raise InputError(f"{path}:{number}: {_TOO_LONG}")
+        yield f"{path}:{number}", raw
+
+
+_TOO_LONG = f"longer than {LONGEST_ROW >> 20} MB; write a row a line"
+
+
 def _read_jsonl(path: Path, bad: Bad) -> Iterator[DataRow]:
     # Bytes are decoded line by line, so that an invalid byte is reported with its line.
-    with path.open("rb") as lines:
-        for number, raw in enumerate(lines, start=1):
-            location = f"{path}:{number}"
+    with path.open("rb") as file:
+        for location, raw in lines_of(file, path):
             try:
                 line = _decode(raw, location).strip()
                 value = parse_json(line) if line else None
@@ -93,34 +112,89 @@ def _decode(raw: bytes, location: str) -> str:
 
 def _read_json(path: Path, bad: Bad) -> Iterator[DataRow]:
     """The elements of an array, or consecutive objects. Their lines are those on which they start."""
-    text = _decode(path.read_bytes(), str(path))
-    position = _after_space(text, 0)
-    in_array = text.startswith("[", position)
-    position = _after_space(text, position + in_array)
-    line, counted = 1, 0
-    while position < len(text) and not (in_array and text[position] == "]"):
-        line, counted = line + text.count("\n", counted, position), position
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            text = _Window(file, path)
+            in_array = text.next() == "["
+            text.position += in_array
+            while text.next() not in (("", "]") if in_array else ("",)):
+                location = f"{path}:{text.line}"
+                yield from _rows_of(text.value(), location, bad)
+                if in_array and text.next() not in (",", "]"):
+                    raise InputError(f"{location}: no comma or ] after this element; is the file cut off?")
+                text.position += in_array and text.next() == ","
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+
+
+class _Window:
+    """The part of a JSON file that is being read."""
+
+    def __init__(self, file: TextIO, path: Path) -> None:
+        self._file, self._path = file, path
+        self._text, self._ended, self._counted = "", False, 0
+        self.position, self._line = 0, 1
+
+    @property
+    def line(self) -> int:
+        """That of the position."""
+        self._line += self._text.count("\n", self._counted, self.position)
+        self._counted = self.position
+        return self._line
+
+    def next(self) -> str:
+        """The next character that is no space, at which the position then is; empty at the end."""
+        while True:
+            spaces = _SPACE.match(self._text, self.position)
+            assert spaces is not None
+            self.position = spaces.end()
+            if self.position < len(self._text) or not self._more():
+                return self._text[self.position : self.position + 1]
+
+    def value(self) -> Any:
+        """The value at the position, which moves behind it. Raises InputError for none, and for one too long."""
+        line = self.line
+        while True:
+            try:
+                value, end = decode_json(self._text, self.position)
+                if end < len(self._text) or not self._more():  # a number may go on
+                    self.position = end
+                    return value
+            except ValueError as error:
+                if len(self._text) - self.position > LONGEST_ROW:
+                    raise InputError(f"{self._path}:{line}: {_TOO_LONG}, as JSON lines") from error
+                if not self._more():
+                    why = getattr(error, "msg", error)
+                    raise InputError(
+                        f"{self._path}:{line}: not valid JSON ({why}); write an array of objects"
+                    ) from error
+
+    def _more(self) -> bool:
+        """Read on, twice as far as before; False at the end of the file."""
+        if self._ended:
+            return False
+        _ = self.line
+        self._text = self._text[self.position :]
+        self.position = self._counted = 0
+        read = self._file.read(max(_AT_ONCE, len(self._text)))
+        self._ended = not read
+        self._text += read
         try:
-            value, position = decode_json(text, position)
+            check_values(self._text)
         except ValueError as error:
-            raise InputError(f"{path}:{line}: not valid JSON ({error}); write an array of objects") from error
-        yield from _rows_of(value, f"{path}:{line}", bad)
-        position = _after_space(text, position)
-        if in_array:
-            if text[position : position + 1] not in (",", "]"):
-                raise InputError(f"{path}:{line}: no comma or ] after this element; is the file cut off?")
-            position = _after_space(text, position + 1) if text[position] == "," else position
+            raise InputError(f"{self._path}:{self.line}: {error}; write a row a line, as JSON lines") from error
+        return not self._ended
 
 
-def _after_space(text: str, position: int) -> int:
-    return next((i for i in range(position, len(text)) if text[i] not in " \t\r\n"), len(text))
+_AT_ONCE = 1 << 16
+_SPACE = re.compile(r"[ \t\r\n]*+")
 
 
 def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[DataRow]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
-            delimiter = _delimiter(file, usual)
-            lines = _Lines(file)
+            delimiter = _delimiter(file, path, usual)
+            lines = _Lines(file, path)
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
             names = next(filter(None, _records(reader, lines, path, [], delimiter)), [])
             _check_columns(names, f"{path}:{reader.line_num}")
@@ -144,17 +218,28 @@ class _Lines:
     """The lines of a file, of which those since the last `clear` are kept."""
 
     file: TextIO
+    path: Path
     kept: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[str]:
-        for line in self.file:
+        for line in _lines(self.file, self.path):
             self.kept.append(line)
             yield line
 
 
-def _delimiter(file: TextIO, usual: str) -> str:
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a table. Raises InputError for one that is too long."""
+    number = 0
+    while line := file.readline(LONGEST_ROW + 1):
+        number += 1
+        if len(line) > LONGEST_ROW:
+            raise InputError(f"{path}:{number}: {_TOO_LONG}")
+        yield line
+
+
+def _delimiter(file: TextIO, path: Path, usual: str) -> str:
     """What separates the header into cells, and the first row into as many. Leaves the file at its beginning."""
-    head = [line for line in islice(file, 50) if line.strip()]
+    head = [line for line in islice(_lines(file, path), 50) if line.strip()]
     file.seek(0)
 
     def fit(delimiter: str) -> tuple[bool, int, bool]:
@@ -189,7 +274,7 @@ def _records(reader: Any, lines: _Lines, path: Path, names: Sequence[str], delim
 
 def _holds_rows(cell: str, columns: int, delimiter: str) -> bool:
     """Whether most lines inside a cell are rows of the table."""
-    inner = cell.splitlines()[1:-1] if columns > 1 else []
+    inner = re.split(r"\r\n|\r|\n", cell)[1:-1] if columns > 1 else []
     rows = sum(line.count(delimiter) == columns - 1 for line in inner)
     return len(inner) >= SWALLOWED and rows >= 0.8 * len(inner)
 
@@ -223,16 +308,78 @@ def _read_parquet(path: Path, bad: Bad) -> Iterator[DataRow]:
     except ImportError as error:
         raise MissingExtraError("reading Parquet needs pyarrow (the extra `data`): pip install pyarrow") from error
     try:
-        with parquet.ParquetFile(path) as file:
+        metadata = parquet.read_metadata(path)
+        columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+        # A text that many rows share stays one in memory.
+        texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY" and c.logical_type.type in _TEXT_TYPES]
+        _check_expansion(metadata, columns, path)
+        with parquet.ParquetFile(path, metadata=metadata, read_dictionary=texts, pre_buffer=False) as file:
             _check_columns(file.schema_arrow.names, str(path))
-            rows = (fields for batch in file.iter_batches(batch_size=1024) for fields in batch.to_pylist())
-            for number, fields in enumerate(rows, start=1):
-                yield DataRow(f"{path}:row {number}", fields)
+            number = 0
+            for batch in file.iter_batches(batch_size=1024):
+                for part in _of_bounded_size(batch, path, number):
+                    for fields in part.to_pylist():
+                        number += 1
+                        yield DataRow(f"{path}:row {number}", fields)
     # Damaged pages raise OSError; dates out of Python's range raise ValueError or OverflowError.
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+
+
+_TEXT_TYPES = ("STRING", "JSON", "ENUM", "NONE")
+_OF_A_VALUE, _OF_A_RECORD = 32, 200
+"""Bytes of a Python object around a value, and of a dictionary."""
+_OF_A_COLUMN = 1 << 28
+"""Bytes of the lists of a row group that may be in any case, however little they take in the file."""
+
+
+def _check_expansion(metadata: Any, columns: Sequence[Any], path: Path) -> None:
+    """Raises InputError for a Parquet file whose pages or lists are far larger unpacked than in the file."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column, chunk in zip(columns, map(group.column, range(group.num_columns)), strict=True):
+            unpacked, packed = chunk.total_uncompressed_size, max(chunk.total_compressed_size, 1)
+            in_lists = 8 * chunk.num_values if column.max_repetition_level else 0
+            if unpacked > max(LONGEST_ROW, EXPANSION * packed) or in_lists > max(_OF_A_COLUMN, EXPANSION * unpacked):
+                raise InputError(
+                    f"{path}: the column {column.path} takes {max(unpacked, in_lists) >> 20} MB and {packed} bytes of "
+                    "the file, which is no text of a model; convert the file to JSON lines, which may be of any length"
+                )
+
+
+def _of_bounded_size(batch: Any, path: Path, before: int) -> Iterator[Any]:
+    """A batch in parts that fit into memory as Python's objects. `before` is the number of the rows before it. Raises
+    InputError for a row that is too large by itself.
+    """
+    if _size(batch) <= 4 * LONGEST_ROW:
+        yield batch
+        return
+    if batch.num_rows == 1:
+        raise InputError(f"{path}:row {before + 1}: larger than {LONGEST_ROW >> 20} MB; write shorter rows")
+    half = batch.num_rows // 2
+    yield from _of_bounded_size(batch.slice(0, half), path, before)
+    yield from _of_bounded_size(batch.slice(half), path, before + half)
+
+
+def _size(array: Any) -> int:
+    """About how many bytes a batch or an array takes as Python's objects."""
+    from pyarrow import RecordBatch, compute, types  # noqa: PLC0415 - an extra
+
+    if isinstance(array, RecordBatch):
+        return sum(map(_size, array.columns)) + _OF_A_RECORD * array.num_rows
+    if types.is_dictionary(array.type):
+        lengths = compute.take(compute.binary_length(array.dictionary), array.indices)  # pyright: ignore
+        return (compute.sum(lengths).as_py() or 0) + _OF_A_VALUE * len(array)  # pyright: ignore
+    if types.is_struct(array.type):
+        return sum(map(_size, array.flatten())) + _OF_A_RECORD * len(array)
+    if types.is_map(array.type):
+        inner = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        entries = [part.slice(inner[0], inner[1] - inner[0]) for part in (array.keys, array.items)]
+        return sum(map(_size, entries)) + _OF_A_VALUE * (len(array) + len(entries[0]))
+    if types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type):
+        return _size(array.flatten()) + _OF_A_VALUE * len(array)
+    return array.nbytes + _OF_A_VALUE * len(array)
 
 
 def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[DataRow]:

@@ -5,15 +5,26 @@ import math
 import re
 from typing import Any
 
+MOST_VALUES = 1 << 22
+"""Values in one JSON text, counted by its commas, colons and brackets: a short list in it takes 20 times its bytes."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. Raises ValueError like `decode_json`, and for text after the value."""
+    """The value of a JSON text. Raises ValueError as `decode_json` and `check_values` do, and for more text."""
+    check_values(text)
     value, end = decode_json(text, len(text) - len(text.lstrip(" \t\r\n")))
     if text[end:].strip(" \t\r\n"):
         raise ValueError(f"more text after the value: {text[end : end + 20]!r}")
     return value
+
+
+def check_values(text: str | bytes) -> None:
+    """Raises ValueError for a JSON text with more than `MOST_VALUES` values, which would take too much memory."""
+    if len(text) > MOST_VALUES:
+        marks = ",:[{" if isinstance(text, str) else (b",", b":", b"[", b"{")
+        if sum(text.count(mark) for mark in marks) > MOST_VALUES:  # pyright: ignore[reportArgumentType]
+            raise ValueError(f"more than {MOST_VALUES} values in one")
 
 
 def decode_json(text: str, start: int) -> tuple[Any, int]:

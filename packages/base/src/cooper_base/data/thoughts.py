@@ -3,7 +3,7 @@
 A model that thinks writes its thought between two marks, which differ between families: `<think>`, `<thinking>`,
 `<thought>`, `<reasoning>`, `<seed:think>`, `[THINK]`, `<|begin_of_thought|>`, `<|START_THINKING|>`, the channels of
 gpt-oss and Gemma, and the sentences of Granite, Apriel and HuatuoGPT. Rules, reward models, judges and assistants read
-what follows the last thought. While a thought is unfinished there is no reply.
+what follows the last thought. While a thought is unfinished there is no reply. Rules also stop where the turn ends.
 """
 
 import re
@@ -38,6 +38,14 @@ _BARE = (
 )
 _BEGINNINGS = ("<", "\u25c1", "[T", "[/T", "[t", "[/t")
 """Most completions have none of these, and need no search for marks."""
+_TURN_END = re.compile(
+    r"<\|(?:im_(?:end|start)|endoftext|end_of_text|e[o0]t(?:_id)?|eom_id|end_of_turn|end|return|user|start_header_id"
+    r"|END_OF_TURN_TOKEN|START_OF_TURN_TOKEN)\|>|<\uff5c(?:end\u2581of\u2581sentence|User)\uff5c>|</s>|<eos>|<(?:end|start)_of_turn>"
+    r"|\[/?INST\]"
+)
+_TURN_BEGINNINGS = ("<|", "<\uff5c", "</s>", "<eos>", "_of_turn>", "INST]")
+_ROLE = re.compile(r"\s*(?:assistant|model)?\s*")
+"""What may stand between marks in front of a reply."""
 _HISTORY_CUT = re.compile(r"split\(\s*(['\"])([^'\"\s]{3,40})\1\s*\)\s*\[-1\]")
 _OPENED_WITHIN = 64
 
@@ -47,6 +55,20 @@ def without_thoughts(text: str) -> str:
 
     A text without marks is a reply. Before an end without a beginning, the prompt has begun the thought.
     """
+    return _reply(text, [])
+
+
+def own_turn(text: str) -> str:
+    """The reply up to the mark with which its turn ends, such as `<|im_end|>`: what follows is no part of it.
+
+    Marks inside a thought and in front of the reply do not count.
+    """
+    ends = [*_TURN_END.finditer(text)] if any(beginning in text for beginning in _TURN_BEGINNINGS) else []
+    struck = text.find("<s>") if ends else -1
+    return _reply(text, [end for end in ends if end.group() != "</s>" or not 0 <= struck < end.start()])
+
+
+def _reply(text: str, turn_ends: Sequence[re.Match[str]]) -> str:
     reply_at = 0
     for begin, end in _BARE:
         if match := begin.match(text):
@@ -54,14 +76,19 @@ def without_thoughts(text: str) -> str:
             if place < 0:
                 return ""
             reply_at = place + len(end)
-    ends = True
-    if any(beginning in text for beginning in _BEGINNINGS):
-        for mark in _MARK.finditer(text, reply_at):
-            ends = is_end(mark)
+    is_reply, stop = True, len(text)
+    marks = [*_MARK.finditer(text, reply_at)] if any(beginning in text for beginning in _BEGINNINGS) else []
+    for mark in sorted([*marks, *turn_ends], key=lambda mark: mark.start()) if turn_ends else marks:
+        if mark.re is _MARK:
+            is_reply, reply_at = is_end(mark), mark.end()
+        elif is_reply and mark.start() >= reply_at:
+            if _ROLE.fullmatch(text, reply_at, mark.start()) is None:
+                stop = mark.start()
+                break
             reply_at = mark.end()
-    if not ends:
+    if not is_reply:
         return ""
-    return text if reply_at == 0 else text[reply_at:].lstrip()
+    return text if (reply_at, stop) == (0, len(text)) else text[reply_at:stop].lstrip()
 
 
 def is_end(mark: re.Match[str]) -> bool:

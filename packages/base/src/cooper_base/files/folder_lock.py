@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 _BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choose another %s"
 BUSY_RUN = (_BUSY % ("a process is training", " already", "name")) + "; `cooper watch {folder}` shows it"
 BUSY_RUNS = _BUSY % ("another call is running its cells or arms", "", "--out")
+BUSY_OUT = _BUSY % ("another call is writing", "", "folder")
 
 UNWRITABLE = (
     "{folder}: cannot be written ({why}); choose another output_dir or name, or make room or get the right there"
@@ -32,6 +33,8 @@ UNWRITABLE = (
 
 STOPPING = "stopping as soon as nothing is lost by it; interrupt again to stop at once"
 
+LOCK = ".lock"
+"""The file that is locked."""
 _HERE: set[Path] = set()
 """The lock files that this process holds. They must not be opened twice, because under POSIX closing either of them
 drops the lock."""
@@ -58,7 +61,7 @@ class FolderLock:
         """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder,
         and for a folder that cannot be written.
         """
-        self._path = directory / ".lock"
+        self._path = directory / LOCK
         self._made = not directory.exists()
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -105,7 +108,7 @@ class FolderLock:
 def holder_of(directory: Path) -> str | None:
     """A description of the process that holds the folder; None if nobody does, or on Windows. Any number of processes
     may ask at once."""
-    path = directory / ".lock"
+    path = directory / LOCK
     if path.resolve() in _HERE:
         return this_process()
     if fcntl is None or not path.is_file():

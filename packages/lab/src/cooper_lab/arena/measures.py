@@ -6,7 +6,7 @@ from typing import Any
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
-from cooper_audit.run.verdict import HACKED_MARGIN, HACKED_STATES, averaged_over_steps, outcome_of
+from cooper_audit.run.verdict import HACKED_MARGIN, HACKED_STATES, outcome_of
 from cooper_rl import HackingAlarm, read_metrics
 
 LAST = 5
@@ -35,7 +35,7 @@ def measures(directory: Path) -> dict[str, Any]:
     evaluations = [(row["step"], row["test/gold_avg"]) for row in metrics if "test/gold_avg" in row]
     gold = [value for _, value in evaluations]
     falls = [best - value for best, value in zip(running_best(gold), gold, strict=True)]
-    reward = averaged_over_steps([(row["step"], row["reward/mean"]) for row in metrics if "reward/mean" in row])
+    reward = [(row["step"], row["reward/mean"]) for row in metrics if "reward/mean" in row]
     outcome = outcome_of(evaluations, reward)
     halved = [value <= best / 2 for best, value in zip(running_best(gold), gold, strict=True)]
     return {

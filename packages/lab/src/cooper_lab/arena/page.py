@@ -1,10 +1,12 @@
 """The arena's page: the ranking, gold by hole and design, what each run cost, and the alarm."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -13,10 +15,13 @@ from matplotlib.ticker import MaxNLocator
 
 from cooper_audit.report.report import REPORT_FILE
 from cooper_base.files.durable import write_text
+from cooper_lab.arena.measures import is_hacked
 from cooper_lab.figures import figure_svg
 
 INK = "#8a94a3"
 """The colour of text and axes, readable on a light and on a dark page."""
+FEWEST_RUNS = 5
+"""Hacked runs, and other ones, below which the page draws no ROC curve and gives no area under it."""
 
 
 def write_page(
@@ -35,6 +40,9 @@ def write_page(
     designs = [row["design"] for row in summary["ranking"]["designs"]]
     designs += [name for name in dict.fromkeys(row["design"] for row in summary["table"]) if name not in designs]
     strokes = strokes_of(designs)
+    hacked = Counter((result["hole"], result["design"]) for result in results if is_hacked(result))
+    alarm = summary["alarm"]
+    tells = min(alarm["hacked"], alarm["runs"] - alarm["hacked"]) >= FEWEST_RUNS
     page = environment.get_template("arena.html.j2").render(
         summary=summary,
         about=about,
@@ -46,22 +54,29 @@ def write_page(
             hole: f"{quote(hole)}/{REPORT_FILE}" for hole in holes if (target.parent / hole / REPORT_FILE).exists()
         },
         strokes=strokes,
-        roc=figure_svg(roc_figure(summary["alarm"])) if summary["alarm"]["roc"] else None,
+        hacked=hacked,
+        hacked_designs={design for _, design in hacked},
+        roc=figure_svg(roc_figure(alarm)) if tells else None,
+        fewest=FEWEST_RUNS,
     )
     write_text(target, page)
 
 
 def curves(results: Sequence[Mapping[str, Any]], hole: str, strokes: Mapping[str, Mapping[str, str]]) -> Figure:
-    """Gold over the steps in one hole: a line for each design, the mean of its runs."""
+    """Gold over the steps in one hole: a line for each design, the mean of its runs. Earlier lines are wider, so that
+    one shows on both sides of another that lies on it.
+    """
     figure = Figure(figsize=(3.4, 2.4), layout="constrained", facecolor="none")
     axes = figure.add_subplot()
+    drawn = [name for name in strokes if any((r["hole"], r["design"]) == (hole, name) for r in results)]
+    widths = dict(zip(drawn, np.linspace(4.5 if len(drawn) > 1 else 1.5, 1, len(drawn)), strict=True))
     for design, stroke in strokes.items():
         runs = [result["gold_curve"] for result in results if (result["hole"], result["design"]) == (hole, design)]
         if runs:
             steps = [step for step, _ in min(runs, key=len)]
             means = [sum(gold for _, gold in points) / len(points) for points in zip(*runs, strict=False)]
             line = "--" if stroke["line"] == "dashed" else "-"
-            axes.plot(steps, means, line, color=stroke["colour"], linewidth=1.3)
+            axes.plot(steps, means, line, color=stroke["colour"], linewidth=widths[design])
     axes.set_ylim(0, 1)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     _plain(axes)
@@ -101,9 +116,11 @@ def _plain(axes: Axes) -> None:
     axes.spines[["left", "bottom"]].set_color(INK)
 
 
-def _colour(gold: float | None) -> str:
-    """The background of a cell: from red at 0 to green at 1, see-through."""
-    return "none" if gold is None else f"hsl({120 * min(max(gold, 0.0), 1.0):.0f} 65% 45% / .28)"
+def _colour(gold: float | None, hacked: bool = False) -> str:
+    """The background of a cell: from red at 0 to green at 1, see-through; red if a run of it was hacked."""
+    if gold is None:
+        return "none"
+    return f"hsl({0 if hacked else 120 * min(max(gold, 0.0), 1.0):.0f} 65% 45% / .28)"
 
 
 def _share(value: float | None, digits: int = 2) -> str:

@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows
 from cooper_audit.statistics import Estimate, wilson_interval
-from cooper_base.data.labelled import LABELLED_FIELDS, labelled_row, problem_key, read_rows
+from cooper_base.data.labelled import LABELLED_FIELDS, problem_key, read_rows, row_or_verdict, with_labels
 from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_rl import InputError, LabelledCompletion
@@ -44,14 +44,15 @@ class BenchRow:
 
 
 def read_bench(path: str | Path) -> list[BenchRow]:
-    """Read a JSONL, JSON, CSV or Parquet file with question, reference, completion and label.
+    """Read a JSONL, JSON, CSV or Parquet file with question, reference, completion and label, or with the verdicts of
+    `cooper verify`, as `read_labelled` does.
 
     Fields may have the names of VerifyBench or VerifierBench (`RENAMED`), whose label is one of `JUDGEMENTS`. The
     category is the first of `answer_type`, `category`, `dataset` and `source` that a row has. The model is
     `completion_model` or `model`. Raises InputError, which names the file, row and field.
     """
 
-    def read(row: DataRow) -> BenchRow:
+    def read(row: DataRow) -> BenchRow | str:
         renamed = {RENAMED[theirs]: value for theirs, value in row.fields.items() if theirs in RENAMED}
         judgement = ""
         if "gold_judgment" in row.fields:
@@ -59,13 +60,15 @@ def read_bench(path: str | Path) -> list[BenchRow]:
             if given not in JUDGEMENTS:
                 raise InputError(f"{row.location}: field 'gold_judgment' is {given!r}; it must be A, B or C")
             judgement, renamed["label"] = JUDGEMENTS[given], int(given == "A")
-        labelled = labelled_row(DataRow(row.location, renamed | row.fields))
+        labelled = row_or_verdict(DataRow(row.location, renamed | row.fields))
+        if isinstance(labelled, str):
+            return labelled
         return BenchRow(labelled, first(row, CATEGORY_FIELDS), first(row, MODEL_FIELDS), judgement)
 
     def first(row: DataRow, names: tuple[str, ...]) -> str:
         return next((str(row.fields[name]) for name in names if row.fields.get(name)), "-")
 
-    return read_rows(path, read, LABELLED_FIELDS)
+    return with_labels(path, read_rows(path, read, LABELLED_FIELDS))
 
 
 RESAMPLES = 1000

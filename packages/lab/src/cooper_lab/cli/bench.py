@@ -1,5 +1,6 @@
 """`cooper verifyrm bench`: rule, reward models, judge and combinations on labelled completions and under attack."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +60,8 @@ def bench_methods(
     rows = [row for path in paths for row in read_bench(file_of(path))]
     set_threads(threads)
     methods: dict[str, Grader] = {} if no_rule else {"rule": Verifier(rule_from(rule, workers))}
-    for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
+    folders = named_models(reward_model or [], taken=["judge", *methods])
+    for name, folder in folders.items():
         methods[name] = RewardModelGrader(record_from(ScoringConfig, {"model": folder}, settings), threads)
     kinds = {name: "rule" if name == "rule" else "reward_model" for name in methods}
     if judge is not None:
@@ -76,3 +78,6 @@ def bench_methods(
     write_bench(result, out, published)
     console.print(Markdown(markdown(result, published)))
     say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")
+    if folders:
+        first = shlex.quote(next(iter(folders.values())))
+        say(f"next, a run that is paid by it: cooper train CONFIG reward_model.model={first}")

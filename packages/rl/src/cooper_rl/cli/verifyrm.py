@@ -1,6 +1,7 @@
 """`cooper verifyrm`: makes and measures reward models, from raw problems to a benchmark."""
 
 import json
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -46,6 +47,7 @@ def collect_completions(
     rows = [[*names, *(str(count[outcome]) for outcome in outcomes)] for names, count in collected.counts.items()]
     show_table(["model", "dataset", *outcomes], rows)
     say(f"completions: {settings.output} ({len(collected.rows)} rows)")
+    _say_next(f"label {_quoted(settings.output)} --out labelled.jsonl")
 
 
 @verifyrm.command()
@@ -61,7 +63,7 @@ def label(
         list[str] | None, typer.Argument(help="Settings of the judge or the grader: judge.max_tokens=32.")
     ] = None,
 ) -> None:
-    """Label completions with the rule and a judge, the rule and any grader, or a rule alone (--grader rule).
+    """Label completions with the rule and a judge, the rule and any grader, or the rule alone.
 
     Rows on which all agree are kept; the rest go to a second file.
     """
@@ -88,21 +90,19 @@ def label(
     for name in ("judge", "grader"):
         if counts.get(f"{name} not heard"):
             say(f"the {name}'s server failed on some rows; run the same command again to ask for them")
+    _say_next(f"train {_quoted(out)} --model BASE --out {_quoted(out.with_name('reward_model'))}")
 
 
 def _labellers(
     judge: Path | None, grader: str | None, rule: str | None, workers: int, settings: list[str]
 ) -> "tuple[JudgeConfig | None, RuleConfig, Grader | None]":
-    """The judge, the rule and the grader that label. A judge's file is the judge, whichever option names it; a rule
-    that is the only grader labels alone."""
+    """The judge, the rule and the grader that label. A judge's file is the judge, whichever option names it. The rule
+    labels alone without judge and grader, and if it is the only grader."""
     from cooper_verify.graders.judge import read_judge
     from cooper_verify.graders.written import form_of, rule_settings_in, settings_of
 
     if judge is None and grader is None:
-        raise InputError(
-            "labels need an opinion besides the rule's: give --judge FILE or --grader GRADER (a reward model's folder, "
-            "file.py:Class, …), or --grader rule for the labels of a rule alone"
-        )
+        return None, rule_from(rule or "maths", workers, settings=settings), None
     form = None if grader is None else form_of(grader)
     if judge is None and form == "judge":
         judge, grader = Path(str(grader)), None
@@ -150,6 +150,15 @@ def train_reward_model(
     measured = {**result["held_out"], **result["calibration"]}
     show_table(["held-out measure", "value"], [(name, f"{value:.4g}") for name, value in measured.items()])
     say(f"reward model: {out}\nmetrics: {out / METRICS_FILE}")
+    _say_next(f"bench ROWS --reward-model {_quoted(out)} --out bench", "next, on labelled rows it was not trained on")
+
+
+def _say_next(command: str, about: str = "next") -> None:
+    say(f"{about}: cooper verifyrm {command}")
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 for name, entry in added("verifyrm").items():

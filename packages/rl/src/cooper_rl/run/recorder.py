@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from cooper_audit.run.run_record import NOTE, read_events, read_metrics
+from cooper_audit.run.run_record import ENDS, NOTE, read_events, read_metrics
 from cooper_base.clock import VERIFY_S
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
@@ -164,6 +164,10 @@ class Recorder:
         """Append an event about the callback that ends the run, after the last recorded step; sinks do not get it."""
         self._end("ended", f"the callback {callback} ended the run")
 
+    def interrupted(self) -> None:
+        """Append an event about the interrupt that ends the run, after the last recorded step; sinks do not get it."""
+        self._end("interrupted", "the run was interrupted")
+
     def _end(self, action: str, message: str) -> None:
         rows = read_metrics(self.directory)
         step = rows[-1]["step"] if rows else 0
@@ -190,7 +194,7 @@ class Recorder:
         # Events of rollbacks are kept whatever their step, because later random numbers depend on how many there were.
         # The run is resumed, so the event of its end no longer holds.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
-        events = [json.dumps(event) + "\n" for event in events if event.get("action") not in ("died", "ended")]
+        events = [json.dumps(event) + "\n" for event in events if event.get("action") not in ENDS]
         if self._events_path.exists():
             write_text(self._events_path, "".join(events))
         (self.directory / "error.txt").unlink(missing_ok=True)

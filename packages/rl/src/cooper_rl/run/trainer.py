@@ -162,7 +162,7 @@ class CooperTrainer:
             except BaseException as error:
                 show_users_frames(error, f"they are in {self.recorder.died(error)}")
                 raise
-            report = write_report(self.directory)
+            report = write_report(self.directory, over=True)
             if alone:
                 logger.info("run: %s\nreport: %s", self.directory, report)
 
@@ -190,6 +190,8 @@ class CooperTrainer:
             self._last_checkpoint()
         if self.ended_by is not None and self._unfinished and not self.interrupted and self.stopped_by is None:
             self.recorder.ended(self.ended_by)
+        elif self.interrupted:
+            self.recorder.interrupted()
         checkpoints = self._checkpoints.list()  # none, if a callback has ended the run before its first step
         if checkpoints and not self.interrupted and self._saved_steps == self.completed_steps:
             chat, best = self.parts.prompt_encoder.chat, self._checkpoints.best()

@@ -5,20 +5,22 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
+from cooper_base.config.user_functions import EventLoop
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.problem import Problem
+from cooper_base.data.strict_json import check_values
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
+from cooper_verify.clients.bounded import OversizedError, bounded_reply
 from cooper_verify.clients.chat import retry_after_s, retry_wait
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ POLL_S = 20.0
 """Seconds that the server may wait for the end of an update before it replies."""
 REPORTED_EVERY_S = 10.0
 """Seconds between two lines of the log about a server that does not serve."""
+LARGEST_REPLY = 128 << 20
+"""Most bytes of a reply. The pairs of a step, which are texts, take most."""
 TRANSIENT = frozenset({425, 429, 502, 503, 504})
 """Statuses after which the same request may succeed. 425 says that another step is not committed yet."""
 
@@ -95,16 +99,25 @@ def restore_call(folder: str | Path, run: str | None) -> Call:
     return Call("POST", "/v1/restore", {"run": run, "step": pointer["step"], "history": pointer["history"]})
 
 
-def read_answer(response: "httpx.Response") -> dict[str, Any]:
-    """The body of a successful reply. Raises RefusedError, ServiceFailedError or (to be retried) UnavailableError."""
-    status = response.status_code
-    if response.is_success:
-        return response.json()
+def read_answer(response: "httpx.Response", body: bytes) -> dict[str, Any]:
+    """A successful reply's body as a value. Raises RefusedError, ServiceFailedError or (to be retried)
+    UnavailableError."""
+    status, text = response.status_code, body.decode("utf-8", "replace")
+    value: Any = None
+    asked = f"{response.request.method} {response.request.url.path}"
     try:
-        why = str(response.json()["error"])
-    except (ValueError, LookupError, TypeError):  # a proxy's own error page
-        why = response.text[:500]
-    message = f"{response.request.method} {response.request.url.path}: {status}: {why}"
+        check_values(text)
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if response.is_success:
+            raise ServiceFailedError(f"{asked}: the reply is no JSON of the service: {error}", status) from error
+    if response.is_success:
+        return value
+    try:
+        why = str(value["error"])
+    except (LookupError, TypeError):  # a proxy's own error page
+        why = text[:500]
+    message = f"{asked}: {status}: {why}"
     if status in TRANSIENT:
         raise UnavailableError(message, status, retry_after_s(response.headers.get("retry-after", "")))
     raise (ServiceFailedError if status >= 500 else RefusedError)(message, status)
@@ -151,12 +164,15 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         """`token` is the server's, by default that in the environment variable COOPER_TOKEN. `run` names the training
         run: a server trains for one run and refuses others.
 
-        A request is retried for `timeout_s` seconds while the server is unreachable or busy (429, 502 to 504), and for
-        `early_s` seconds while the previous step is not committed (425). The log says what it waits for.
+        A request may take `timeout_s` seconds, whatever the server sends meanwhile, and is retried for as long while
+        the server is unreachable or busy (429, 502 to 504), and for `early_s` seconds while the previous step is not
+        committed (425). The log says what it waits for.
         """
         self.url, self.run, self._token = url.rstrip("/"), run, token or os.environ.get(TOKEN)
         self._timeout_s, self._early_s = timeout_s, early_s
         self._opened: Any = None
+        self._loop: EventLoop | None = None
+        """That of a client whose caller has none."""
         self._reported_at = -math.inf
 
     def score(
@@ -183,7 +199,8 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         """
         body = {"run": self.run, "keep": None if keep is None else sorted(keep), "expected": expected}
         # The server waits for the end of the update before it replies to the second call.
-        state = Call("GET", f"/v1/steps/{step}", query={"wait_s": str(POLL_S), "pairs": "true"})
+        wait_s = min(POLL_S, self._timeout_s / 2)
+        state = Call("GET", f"/v1/steps/{step}", query={"wait_s": str(wait_s), "pairs": "true"})
 
         def read(answer: dict[str, Any]) -> Updated | Call:
             return state if "pairs" not in answer or answer["state"] == "updating" else read_update(answer)
@@ -211,20 +228,28 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         """What `read` makes of the answer; if that is another call, of the answer to that one."""
         raise NotImplementedError
 
-    @contextmanager
-    def _connected(self, kind: str, call: Call) -> Iterator[Any]:
+    async def _send_once(self, call: Call) -> dict[str, Any]:
         try:
             import httpx  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise MissingExtraError("a client of the reward service needs httpx (the extra `serve`)") from error
         if self._opened is None:
             headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-            timeout = httpx.Timeout(max(self._timeout_s, 2 * POLL_S), connect=10.0)
-            self._opened = getattr(httpx, kind)(base_url=self.url, headers=headers, timeout=timeout)
+            timeout = httpx.Timeout(self._timeout_s, connect=10.0)
+            self._opened = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout)
+        sending = self._opened.stream(call.method, call.path, json=call.body, params=call.query)
+        place = f"{call.method} {self.url}{call.path}"
         try:
-            yield self._opened
+            response, body = await bounded_reply(
+                sending, lambda response: response.aiter_bytes(), self._timeout_s, LARGEST_REPLY
+            )
+        except TimeoutError as error:
+            raise UnavailableError(f"{place}: no whole reply within {self._timeout_s:g} s") from error
+        except OversizedError as error:
+            raise ServiceFailedError(f"{place}: {error}; is this address that of `cooper serve`?") from error
         except httpx.TransportError as error:
-            raise UnavailableError(f"{call.method} {self.url}{call.path}: {error or type(error).__name__}") from error
+            raise UnavailableError(f"{place}: {error or type(error).__name__}") from error
+        return read_answer(response, body)
 
     def _retrying(self) -> dict[str, Any]:
         def is_over(state: RetryCallState) -> bool:
@@ -247,7 +272,7 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Trainers send reward functions to other processes; connections are not sent."""
-        return vars(self) | {"_opened": None, "_reported_at": -math.inf}
+        return vars(self) | {"_opened": None, "_loop": None, "_reported_at": -math.inf}
 
 
 class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
@@ -257,6 +282,9 @@ class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
     InputError) if the service refuses a request, `UnavailableError` if it cannot be reached, `ServiceFailedError` if
     it fails.
     """
+
+    _process = 0
+    """The one in which the event loop runs."""
 
     @property
     def version(self) -> int:
@@ -270,9 +298,9 @@ class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
 
     def close(self) -> None:
         """Close the connections; a later request opens them again."""
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        if self._opened is not None and self._loop is not None and self._process == os.getpid():
+            self._loop.run(self._opened.aclose)
+        self._opened = self._loop = None
 
     def __enter__(self) -> Self:
         return self
@@ -283,12 +311,13 @@ class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
     def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
         call_or_reply: Any = call
         while isinstance(call_or_reply, Call):
-            call_or_reply = read(Retrying(**self._retrying())(self._send_once, call_or_reply))
+            call_or_reply = read(Retrying(**self._retrying())(self._send, call_or_reply))
         return call_or_reply
 
-    def _send_once(self, call: Call) -> dict[str, Any]:
-        with self._connected("Client", call) as client:
-            return read_answer(client.request(call.method, call.path, json=call.body, params=call.query))
+    def _send(self, call: Call) -> dict[str, Any]:
+        if self._loop is None or self._process != os.getpid():  # no thread goes on in a fork
+            self._loop, self._opened, self._process = EventLoop(), None, os.getpid()
+        return self._loop.run(lambda: self._send_once(call))
 
 
 class AsyncRewardClient(_Client[Awaitable[Scored], Awaitable[Updated], Awaitable[dict[str, Any]], Awaitable[None]]):
@@ -310,7 +339,3 @@ class AsyncRewardClient(_Client[Awaitable[Scored], Awaitable[Updated], Awaitable
         while isinstance(call_or_reply, Call):
             call_or_reply = read(await AsyncRetrying(**self._retrying())(self._send_once, call_or_reply))
         return call_or_reply
-
-    async def _send_once(self, call: Call) -> dict[str, Any]:
-        with self._connected("AsyncClient", call) as client:
-            return read_answer(await client.request(call.method, call.path, json=call.body, params=call.query))

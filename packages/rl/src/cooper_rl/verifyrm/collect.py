@@ -1,5 +1,6 @@
 """Collects completions of many models for many problems in one table, which survives interruptions."""
 
+import hashlib
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -93,8 +94,9 @@ class _Batch:
         """The key in the journal, with a digest of the settings and questions that the answers depend on."""
         settings = model.model_dump_json(exclude={*HANDLING, "max_rows", "device"})
         questions = "\n".join(problem.question for problem in self.problems)
-        digest = zlib.crc32(f"{settings}{self.dataset.prompt.model_dump_json()}\n{questions}".encode())
-        return f"{model.name} / {self.dataset.name} / {self.problems[0].id} / {digest:08x}"
+        text = f"{settings}{self.dataset.prompt.model_dump_json()}\n{questions}"
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+        return f"{model.name} / {self.dataset.name} / {self.problems[0].id} / {digest}"
 
 
 def collect(config: CollectConfig, progress: Callable[[int, int], None] | None = None) -> Collected:

@@ -1,6 +1,6 @@
 """Labels completions with a rule, a judge and any grader, each by itself, and keeps those on which all agree."""
 
-import zlib
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
@@ -136,7 +136,7 @@ def label_completions(
         ask = partial(_opinions, by, judge, grader)
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
+            key = f"{start} {hashlib.sha256(repr(chunk).encode()).hexdigest()[:32]}"
             values = journal.completed(key, chunk, ask, _failed)
             for row, (verdict, *others) in zip(chunk, values, strict=True):
                 judgement = None if judge is None else Judgement(**others.pop(0))

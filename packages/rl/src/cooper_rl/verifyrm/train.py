@@ -73,6 +73,10 @@ def length_grouped_batches(lengths: Sequence[int], batch_size: int, order: rando
 logger = logging.getLogger(__name__)
 
 METRICS_FILE = "verifyrm.json"
+WELL_RANKED = 0.75
+"""ROC-AUC above which a model that accepts all or nothing has a wrong threshold rather than learned nothing."""
+FEWEST_SHARE = 0.1
+"""A class with a smaller share of the training rows is said to be the cause."""
 
 
 def train_verifyrm(
@@ -112,6 +116,8 @@ def train_verifyrm(
     measured, calibration = keeper.best, {}
     if calibrated:
         measured, calibration = _calibrate(keeper.logits, held_out, aside, config.seed)
+    if fault := one_sided(measured, [row.label for row in train]):
+        logger.warning("%s", fault)
     result = {
         "config": config.model_dump(mode="json"),
         "rows": {"train": len(honest), "robustness": len(robustness), "held_out": len(held_out), "given": len(rows)},
@@ -301,6 +307,24 @@ def _calibrate(
             *(calibration.ece_before, calibration.ece_after, calibration.ece_cross_fitted),
         )
     return classification_metrics(logits / calibration.temperature, labels), calibration.figures()
+
+
+def one_sided(held_out: Metrics, trained_on: Sequence[float]) -> str:
+    """What is wrong with a model that accepts every held-out completion or none, and why; else empty."""
+    accepts_right, rejects_wrong = held_out.get("recall"), held_out.get("specificity")
+    if accepts_right is None or rejects_wrong is None or {accepts_right, rejects_wrong} != {0.0, 1.0}:
+        return ""
+    does = "accepts every held-out completion" if accepts_right else "accepts no held-out completion, right or wrong"
+    right, area = sum(trained_on) / len(trained_on), held_out.get("roc_auc", math.nan)
+    if area > WELL_RANKED:
+        why = "it ranks them well, so only the threshold is off: leave calibrate on and give it more held-out rows, or "
+        why += "train with balance_classes"
+    elif not FEWEST_SHARE <= right <= 1 - FEWEST_SHARE:
+        why = f"{100 * right:.0f} % of its {len(trained_on)} training rows are right: give rows of both kinds"
+    else:
+        why = f"it has not learned to tell right from wrong in {len(trained_on)} rows: give more rows or epochs, raise "
+        why += "learning_rate, or take a larger base"
+    return f"the reward model {does} (ROC-AUC {area:.2f}), and a run learns nothing from such a verdict: {why}"
 
 
 def _right_share(rows: Sequence[EncodedRow]) -> float:

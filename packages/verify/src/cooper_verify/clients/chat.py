@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -18,6 +18,7 @@ from pydantic import Field
 
 from cooper_base.config.base import Config
 from cooper_base.errors import InputError, MissingExtraError
+from cooper_verify.clients.bounded import OversizedError, bounded_reply, read_to
 from cooper_verify.clients.limits import MinuteLimits
 
 if TYPE_CHECKING:
@@ -271,11 +272,13 @@ class ChatClient:
             top_logprobs=self._candidates or self._omit,
         )
         try:
-            # The HTTP client's own timeout restarts with every chunk, so a server that sends slowly never reaches it.
-            async with asyncio.timeout(config.timeout_s), sending as response:
-                body = await read_to(response.iter_bytes(), LARGEST_BODY)
+            _, body = await bounded_reply(
+                sending, lambda response: response.iter_bytes(), config.timeout_s, LARGEST_BODY
+            )
         except TimeoutError as error:
             raise RequestFailed("timeout", f"no reply within {config.timeout_s} s", transient=True) from error
+        except OversizedError as error:
+            raise RequestFailed("oversized", str(error)) from error
         except Exception as error:  # errors of openai's HTTP library come through, under no fixed type
             cause = error.__cause__ or error
             if isinstance(cause, RequestFailed):
@@ -316,20 +319,8 @@ async def raise_for_status(response: Any) -> None:
     raise RequestFailed(kind, f"HTTP {status}: {body[:200].decode(errors='replace')}", transient, wait_s)
 
 
-async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    """Reading stops once there are more than `most` bytes."""
-    body = bytearray()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > most:
-            break
-    return bytes(body)
-
-
 def read_reply(body: bytes) -> ChatReply:
     """Parsed here because openai lets malformed bodies through. Raises RequestFailed if the body holds no reply."""
-    if len(body) > LARGEST_BODY:
-        raise RequestFailed("oversized", f"the response exceeds {LARGEST_BODY} bytes")
     try:
         whole = json.loads(body)
         choice, used = whole["choices"][0], (whole.get("usage") or {}).get("total_tokens")

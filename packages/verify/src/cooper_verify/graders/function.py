@@ -1,13 +1,13 @@
 """A function of the user's that says what an answer is worth: whose signature it has, and how it is called.
 
-The signatures of four libraries are recognised by the names of the parameters. Whatever takes such a function does it
-here: `cooper attack`, `cooper audit --grader` and the reward `function`.
+The signatures of five libraries, and of functions of two texts, are recognised by the names of the parameters.
+Whatever takes such a function does it here: `cooper attack`, `cooper audit --grader` and the reward `function`.
 """
 
 import math
 import reprlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from inspect import Parameter
 from typing import Any, Literal
 
@@ -15,21 +15,35 @@ from cooper_base.config.user_functions import UserFunction, load_function, param
 from cooper_base.data.answer import Answer
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_verify.grader import Asked, Grader, Opinion, states_of
+from cooper_verify.grader import Asked, Grader, Opinion, hashes_of
 
-Signature = Literal["cooper", "batched", "trl", "verl", "rubric"]
+Signature = Literal["cooper", "batched", "trl", "verl", "rubric", "openrlhf", "texts"]
 SIGNATURES: dict[Signature, str] = {
     "cooper": "Cooper's function(problem, completion)",
     "batched": "Cooper's function(problems, completions), for all at once",
     "trl": "a reward function of TRL, with lists by name",
     "verl": "verl's compute_score(data_source, solution_str, ground_truth, extra_info)",
     "rubric": "a reward function of verifiers (prompt, completion, answer, state, info, task by name)",
+    "openrlhf": "OpenRLHF's reward_func(queries, prompts, labels), with lists",
+    "texts": "a function of an answer and a reference, as texts",
 }
 """What each signature is called in messages."""
 _VERL = {"data_source", "solution_str", "ground_truth", "extra_info"}
 _RUBRIC = {"prompt", "completion", "answer", "state", "info", "task"}
 _RUBRIC_ALONE = {"answer", "state", "info", "task"}
 """A function that takes a `completion` and one of these is one of verifiers. With a `prompt` alone it is Cooper's."""
+_OF_LISTS = ("batched", "trl", "openrlhf")
+_GIVEN = (
+    *("completion", "response", "solution_str", "prediction", "pred", "output", "predict_str", "predict", "text"),
+    *("candidate", "generated", "generation", "model_output", "model_answer", "model_response", "student_answer"),
+    *("given_answer", "llm_answer", "answer_text", "response_str", "solution_text"),
+)
+_EXPECTED = (
+    *("reference", "ground_truth", "gold", "target", "label", "expected", "expected_answer", "reference_answer"),
+    *("correct_answer", "gold_answer", "gt", "truth", "solution", "answer"),
+)
+_ASKED = ("question", "prompt", "query", "problem_text", "extra_info", "data_source")
+"""Names of the answer's text, of the reference and of what else a function of two texts may be given."""
 
 ProblemAndAnswer = tuple[Problem, Answer]
 
@@ -44,9 +58,19 @@ def recognised(path: str) -> Signature:
         return "trl"
     if {"solution_str", "ground_truth"} <= names and needed <= _VERL:
         return "verl"
+    if {"queries", "labels"} <= names:
+        return "openrlhf"
     if "completion" in names and names & _RUBRIC_ALONE and needed <= _RUBRIC:
         return "rubric"
+    given, expected = _two_texts(names)
+    if given and expected and needed <= {given, expected, *_ASKED}:
+        return "texts"
     return "batched" if {"problems", "completions"} <= names else "cooper"
+
+
+def _two_texts(names: Collection[str]) -> tuple[str | None, str | None]:
+    """The parameter for an answer's text, and that for the reference."""
+    return next((name for name in _GIVEN if name in names), None), next((n for n in _EXPECTED if n in names), None)
 
 
 def _must_be_given(parameter: Parameter) -> bool:
@@ -70,7 +94,7 @@ class ScoringFunction:
         self._chats = chats
         parameters = {"cooper": ("problem", "completion"), "batched": ("problems", "completions")}.get(signature)
         self._function = UserFunction(path, parameters)
-        self._names = _names_taken(path)
+        self._names = _names_taken(path, takes_any=signature != "texts")
 
     def values(self, answers: Sequence[ProblemAndAnswer]) -> list[float]:
         """What it returns for each answer, NaN where it has no opinion (None or NaN).
@@ -78,13 +102,14 @@ class ScoringFunction:
         Raises InputError naming the function and the problem if a value is no number, or infinite. Exceptions of the
         function itself propagate.
         """
-        if self.signature in ("batched", "trl"):
-            call = self._lists(answers) if self.signature == "trl" else tuple(map(list, zip(*answers, strict=True)))
+        if self.signature in _OF_LISTS:
+            call = self._lists(answers) if self.signature != "batched" else tuple(map(list, zip(*answers, strict=True)))
             returned = self._one_for_each(self._function.results([call])[0], len(answers)) if answers else []
         else:
-            calls = {"cooper": tuple, "verl": self._of_verl, "rubric": self._of_rubric}[self.signature]
-            returned = self._function.results([calls(answer) for answer in answers])
-        if self.signature == "verl":
+            by_name = {"verl": self._of_verl, "rubric": self._of_rubric, "texts": self._of_texts}
+            arguments = by_name.get(self.signature, tuple)
+            returned = self._function.results([arguments(answer) for answer in answers])
+        if self.signature in ("verl", "texts"):
             returned = [_score_of(value) for value in returned]
         return [self._number(value, problem) for value, (problem, _) in zip(returned, answers, strict=True)]
 
@@ -96,7 +121,17 @@ class ScoringFunction:
         lists: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
         lists["prompts"] = [_prompt(problem, chat) for (problem, _), chat in zip(answers, chats, strict=True)]
         lists["completions"] = [_completion(answer, chat) for (_, answer), chat in zip(answers, chats, strict=True)]
+        if self.signature == "openrlhf":
+            queries = [problem.question + answer.transcript for problem, answer in answers]
+            lists |= {"queries": queries, "labels": [problem.answer for problem, _ in answers]}
         return self._taken(lists)
+
+    def _of_texts(self, asked: ProblemAndAnswer) -> dict[str, Any]:
+        problem, answer = asked
+        assert self._names is not None
+        given, expected = _two_texts(self._names)
+        texts = dict.fromkeys(_ASKED, problem.question) | {"extra_info": problem.metadata, "data_source": ""}
+        return self._taken({**texts, str(given): answer.transcript, str(expected): problem.answer})
 
     def _of_verl(self, asked: ProblemAndAnswer) -> dict[str, Any]:
         problem, answer = asked
@@ -180,18 +215,24 @@ class FunctionGrader(Grader):
         self.name = self._path = path
         self._chats = chats
         self._function = ScoringFunction(path, recognised(path), chats)
-        self.compares_answers = self._function.signature in ("batched", "trl")
+        self.compares_answers = self._function.signature in _OF_LISTS
 
     @property
     def signature(self) -> str:
         """Whose signature the function has, in words."""
         return SIGNATURES[self._function.signature]
 
+    @property
+    def takes_chats(self) -> bool | None:
+        """Whether it is given messages and not texts; None for a signature that knows no messages."""
+        usual = {"trl": False, "rubric": True}.get(self._function.signature)
+        return None if usual is None else usual if self._chats is None else self._chats
+
     def settings(self) -> dict[str, Any]:
-        """The function, with the state of its file."""
+        """The function, with the contents of its file."""
         file = source_file(self._path)
         called = {"function": self._path, "signature": self._function.signature, "chats": self._chats}
-        return {"kind": "function", **called, "files": states_of([] if file is None else [file])}
+        return {"kind": "function", **called, "files": hashes_of([] if file is None else [file])}
 
     def check(self, problems: Sequence[Problem]) -> None:
         check_columns(self._path, self._function.signature, problems)
@@ -209,10 +250,10 @@ def _score_of(returned: Any) -> Any:
     return returned[0] if isinstance(returned, list | tuple) and returned else returned
 
 
-def _names_taken(path: str) -> set[str] | None:
-    """The parameters of a function; None if it takes any by name."""
+def _names_taken(path: str, takes_any: bool) -> set[str] | None:
+    """The parameters of a function; None if it takes any by name, and gets all."""
     parameters = parameters_of(load_function(path, None))
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+    if takes_any and any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
     return {parameter.name for parameter in parameters}
 

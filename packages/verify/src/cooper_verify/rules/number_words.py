@@ -7,6 +7,8 @@ A word beside a number is a unit only if it is none of these: they scale ("half 
 import re
 from fractions import Fraction
 
+from cooper_verify.rules.languages import LANGUAGES, words_of
+
 _SCALES = {
     **{"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12},
     **{
@@ -179,15 +181,12 @@ CHANGES_BEFORE = re.compile(
     r"|exceed(?:s|ing)?|(?:(?:\w{0,9}n't|can\s?not|not|never|neither|no\slonger|unlikely)(?:\sto)?(?:\s(?:be|equal(?:\sto)?))?)|differ(?:s|ent)?\sfrom|isn't|wasn't|minus|negative|plus|twice|thrice|double|triple|half|base|modulo|mod|except"
     r"|without|between|(?:one|1)\s(?:in|out\sof)|(?:square|cube|root|half|double|third|quarter|fifth|tenth|multiples?|factors?|divisors?|powers?"
     r"|inverse|reciprocal|opposite|negative|logarithm|factorial|percent|tens|dozens|hundreds|thousands|[mb]illions)\sof"
-    r"|%\s?of|mindestens|h\u00f6chstens|unter|\u00fcber|au\s(?:moins|plus)|al\smenos)"
-    r"|%\sof|\u4e0d\u662f|[\u81f3\u6700][\u5c11\u591a]|\u8d85\u8fc7|\u4e0d\u5230|[\u5927\u5c0f]\u4e8e)"
+    rf"|%\s?of)|%\sof|{words_of('no', 'bound', languages=LANGUAGES[1:])})"
     r"\s?(?:the\s|an?\s|exactly\s)?[\s($\\{*]{0,6}-?\Z"
 )
 """The end of a text that changes the number behind it."""
 
-APPROXIMATELY_BEFORE = re.compile(
-    r"(?i)(?:\b(?:about|around|approximately|approx\.?|roughly|circa)|\u7ea6\u4e3a?|\u5927\u7ea6)\s?[$\\({*]{0,4}\Z"
-)
+APPROXIMATELY_BEFORE = re.compile(rf"(?i){words_of('about')}\s?[$\\({{*]{{0,4}}\Z")
 """The end of a text that makes the number behind it an estimate."""
 _BEHIND = (
     r"[)}\]$]{0,4}(?-i:[a-fijkn-rt-zBDEGHIKMO-UX-Z](?![\w'.])|[bmt]n\b)|\.{3}",  # 12x, 12M

@@ -9,10 +9,13 @@ from cooper_base.data.text import boxed
 from cooper_verify.rules.extraction import extract_answer, reference_text
 from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.guard import guarded
+from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import number_value, plain_number, with_divisions
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import plain_text
+from cooper_verify.rules.reply import reply_of
 from cooper_verify.rules.units import are_measures
+from cooper_verify.rules.values.spelled import spelled_number
 
 _SPELLED = re.compile(rf"\b(?:{'|'.join([*list(ONES)[2:], *TIMES, *PARTS])})s?\b", re.IGNORECASE)
 _ITEMS = re.compile(r"[,;](?!\d{3}(?!\d))|\band\b|\bor\b")
@@ -58,17 +61,24 @@ def _share_nothing(first: str, other: str) -> bool:
 
 def _states_another(right: str, text: str) -> bool:
     stated, others = extract_answer(right), extract_answer(text)
-    if "free" in (stated.kind, others.kind):
-        return bool(others.texts) and not set(map(plain_text, stated.texts)) & set(map(plain_text, others.texts))
+    if "unmarked" in (stated.kind, others.kind):
+        rights, found = (final.texts or _as_written(reply) for final, reply in ((stated, right), (others, text)))
+        return bool(found) and not set(map(plain_text, rights)) & set(map(plain_text, found))
     return bool(others.texts) and all(_differ(text, two) for text in stated.texts for two in others.texts)
 
 
+def _as_written(completion: str) -> list[str]:
+    """The end of a completion that states no answer."""
+    return [reply] if (reply := one_notation(reply_of(completion))[-_WHOLE_CHARS:].strip()) else []
+
+
+_WHOLE_CHARS = 1000
 _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 
 
 def _gives_several(completion: str, reference: str) -> bool:
     answers = extract_answer(completion)
-    if answers.kind == "free" or not answers.texts:
+    if answers.kind == "unmarked" or not answers.texts:
         return False
     return len(answers.texts) > 1 or len(_BETWEEN.findall(answers.texts[0])) > len(_BETWEEN.findall(reference))
 
@@ -105,37 +115,4 @@ def _value(text: str) -> Fraction | None:
     """The value of a number, in figures or in English words: `0.5`, "twenty-four", "minus two dozen"."""
     if (number := plain_number(text)) is not None and "e" not in number:
         return number_value(number)
-    spelled = re.sub(r"-(?=[a-z])|,", " ", text.casefold())
-    sign = -1 if re.match(r"\s*(?:minus|negative)\s", spelled) else 1
-    whole, _, digits = re.sub(r"^\s*(?:minus|negative)\s", "", spelled).partition(" point ")
-    head, _, tail = whole.rpartition(" and ")
-    if not head or not any(word.removesuffix("s") in PARTS for word in tail.split()):
-        head, tail = whole.replace(" and ", " "), "zero"
-    places = [ONES.get(word, 10) for word in digits.split()]
-    total, rest = _sum(head.split()), _sum(tail.split())
-    if total is None or rest is None or any(digit > 9 for digit in places):
-        return None
-    return sign * (total + rest + Fraction("0." + "".join(map(str, places or [0]))))
-
-
-def _sum(words: Sequence[str]) -> Fraction | None:
-    """The value of words for a whole number, or for so many parts of one; None for other words, or in another order."""
-    total = group = Fraction(0)
-    for word in words:
-        single = word.removesuffix("s")
-        if word.isdecimal() or word in ONES:
-            value, open_tens = int(word) if word.isdecimal() else ONES[word], group % 100
-            if word in ("a", "an") and group:  # half a dozen
-                continue
-            if open_tens and not (open_tens >= 20 and open_tens % 10 == 0 and 1 <= value <= 9):
-                return None
-            group += value
-        elif single in PARTS:
-            group = (group or Fraction(1)) / PARTS[single]
-        elif single not in TIMES:
-            return None
-        elif TIMES[single] > 100:
-            total, group = total + (group or Fraction(1)) * TIMES[single], Fraction(0)
-        else:
-            group = (group or Fraction(1)) * TIMES[single]
-    return total + group if words else None
+    return spelled_number(text)

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from cooper_base.data.text import without_end
-from cooper_verify.rules.extraction import EMOJI
+from cooper_verify.rules.marks import EMOJI
 from cooper_verify.rules.notation import composed
 from cooper_verify.rules.text_cache import text_cache
 
@@ -66,6 +66,7 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
     text = re.sub(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)", r"\1\2", text)
     text = re.sub(r"(?:(?<!\s)\s++)?[,;]\s*+|(?<!\s)\s++(?:and|&)(?=\s)\s*+", ", ", text)
+    text = _ERA.sub(lambda era: " bc" if era.group(1) else " ad", text)
     text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
     return " ".join(_NUMBERS.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 
@@ -111,6 +112,7 @@ _WRITTEN = (
     re.compile(rf"\b{_MONTH}(?P<day>),?\s+(?:of\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
     re.compile(r"(?<![\d-])(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?![\d-])"),
 )
+_ERA = re.compile(r"(?<=\d)\s?(?:(BC)E?|AD|CE)\b", re.IGNORECASE)
 _NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
 _TIME = re.compile(
     r"(?<![\w:.])(?:(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d)|(?P<name>noon|midnight)\b)",

@@ -1,103 +1,156 @@
-"""The verdict of the rule `maths` with Math-Verify, for worker processes: it may stall. No torch: they start fast."""
+"""Math-Verify's part: whether two formulas are equal. For worker processes, because it may stall.
 
-import re
-from functools import lru_cache, partial
+It is asked about two sympy expressions, which are made from trees here: nothing of a text is parsed by it, and nothing
+of it is replaced. Constants are compared here, to a relative precision: to Math-Verify a tiny difference is zero.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import sympy
-from math_verify import grader, verify
+from math_verify.grader import sympy_symbolic_eq
+from sympy.core.function import AppliedUndef
 
-from cooper_base.data.verdict import Verdict
-from cooper_verify.rules import equality  # noqa: F401 - replaces comparisons of Math-Verify
-from cooper_verify.rules.fast_path import formula, math_segments, verdict_by
-from cooper_verify.rules.number import any_number, as_decimal, plain_number
-from cooper_verify.rules.reading import Value, read_formula, read_text, spelling
-from cooper_verify.rules.units import without_unit
+from cooper_verify.rules.fast_path import verdict_by
+from cooper_verify.rules.values.tree import Tree, has_decimal
 
-_DELIMITER = re.compile(r"\$|\\[()\[\]]")
-_WITH_LETTER = re.compile(r"(-?\d{1,40}(?:\.\d{1,40})?)[NJWVAKCL]", re.ASCII)
-_BOX = re.compile(r"\\boxed\{(.*)\}", re.DOTALL)
-
-_DIGITS = re.compile(r"(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?", re.ASCII)
-_read_number = sympy.Number.__new__
-
-
-def _number(cls: type, *given: Any) -> Any:
-    """What `sympy.Number` makes of figures, without running `from sympy import *` for each of them, as it does."""
-    if len(given) == 1 and isinstance(given[0], str) and _DIGITS.fullmatch(given[0]):
-        return sympy.Float(given[0]) if "." in given[0] else sympy.Integer(given[0])
-    return _read_number(cls, *given)
+_DECIMAL_TOLERANCE = 1e-12
+"""Relative, where decimals are part of an expression: sympy has 15 digits of them."""
+_ANALYTIC = (sympy.Add, sympy.Mul, sympy.Pow, sympy.exp, sympy.log, sympy.Number, sympy.Symbol)
+_ANALYTIC += (sympy.NumberSymbol, sympy.sin, sympy.cos, sympy.tan, sympy.cot)
+"""Formulas of these alone that agree at several points, of different size and sign, are the same."""
+_POINTS = ((0, 1), (-4, 1), (7, 5))
+"""Where each interval of values of a variable begins, and its width."""
+_TINY = 1e-40
+_I = sympy.Symbol("i", real=True)
+_SAME_NAME = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "abs": "Abs", "ceil": "ceiling", "ln": "log"}
 
 
-sympy.Number.__new__ = staticmethod(_number)
+def same_formulas(first: Tree, other: Tree) -> bool | None:
+    """Whether two formulas are equal; None if that cannot be found. The letter i may be the imaginary unit."""
+    one, two = expression(first), expression(other)
+    if one is None or two is None:
+        return None
+    verdict = _are_equal(one, two, has_decimal(first) or has_decimal(other))
+    if verdict or not any(value.has(_I) for value in (one, two)):
+        return verdict
+    return _are_equal(one.subs(_I, sympy.I), two.subs(_I, sympy.I), False)
 
 
-def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:
-    """Math-Verify's verdict on one answer, a whole text (`free`), or the elements of one answer (`list`).
-
-    An answer that cannot be read is `unparsed`, unless it is the reference in other spelling. So is all else where the
-    reference cannot be read.
-    """
-    if spelling(_last_formula(text) if form == "free" else text) == spelling(reference):
-        return "correct"
-    gold = _gold(reference)
-    if gold is None:
-        return "unparsed"
-    if form == "list":
-        value = read_formula(text)
-    elif form == "free":
-        value = read_text(text)
-    else:
-        wanted = formula(text, numeric=plain_number(reference) is not None)
-        value = None if wanted is None else _read(wanted)
-    if value is None:
-        return "wrong" if form == "list" else "unparsed"
-    # Gold first: Math-Verify's comparison is not symmetric. An interval may be written as an inequality.
-    readings: list[Any] = [value]
-    if form == "free" and (percentage := grader.get_pct_val(value)) is not None:
-        readings.append(percentage)  # of `40%`, which answers 0.4 and 40
-    if verify(gold, readings, timeout_seconds=None, allow_set_relation_comp=True):
-        return "correct"
-    if _same_if_imaginary(gold, value):
-        return "correct"
-    return "unparsed" if _may_lack_its_unit(reference, value) else "wrong"
-
-
-def _may_lack_its_unit(reference: str, value: Value) -> bool:
-    """Whether the answer is the number of a reference like 7N, a force or seven times a variable."""
-    number = _WITH_LETTER.fullmatch(reference)
-    return number is not None and value == read_formula(number.group(1))
-
-
-def _same_if_imaginary(gold: Value, value: Value) -> bool:
-    """Whether two values that have the letter i are the same where it is the imaginary unit: `e^{i\\pi}` and -1."""
-    symbols = gold.free_symbols | value.free_symbols
-    letters: Any = {symbol: sympy.I for symbol in symbols if isinstance(symbol, sympy.Symbol) and symbol.name == "i"}
-    if not letters:
+def same_solutions(first: Tree, other: Tree) -> bool:
+    """Whether two formulas are zero for the same values, because one is a multiple of the other."""
+    one, two = expression(first), expression(other)
+    if one is None or two is None or one.is_number or two.is_number:
         return False
-    return verify(gold.subs(letters), [value.subs(letters)], timeout_seconds=None, allow_set_relation_comp=True)
+    ratio = sympy.simplify(one / two)
+    return bool(ratio.is_number and ratio.is_nonzero)
 
 
-maths_verdict = partial(verdict_by, _symbolic_verdict)
+def expression(tree: Tree) -> sympy.Expr | None:
+    """The sympy expression of a tree; None for what has none."""
+    try:
+        return _expression(tree)
+    except (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _expression(tree: Tree) -> Any:
+    head, *parts = tree
+    if head == "number":
+        return sympy.Rational(tree[1].numerator, tree[1].denominator)
+    if head == "name":
+        return sympy.Symbol(tree[1], real=True)
+    if head in ("pi", "e", "oo"):
+        return {"pi": sympy.pi, "e": sympy.E, "oo": sympy.oo}[head]
+    if head == "apply":
+        return sympy.Function(tree[1])(*map(_expression, tree[2:]))
+    arguments = [_expression(part) for part in parts]
+    if head == "+":
+        return sympy.Add(*arguments)
+    if head == "*":
+        return sympy.Mul(*arguments)
+    if head == "^":
+        return sympy.Pow(*arguments)
+    if head == "degrees":
+        return arguments[0] * sympy.pi / 180
+    if head == "log" and len(arguments) == 1:
+        return sympy.log(arguments[0]) / sympy.Symbol("log", positive=True)
+    if head in ("min", "max"):
+        return getattr(sympy, head.capitalize())(*arguments)
+    if head == "+-":
+        raise ValueError(head)
+    return getattr(sympy, _SAME_NAME.get(head, head))(*arguments)
+
+
+def _are_equal(gold: Any, answer: Any, has_decimals: bool) -> bool | None:
+    if gold == answer:
+        return True
+    if gold.has(AppliedUndef) or answer.has(AppliedUndef):
+        return True if sympy_symbolic_eq(gold, answer) else None
+    is_constant = not gold.free_symbols | answer.free_symbols
+    if has_decimals:
+        return _same_decimals(gold, answer) if is_constant else _agree(gold, answer, _same_decimals)
+    if is_constant:
+        return _same_constants(gold, answer)
+    if sympy_symbolic_eq(gold, answer):
+        return True
+    agree = _agree(gold, answer, _vanishes)
+    return agree if agree is not True or (_is_analytic(gold) and _is_analytic(answer)) else None
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    """The real and the imaginary part of a computed value; none if it has not been computed."""
+    parts = value.as_real_imag() if value.is_number else ()
+    return parts if all(part.is_Number and part.is_finite for part in parts) else ()
+
+
+def _vanishes(gold: Any, answer: Any) -> bool | None:
+    """Whether a hundred digits cannot tell two constants apart, or a thousand where one may be hidden; None if they
+    cannot be computed."""
+    difference = gold - answer
+    digits = 1000 if _is_extreme(gold) or _is_extreme(answer) else 100
+    parts = _parts(difference.evalf(15, maxn=digits))
+    return all(part == 0 or getattr(part, "_prec", 53) == 1 for part in parts) if parts else None
+
+
+def _same_constants(gold: Any, answer: Any) -> bool | None:
+    vanishes = _vanishes(gold, answer)
+    if not vanishes or not (_is_extreme(gold) or _is_extreme(answer)):
+        return vanishes
+    return True if sympy.simplify(gold - answer).is_zero else None
+
+
+def _is_extreme(value: Any) -> bool:
+    """Whether a constant in a formula is so huge or so tiny that a hundred digits may hide it."""
+    parts = (part for part in sympy.preorder_traversal(value) if isinstance(part, sympy.Expr) and not part.free_symbols)
+    sizes = (abs(sympy.N(part, 2)) for part in parts)
+    return any(size != 0 and not _TINY < size < 1 / _TINY for size in sizes)
+
+
+def _same_decimals(gold: Any, answer: Any) -> bool | None:
+    parts, sizes = _parts((gold - answer).evalf(15)), [*_parts(gold.evalf(15)), *_parts(answer.evalf(15))]
+    return max(map(abs, parts)) <= _DECIMAL_TOLERANCE * max(map(abs, sizes)) if parts and sizes else None
+
+
+def _is_analytic(value: Any) -> bool:
+    return (
+        isinstance(value, sympy.Expr)
+        and all(isinstance(part, _ANALYTIC) for part in sympy.preorder_traversal(value))
+        and not _is_extreme(value)
+    )
+
+
+def _agree(gold: Any, answer: Any, same: Callable[[Any, Any], bool | None]) -> bool | None:
+    """Whether two formulas agree at two points at least, and at all where both have a value; None for one point."""
+    variables = gold.free_symbols | answer.free_symbols
+    verdicts = []
+    for start, width in _POINTS:
+        at = {name: start + width * sympy.Rational(zlib.crc32(name.name.encode()), 2**32) for name in variables}
+        verdicts.append(same(gold.subs(at), answer.subs(at)))
+    return False if False in verdicts else True if verdicts.count(True) > 1 else None
+
+
+maths_verdict = partial(verdict_by, same_formulas, same_solutions)
 """`maths_verdict(answer, completion, expressions=False)`: as `fast_verdict`, but never None."""
-
-
-@lru_cache(maxsize=1024)
-def _gold(reference: str) -> Value | None:
-    number = any_number(reference)
-    if number is not None:
-        return read_formula(as_decimal(number))
-    return read_formula(_DELIMITER.sub(" ", without_unit(reference)))
-
-
-def _read(wanted: str) -> Value | None:
-    """The value of what `formula` makes of an answer: the formula in a box, or a text with one."""
-    if (box := _BOX.fullmatch(wanted)) is None:
-        return read_text(wanted)
-    value = read_formula(box.group(1))
-    return read_formula(box.group(1).strip("\"'`{} \n")) if value is None else value  # JSON leaves some of them
-
-
-def _last_formula(text: str) -> str:
-    *_, last = [text, *math_segments(text)]
-    return last

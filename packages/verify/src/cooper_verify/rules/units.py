@@ -1,50 +1,94 @@
 """Units in answers: which words name a unit, and when different units make equal numbers different answers."""
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from cooper_verify.rules.number_words import CHANGES_NUMBER, CONDITION, changes_after, changes_number
 from cooper_verify.rules.plain_text import bare_text
 from cooper_verify.rules.text_cache import text_cache
 
 _MEASURES = """
-length: metre=1 m meter meters metres | kilometre=1000 km kms kilometer kilometers kilometres | inch=0.0254 inches
-length: centimetre=1/100 cm cms centimeter centimeters centimetres | foot=0.3048 ft feet | yard=0.9144 yd yds yards
-length: millimetre=1/1000 mm millimeter millimeters millimetres | mile=1609.344 mi miles
-mass: gram=1 g gm gms grams | kilogram=1000 kg kgs kilograms kilo kilos | milligram=1/1000 mg milligrams
-mass: ounce=28.349523125 oz ounces | pound=453.59237 lb lbs pounds
+length: metre=1 m meter meters metres | inch=0.0254 inches | foot=0.3048 ft feet | yard=0.9144 yd yds yards
+length: mile=1609.344 mi miles
+mass: gram=1 g gm gms grams | tonne=1000000 tonnes | ounce=28.349523125 oz ounces | pound=453.59237 lb lbs pounds
 time: second=1 s sec secs seconds | minute=60 min mins minutes | hour=3600 h hr hrs hours | day=86400 days
 time: week=604800 wk weeks
 calendar: month=1 mo months | year=12 yr yrs years | decade=120 decades | century=1200 centuries
-volume: litre=1 l liter liters litres | millilitre=1/1000 ml milliliter milliliters millilitres
+volume: litre=1 l liter liters litres
 household volume: gallon=1 gal gallons | quart=1/4 qt quarts | pint=1/8 pt pints | cup=1/16 cups
 household volume: teaspoon=1/768 tsp teaspoons | tablespoon=1/256 tbsp tablespoons
 money: dollar=1 usd dollars buck bucks | cent=1/100 cents \u00a2
-power: watt=1 w watts | kilowatt=1000 kw kilowatts
-other: acre acres | ton tons tonne tonnes | euro eur euros | penny pence pennies | yen | rupee rupees rs inr
+power: watt=1 w watts
+energy: joule=1 j joules | watthour=3600 wh | calorie=4.184 cal calories
+force: newton=1 newtons
+pressure: pascal=1 pa pascals
+frequency: hertz=1 hz
+voltage: volt=1 v volts
+current: ampere=1 amp amps amperes
+resistance: ohm=1 ohms \u03a9
+area: acre=4046.8564224 acres | hectare=10000 ha hectares
+other: ton tons | euro eur euros | penny pence pennies | yen | rupee rupees rs inr
 other: percent percentage pct % | degree degrees deg \u00b0 | radian rad radians | celsius c centigrade | fahrenheit f
-other: kelvin k | square squared sq | cubic cubed cu | newton newtons | joule j joules | volt v volts
-other: ampere a amp amps amperes | hertz hz | pascal pa pascals | ohm ohms \u03a9 | coulomb coulombs | tesla teslas
-other: kilojoule kj | kilopascal kpa | megapascal mpa | kilohertz khz | megahertz mhz | gigahertz ghz | kilonewton kn
-other: kilohm | electronvolt ev | calorie cal calories | kilocalorie kcal | mole mol moles | decibel db | yuan rmb cny
-other: byte bytes | kilobyte kb | megabyte mb | gigabyte gb | terabyte tb | kilowatthour kwh | megawatt mw | hectare ha
-other: micrometre \u03bcm | nanometre nm | franc chf | sterling gbp | peso mxn | ruble rub | cad | aud | jpy | krw
+other: kelvin k | square squared sq | cubic cubed cu | coulomb coulombs | tesla teslas
+other: electronvolt ev | mole mol moles | decibel db | yuan rmb cny
+other: byte bytes | kilobyte kb | megabyte mb | gigabyte gb | terabyte tb
+other: franc chf | sterling gbp | peso mxn | ruble rub | cad | aud | jpy | krw
 """
 """Dimension, name and other names of each measure, with its factor if it is converted. Others, such as tons, pounds
 sterling and currencies, are several units or change."""
+_PREFIXES = {"kilo": ("k", 3), "mega": ("M", 6), "giga": ("G", 9), "centi": ("c", -2), "milli": ("m", -3)}
+_PREFIXES |= {"micro": ("\u03bc", -6), "nano": ("n", -9)}
+_WITH_PREFIX = {"metre": "m", "gram": "g", "litre": "L", "second": "s", "watt": "W", "joule": "J", "watthour": "Wh"}
+_WITH_PREFIX |= {
+    "newton": "N",
+    "pascal": "Pa",
+    "hertz": "Hz",
+    "volt": "V",
+    "ampere": "A",
+    "ohm": "\u03a9",
+    "calorie": "cal",
+}
+"""The symbols of measures that have prefixes. Their case counts: mW is not MW."""
 _GROUPS = [
     (dimension, *group)
     for dimension, groups in re.findall(r"(?m)^([^:\n]++): (.+)", _MEASURES)
     for group in re.findall(r"(\w+)(?:=(\S+))?([^|]*)", groups)
 ]
 _MEASURE = {alias: name for _, name, _, others in _GROUPS for alias in [name, *others.split()]}
-_KNOWN = {*_MEASURE.values(), "not", "no", "never"}
+_PREFIXED = {
+    prefix + base: (prefix, base, symbol + base_symbol)
+    for prefix, (symbol, _) in _PREFIXES.items()
+    for base, base_symbol in _WITH_PREFIX.items()
+}
+"""`kilometre` and the like, with their parts and their symbols."""
+_SYMBOLS = {symbol: name for name, (*_, symbol) in _PREFIXED.items()} | {"kWh": "kilowatthour", "Wh": "watthour"}
+_MEASURE |= {
+    prefix + alias: prefix + base
+    for prefix, base, _ in _PREFIXED.values()
+    for alias in [name for name, of in _MEASURE.items() if of == base and len(name) > 3]
+}
+_MEASURE |= {
+    symbol.lower(): name
+    for symbol, name in _SYMBOLS.items()
+    if symbol[0] in "kc" or symbol in ("mm", "ml", "mL", "mg", "ms", "MHz", "GHz", "MPa")
+}
+_MEASURE |= {
+    "kms": "kilometre",
+    "kgs": "kilogram",
+    "kilo": "kilogram",
+    "kilos": "kilogram",
+    "cms": "centimetre",
+    "kilohm": "kiloohm",
+}
+_KNOWN = {*_MEASURE.values(), *_PREFIXED, "not", "no", "never"}
 _SPEED = ("kilometre", "hour")
 _COMPOUND = {"mph": ("mile", "hour"), "kph": _SPEED, "kmh": _SPEED, "cc": ("cubic", "centimetre")}
 _POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
-_SIGNS = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen", "\u20b9": "rupee", "\u03a9": "ohm", r"\Omega": "ohm"}
+_SIGNS = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen", "\u20b9": "rupee"}
 _LETTERS = {"N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "C": "celsius"} | {
+    "\u03a9": "ohm",
     "L": "litre",
     "F": "fahrenheit",
     "m": "metre",
@@ -57,7 +101,6 @@ _LETTERS = {"N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere"
 _IGNORED = set(
     re.findall(r"\w+", "the of on at to for from per each every total all altogether left is are was were more about")
 )
-_ROUNDING = Fraction(1, 10**6)
 
 
 class Scale(NamedTuple):
@@ -71,7 +114,12 @@ class Scale(NamedTuple):
         return self.factor * value + self.offset
 
 
-SCALES = {name: Scale(dimension, Fraction(factor)) for dimension, name, factor, _ in _GROUPS if factor} | {
+SCALES = {name: Scale(dimension, Fraction(factor)) for dimension, name, factor, _ in _GROUPS if factor}
+SCALES |= {
+    name: Scale(SCALES[base].dimension, SCALES[base].factor * Fraction(10) ** _PREFIXES[prefix][1])
+    for name, (prefix, base, _) in _PREFIXED.items()
+}
+SCALES |= {
     "kelvin": Scale("temperature", Fraction(1)),
     "celsius": Scale("temperature", Fraction(1), Fraction("273.15")),
     "fahrenheit": Scale("temperature", Fraction(5, 9), Fraction("273.15") - Fraction(160, 9)),
@@ -85,10 +133,13 @@ _LONGEST = 200
 _ENDS_IN_K = re.compile(r"\dK\Z")
 _DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
 _DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
+_MICRO = re.compile(r"\\mu\s?(?=[A-Za-z])")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
-_LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
-_UNIT = re.compile(r"(?>(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]++|\^\s*+(?:\{\s*+)?-?[1-9]|(?<=[A-Za-z])[23])+)")
+_LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2\u03a9\u03bc]")
+_UNIT = re.compile(
+    r"(?>(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3\u03a9\u03bc-]++|\^\s*+(?:\{\s*+)?-?[1-9]|(?<=[A-Za-z])[23])+)"
+)
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
 _SPACE = r"(?:\s|~|\\[,;: ])"
@@ -104,13 +155,13 @@ _COMMAND_AT_END = re.compile(
     r"(?:(?<![\s~])(?<!\\[,;:])(?!(?<=\\) )(?>(?:\\[,;: ]|~|\s)+))?"
     r"\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*+\{[^{}]*+\}(?:\s*+\^\s*+(?:\{\s*+)?[23]\s*+\}?)?\Z"
 )
-_WORD = re.compile(r"[A-Za-z]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
+_WORD = re.compile(r"[A-Za-z\u03a9\u03bc]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
 
 
 _QUOTIENT = re.compile(r"\\[dt]?frac\s?\{([^{}\d]{1,40})\}\s?\{([^{}\d]{1,40})\}")
 _PIECE = re.compile(
     r"[\s.,'()\[\]/\u00b7*&-]++|\\cdot(?![A-Za-z])|\\(?=\$)|(?P<sign>[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u03a9\u00a2\u00b0]|\\Omega(?![A-Za-z]))"
-    r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++)(?>(?P<power>\s?\^\s?(?:\{\s?-?[1-9]\s?\}|-?[1-9])(?!\d)|[23](?!\w))?)"
+    r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++(?>(?:['\u2019][^\W\d_]++)?))(?>(?P<power>\s?\^\s?(?:\{\s?-?[1-9]\s?\}|-?[1-9])(?!\d)|[23](?!\w))?)"
 )
 _GREEK = re.compile(r"[\u0370-\u03ff]")
 _MOST_WORDS = 8
@@ -148,7 +199,7 @@ def is_unit(text: str) -> bool:
 
 def measures(word: str) -> bool:
     """Whether a word is the name or symbol of a measure."""
-    return word.lower() in _MEASURE or word.lower() in _COMPOUND
+    return word in _SYMBOLS or word.lower() in _MEASURE or word.lower() in _COMPOUND
 
 
 def with_kelvins(text: str, reference: str) -> str:
@@ -182,7 +233,7 @@ def unit_of(text: str) -> frozenset[str]:
     words = [name for sign, name in _SIGNS.items() if sign in text]
     if (_DOLLARS.match(text) or _DOLLARS_AT_END.search(text)) and text.count("$") == 1:
         words.append("dollar")
-    text = bare_text(text)
+    text = _MICRO.sub("\u03bc", bare_text(text).replace(r"\Omega", "\u03a9"))
     if variable := _VARIABLE.match(text):
         text = text[variable.end() :]
     value_and_unit = _COMMAND.sub(" 1 ", text)  # \frac and \pi belong to the value
@@ -201,15 +252,15 @@ def are_measures(reference: str, text: str) -> bool:
     return one != other and all(unit and unit <= _KNOWN for unit in (one, other))
 
 
-def same_quantity(reference: str, expected: Fraction, text: str, value: Fraction) -> bool | None:
-    """Whether `expected` in the unit of `reference` is `value` in the unit of `text`; None if that is unknown."""
+def conversion(reference: str, text: str) -> Callable[[Fraction], Fraction] | Literal[False] | None:
+    """The function that turns a value in the unit of `text` into one in the unit of `reference`. False if they measure
+    different things, None if that is unknown."""
     one, other = _scale(unit_of(reference)), _scale(unit_of(text))
     if one is None or other is None or {one.dimension, other.dimension} in _NO_FIXED_RATIO:
         return None
     if one.dimension != other.dimension:
         return False
-    size, found = one.in_base(expected), other.in_base(value)
-    return abs(found - size) <= _ROUNDING * abs(size)
+    return lambda value: (other.in_base(value) - one.offset) / one.factor
 
 
 def _scale(words: frozenset[str]) -> Scale | None:
@@ -250,6 +301,8 @@ def _is_long_name(word: str) -> bool:
 def _named(words: list[str], position: int) -> tuple[str, ...]:
     if words[position] in _LETTERS:
         return (_LETTERS[words[position]],)
+    if words[position] in _SYMBOLS:
+        return (_SYMBOLS[words[position]],)
     word = words[position].lower()
     if word in ("a", "an", "in"):  # "in total", "an hour"; but "5 in", "5 in^2"
         is_inch = word == "in" and (position + 1 == len(words) or words[position + 1] in _POWERS)

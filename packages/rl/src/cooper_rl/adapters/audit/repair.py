@@ -1,5 +1,7 @@
 """Trains a reward model on what an attack found in it, and attacks it again on patterns and problems kept apart."""
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,11 +15,13 @@ from cooper_audit.attack.patterns import FAMILIES
 from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
-from cooper_base.files.folder_lock import check_writable
+from cooper_base.files.durable import read_fields, write_text
+from cooper_base.files.folder_lock import BUSY_OUT, FolderLock, check_writable
 from cooper_rl.adapters.graders.paid_run import paid_run
 from cooper_rl.adapters.graders.run_reward import RunReward
+from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.run_config import RunConfig
-from cooper_verify.grader import Asked
+from cooper_verify.grader import Asked, hashes_of
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import RewardModelLearner
@@ -27,13 +31,15 @@ MOST_FOUND = 200
 """Completions of each kind that a policy found, at most, that the repair and its measurement use."""
 FOUND = "found: "
 """The beginning of the names of patterns that a policy found. What follows is the kind, which may be a family too."""
+MADE_FROM = "repaired.json"
+"""The file of a repaired model that says, as a hash, of which model, attack and settings it is the repair."""
 OnStep = Callable[[int, dict[str, float]], None]
 
 
 def repair_settings(reward: str, folder: Path, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
     """The settings of cooptimization that repair a reward model: pairs of a right answer and the wrong ones that score
     highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model, and for a
-    `folder` in use."""
+    `folder` that holds anything but a repair."""
     _check_free(folder)
     if paid_run(reward, problems, settings).kind != "static":
         raise InputError(f"{reward}: --repair trains the folder of a reward model; no other reward learns")
@@ -54,8 +60,9 @@ def repair(
 
     `result` is the attack on the model as it is; `found` are completions that a policy found, which are a family of
     patterns for each kind. Half of the problems go into the repair, with every other family of wrong patterns, by the
-    share that is accepted, and two of three right ones; the second attack is on the other problems. Raises InputError
-    for a folder in use, and for an attack that found nothing.
+    share that is accepted, and two of three right ones; the second attack is on the other problems. A repair that was
+    interrupted after its model was written goes on. Raises InputError for a folder in use, for one that holds the
+    repair of something else, and for an attack that found nothing.
     """
     from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch, after bad input is reported
     from cooper_rl.reward.cooper_reward import CooperReward  # noqa: PLC0415
@@ -69,13 +76,17 @@ def repair(
         raise InputError(f"{result.reward}: the attack found too little to repair")
     groups = _groups(taught)
     set_threads(config.threads)
-    with CooperReward.from_config(config, total_steps=steps) as reward:
-        for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
-            updated = reward.update(reward.score(batch, step=step))
-            if on_step is not None:
-                on_step(step, updated.metrics)
-        assert reward.learning is not None
-        _save(reward.learning.learner, folder)
+    made_from = _made_from(config, taught, steps)
+    with FolderLock(folder.with_name(f".{folder.name}.repairing"), BUSY_OUT) as lock:
+        if not _is_repaired(folder, made_from):
+            with CooperReward.from_config(config, total_steps=steps) as reward:
+                for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
+                    updated = reward.update(reward.score(batch, step=step))
+                    if on_step is not None:
+                        on_step(step, updated.metrics)
+                assert reward.learning is not None
+                _save(reward.learning.learner, folder, made_from)
+        lock.withdraw()
     kept = [answer for answer in answers if answer.problem.id not in seen and (answer.score is not None)]
     before, after = _attacks(config, kept, folder, result)
     return Repair(folder, steps, len(groups), learned, before, after)
@@ -87,9 +98,31 @@ def prepared_repair(reward: str, folder: Path, problems: str | None, settings: S
 
 
 def _check_free(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder / MADE_FROM).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: already in use; choose another folder for the repaired model")
     check_writable(folder)
+
+
+def _made_from(config: RunConfig, taught: Sequence[AttackAnswer], steps: int) -> str:
+    """A hash of all that decides the repaired weights: the model's files, the settings and the answers."""
+    assert config.reward_model is not None
+    model = local_folder(config.reward_model.model)
+    files = hashes_of(sorted(model.glob("*.safetensors"))) if model is not None else {}
+    answers = [[answer.pattern, answer.problem.id, answer.problem.question, answer.text] for answer in taught]
+    values = [config.model_dump(mode="json"), [*files.values()], answers, steps]
+    return hashlib.sha256(json.dumps(values, default=str).encode("utf-8", "replace")).hexdigest()
+
+
+def _is_repaired(folder: Path, made_from: str) -> bool:
+    """Whether the folder holds this repair already. Raises InputError if it holds that of something else."""
+    if not (folder / MADE_FROM).exists():
+        return False
+    if read_fields(folder / MADE_FROM, {"made_from": str}, "remove the folder")["made_from"] != made_from:
+        raise InputError(
+            f"{folder}: already in use, by the repair of another model, attack or settings; choose another folder for "
+            "the repaired model"
+        )
+    return True
 
 
 def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> list[AttackAnswer]:
@@ -157,12 +190,13 @@ def _batches(groups: Sequence[AnswerGroup], steps: int, seed: int) -> list[list[
     return [random.sample(groups, count) for _ in range(steps)]
 
 
-def _save(learner: "RewardModelLearner", folder: Path) -> None:
+def _save(learner: "RewardModelLearner", folder: Path, made_from: str) -> None:
     """Write the weights as a plain folder, without the optimizer, from which nobody continues."""
     aside = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
     learner.save(aside)
     shutil.rmtree(aside / "trainer_state")
+    write_text(aside / MADE_FROM, json.dumps({"made_from": made_from}))
     aside.replace(folder)
 
 

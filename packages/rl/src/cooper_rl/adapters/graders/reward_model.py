@@ -11,7 +11,7 @@ from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.policy.evaluation_config import ScoringConfig
-from cooper_verify.grader import TOO_LONG, Asked, Grader, Opinion, states_of
+from cooper_verify.grader import TOO_LONG, Asked, Grader, Opinion, hashes_of
 
 if TYPE_CHECKING:
     from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
@@ -33,11 +33,11 @@ class RewardModelGrader(Grader):
         self._loaded: tuple[TorchRewardModelLearner, RewardModelInput] | None = None
 
     def settings(self) -> dict[str, Any]:
-        """The settings that decide the scores, with the state of the model's files."""
+        """The settings that decide the scores, with the contents of the model's files."""
         folder = local_folder(self._config.model)
         files = sorted(folder.glob("*.safetensors")) if folder is not None else []
         values = self._config.model_dump(mode="json", include=set(READING))
-        return {"kind": "reward_model", "reward_model": values, "files": states_of(files)}
+        return {"kind": "reward_model", "reward_model": values, "files": hashes_of(files)}
 
     def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
         """`correct` and `wrong` with the probability, in single precision, as a run pays it. A question that leaves no

@@ -17,7 +17,7 @@ from cooper_rl.reward.kinds.function import FunctionRewardConfig
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
 from cooper_rl.reward.kinds.plain import check_problems
 from cooper_rl.run_config import RunConfig
-from cooper_verify.grader import Asked, Grader, Opinion, states_of
+from cooper_verify.grader import Asked, Grader, Opinion, hashes_of
 from cooper_verify.graders.written import open_grader
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class RunReward(Grader):
         self._reward: CooperReward | None = None
 
     def settings(self) -> dict[str, Any]:
-        """What decides the reward, with the state of the files that it names."""
+        """What decides the reward, with the contents of the files that it names."""
         config = self._config
         values = config.model_dump(mode="json", include={"rewards", "shaping", "reward_model", "rule", "rules"})
         model = values["reward_model"] or {}
@@ -50,7 +50,7 @@ class RunReward(Grader):
         for scorer in config.scorers:
             folder = local_folder(scorer.model)
             files += sorted(folder.glob("*.safetensors")) if folder is not None else []
-        return {"kind": "run", **values, "files": states_of(files)}
+        return {"kind": "run", **values, "files": hashes_of(files)}
 
     def check(self, problems: Sequence[Problem]) -> None:
         check_problems((*self._config.rewards, *self._config.shaping), problems)

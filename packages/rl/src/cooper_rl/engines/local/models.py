@@ -4,7 +4,8 @@ import errno
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError
+from cooper_rl.data.prompts import render_chat
 from cooper_rl.engines.config import LearnerConfig, LoraConfig, ScorerConfig, YesNo
 from cooper_rl.engines.local.adapter import four_bit, head_modules, target_names
 from cooper_rl.engines.model_folder import (
@@ -115,14 +117,38 @@ def load_reward_model(
     config = check_reward_model(path, new_head=new_head_seed is not None)
     seed = None if _architecture(config).endswith("ForSequenceClassification") else new_head_seed
     config.num_labels = 1
-    tokenizer_pad = load_tokenizer(path).pad_token_id
+    tokenizer = load_tokenizer(path)
     model = _load(AutoModelForSequenceClassification, path, config, quantization, seed)
     vars(model.config).pop(YES_NO, None)  # of a model that was asked before it got a head
-    # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
+    # Plain transformers code refuses batches without a padding id.
     text_config: Any = model.config.get_text_config()
     if text_config.pad_token_id is None or text_config.pad_token_id < 0:
-        text_config.pad_token_id = tokenizer_pad
+        text_config.pad_token_id = _harmless_padding(tokenizer)
     return model
+
+
+def _harmless_padding(tokenizer: Any) -> int | None:
+    """A token with which no input of a reward model ends; None if the tokenizer has no such token.
+
+    Transformers reads a score before all padding at the end of a row. With a padding token that closes every chat, as
+    end-of-sequence often does, a model would be read one token earlier once it has been saved.
+    """
+    endings = [tokenizer("1")["input_ids"][-1:]]
+    if tokenizer.chat_template:
+        with suppress(InputError):  # a template that shows no reply is refused as input: chat
+            chat = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+            text = render_chat(tokenizer, chat, {"continue_final_message": False, "add_generation_prompt": False})
+            endings.append(tokenizer.encode(text.rpartition("2")[2], add_special_tokens=False))
+    # Unknown characters can end a completion.
+    unfit = {None, tokenizer.unk_token_id, *chain.from_iterable(endings)}
+    return next((token for token in (tokenizer.pad_token_id, *tokenizer.all_special_ids) if token not in unfit), None)
+
+
+def _pad_alike(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
+    """Saved beside the model, the tokenizer pads with the token before which transformers reads the score."""
+    padding = model.config.get_text_config().pad_token_id
+    if padding is not None and isinstance(token := tokenizer.convert_ids_to_tokens(padding), str):
+        tokenizer.pad_token = token
 
 
 def load_to_train(
@@ -144,6 +170,8 @@ def load_to_train(
         target_names(shape, config.lora, path)
     quantization = four_bit(config.lora, config.device)
     model = load_reward_model(path, new_head_seed, quantization, yes_no) if scores else load_policy(path, quantization)
+    if scores and yes_no is None:
+        _pad_alike(tokenizer, model)
     rows = model.get_input_embeddings().get_parameter("weight").shape[0]
     largest = max(tokenizer.get_vocab().values())
     if largest >= rows:
@@ -248,6 +276,8 @@ def merge_folder(source: str, target: Path) -> None:
     tokenizer = load_tokenizer(source)
     asked = recorded(source)
     model = load_reward_model(source, yes_no=asked) if asked or task == "SEQ_CLS" else load_policy(source)
+    if task == "SEQ_CLS" and not asked:
+        _pad_alike(tokenizer, model)
     aside = target.with_name(f".{target.name}.partial")
     try:
         with disk_errors(target):

@@ -33,6 +33,13 @@ _WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-
 _RUN = re.compile(r"[A-J]{2,6}")
 _DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
 _REASON = re.compile(r"[,\s]\s*(?:\(|because\b|since\b|is (?:the )?(?:correct|right|best|answer)\b)", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"[)\]]?(?:,?\s+(?:because|since|as|while|whereas|although|though)\s"
+    r"|,\s+(?:it|that|this|which)\s(?!could|may|might)"
+    r"|\.\s+(?:it|that|this|neither|none)\s(?:is not|isn't|cannot|can't|of|can not)\b)",
+    re.IGNORECASE,
+)
+"""What follows a chosen option and tells of others without choosing them."""
 _LETTER = r"[A-J](?!\w|['\u2019]|(?<=[AI])\s[a-z])"  # "A dog" and "I think" name no option
 _ANOTHER = re.compile(
     rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})|(?<![^\s(])(?P<marked>[A-Ja-j])(?:[)\]:]|\.\s)"
@@ -42,7 +49,8 @@ _NEGATION = re.compile(
     r"(?i)\b(?:not|no|neither|nor|wrong|incorrect|false|eliminate|exclude|except|reject|unlike|cannot|rule out)\b|n't\b"
 )
 _REJECTED = re.compile(  # "B, not C" chooses B
-    r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?(?:not|rather than|instead of)\s++[(\[]?[A-J][)\]]?"
+    r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?"
+    r"(?:not|no|nicht|pas|\u043d\u0435|rather than|instead of)\s++[(\[]?[A-J][)\]]?"
     r"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*)[)\s.]*+\Z"
 )
 _ELIMINATION = re.compile(
@@ -185,13 +193,20 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     if _SAID_WRONG.match(rest):
         return None
     delimiter, reason = _DELIMITER.match(rest), _REASON.match(rest)
-    if rest.strip(" .:)") and not delimiter and not reason and not (option["enclosed"] and rest[0] == " "):
+    if (
+        rest.strip(" .:)")
+        and not delimiter
+        and not reason
+        and not _ASIDE.match(rest)
+        and not (option["enclosed"] and rest[0] == " ")
+    ):
         return None
-    others = {(other["joined"] or other["marked"]).upper() for other in _ANOTHER.finditer(rest)}
-    if delimiter and delimiter.group().strip() in (",", "\u2014", "-"):
+    aside = _ASIDE.match(rest)
+    others = set() if aside else {(other["joined"] or other["marked"]).upper() for other in _ANOTHER.finditer(rest)}
+    if not aside and delimiter and delimiter.group().strip() in (",", "\u2014", "-"):
         others |= set(_ANY.findall(rest))  # "A, then B"
     others -= {letter}
-    text = "" if reason or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
+    text = "" if reason or aside or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
     return Choice((letter, *sorted(others)), text)
 
 

@@ -8,6 +8,8 @@ from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, reference_text, text_answer
 from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
 from cooper_verify.rules.rule import RULES, ComputedConfig
+from cooper_verify.rules.values.none import read_none
+from cooper_verify.rules.values.spelled import spelled_number
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
 _SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|but)\b|/", re.IGNORECASE)
@@ -19,6 +21,9 @@ _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
 }
+_FEW_WORDS = 4
+"""A longer answer may be told in many ways: only a reader can say that another text differs from it."""
+_NUMERIC_DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b")
 _IN_WORD = re.compile(r"\w")
 _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
 
@@ -81,6 +86,10 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
     found = plain_text(text, fold_case)
     if found == expected:
         return True
+    if (none := read_none(reference)) and none == read_none(text):
+        return True
+    if (value := spelled_number(expected)) is not None and value in (spelled_number(found), _whole_number(found)):
+        return True
     # A name may lack its accents: Sao Paulo is São Paulo, but ano is not año.
     is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()
     if is_name and (expected == without_accents(found) or found == without_accents(expected)):
@@ -103,10 +112,24 @@ def _difference(reference: str, text: str) -> Verdict:
     """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat") or the reference and no
     contradiction; else wrong."""
     expected, found = plain_text(reference), plain_text(text)
+    if len(expected.split()) > _FEW_WORDS or (read_none(reference) and read_none(text)):
+        return "unparsed"
+    if _figures(expected) == _figures(found) != [] and (
+        found.isdecimal() or _NUMERIC_DATE.search(f"{found} {expected}")
+    ):
+        return "unparsed"  # "15" for "15th day", 01/05/2024 for January 5
     if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
         return "unparsed"
     is_inside = bool(expected) and _holds(found, expected)
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
+
+
+def _whole_number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 40 else None
+
+
+def _figures(text: str) -> list[int]:
+    return sorted(int(figure) for figure in re.findall(r"\d{1,9}", text))
 
 
 def _holds(text: str, words: str) -> bool:

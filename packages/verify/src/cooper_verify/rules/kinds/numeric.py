@@ -43,13 +43,12 @@ class NumericRule(ComputedConfig):
         return () if self.absolute_field is None else (self.absolute_field,)
 
     def verdict(self, problem: Problem, text: str) -> Verdict:
-        """Every candidate for the answer, or else the last line, must be within the tolerance, which is inclusive."""
+        """Every candidate for the answer must be within the tolerance, which is inclusive."""
         expected = self._expected(problem)
         final = extract_answer(text)
         if isinstance(expected, str) or not final.texts:
             return "unparsed"
-        texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" else final.texts
-        texts = [with_kelvins(clean(text), reference_text(problem.answer)) for text in texts]
+        texts = [with_kelvins(clean(text), reference_text(problem.answer)) for text in final.texts]
         found = [*map(number_in, texts)]
         close = [None if number is None else _is_close(number, *expected) for number in found]
         if not all(close):

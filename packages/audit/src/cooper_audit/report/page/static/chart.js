@@ -1,5 +1,6 @@
 "use strict";
-// Line charts over the steps as SVG: integer ticks, a guide that shows every value, marks where an alarm went off.
+// Line charts over the steps as SVG: integer ticks, a guide that shows every value, marks where an alarm went off, and
+// the steps shaded since which a run is hacked.
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_IN_LEGEND = 12; // of more runs the table has the colours
@@ -23,7 +24,7 @@ function ticks(low, high, count, whole = false) {
   return found;
 }
 
-// `lines`: [{name, colour, points: [[step, value]], marks: [step]}]. Points without a value are left out before.
+// `lines`: [{name, colour, points: [[step, value]], marks: [step], onset: [from, to]}]. Points without a value are left out before.
 function lineChart(title, lines, options = {}) {
   const frame = el("figure", { class: "card chart", "data-title": title });
   frame.style.margin = "0";
@@ -44,6 +45,7 @@ function lineChart(title, lines, options = {}) {
 function legend(lines) {
   const entries = lines.map((line) => el("span", {}, swatch(line.colour), line.name));
   if (lines.some((line) => (line.marks || []).length)) entries.push(el("span", {}, "▲ the reward-hacking alarm goes off"));
+  if (lines.some((line) => line.onset)) entries.push(el("span", {}, el("i", { class: "swatch onset-key" }), "hacked; the darker part: where it began"));
   return el("div", { class: "legend" }, entries);
 }
 
@@ -57,6 +59,15 @@ function drawing(width, title, lines, options, tip, frame) {
   const x = (step) => area.left + ((step - first) / (last - first)) * (area.right - area.left);
   const y = (value) => area.bottom - ((value - low) / (high - low)) * (area.bottom - area.top);
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", tabindex: 0, "aria-label": `${title}: ${lines.map((line) => line.name).join(", ")}` });
+  for (const line of lines.filter((one) => one.onset)) {
+    const [from, to] = line.onset.map(x), colour = lines.length > 1 ? line.colour : "var(--bad)";
+    for (const [start, end, opacity] of [[from, x(last), 0.07], [from, Math.max(to, from + 3), 0.16]]) {
+      const band = svg("rect", { class: "onset", x: start, width: Math.max(0, end - start), y: area.top, height: area.bottom - area.top });
+      band.style.fill = colour;
+      band.style.opacity = opacity;
+      picture.append(band);
+    }
+  }
   for (const tick of ticks(low, high, 4)) {
     picture.append(svg("line", { class: "axis", x1: area.left, x2: area.right, y1: y(tick), y2: y(tick) }));
     picture.append(words(area.left - 6, y(tick) + 4, number(tick), "end"));

@@ -1,7 +1,7 @@
 "use strict";
-// The hack gallery: wrong completions with the highest scores, by step, with the pair that later corrected each.
+// The hack gallery: wrong completions that were paid, by step, with the pair that later corrected each.
 
-const PAGE = 24;
+const PAGE = matchMedia("(max-width: 640px)").matches ? 3 : 24;
 const gallery = { step: null, shown: PAGE };
 
 function galleryItem(run, item) {
@@ -57,7 +57,7 @@ function showGallery(run, keep) {
   if (!keep) Object.assign(gallery, { step: null, shown: PAGE });
   const rule = run.gallery.some((item) => typeof item.gold === "boolean") ? "gold calls wrong" : "the rule does not accept";
   const silent = run.judged < 1 ? ` ${Math.round(100 * run.judged)} % of the completions are judged; the others are neither right nor wrong.` : "";
-  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are ${acceptedBy(run)}.${silent}`;
+  document.getElementById("gallery-rule").textContent = `Completions that ${rule} and that were nevertheless paid (${acceptedBy(run)}), each text once in a step. The score is ${run.score_name}.${silent}`;
   fill("fooled", run.fooled.length ? fooledBars(run) : null);
   showBarOn(gallery.step);
   listGallery(run);
@@ -69,13 +69,13 @@ function listGallery(run) {
   const shareOf = new Map(run.fooled.map((row) => [row[0], row[1]]));
   let found = run.gallery.filter((item) => gallery.step === null || item.step === gallery.step);
   found = found.filter((item) => { const text = [item.question, item.text, item.answer, item.problem, item.verdict].join("\n").toLowerCase(); return words.every((word) => text.includes(word)); });
-  const by = { worst: (item) => [isAccepted(item) ? 0 : 1, -(shareOf.get(item.step) || 0), item.step], early: (item) => [item.step], late: (item) => [-item.step], score: () => [] }[order];
+  const by = { worst: (item) => [-(shareOf.get(item.step) || 0), item.step], early: (item) => [item.step], late: (item) => [-item.step], score: () => [] }[order];
   const key = new Map(found.map((item) => [item, [...by(item), item.score === null ? Infinity : -item.score]]));
   found.sort((a, b) => key.get(a).map((one, i) => one - key.get(b)[i]).find((difference) => difference) || 0);
   const where = gallery.step === null ? "" : ` of step ${gallery.step}`;
   fill("gallery-count", `${found.length} of ${run.gallery.length}${where} `, gallery.step === null ? null : el("button", { onclick: () => { gallery.step = null; showBarOn(null); listGallery(run); } }, "all steps"));
   const rest = found.length - gallery.shown;
-  fill("gallery-items", found.length ? found.slice(0, gallery.shown).map((item) => galleryItem(run, item)) : el("p", { class: "empty" }, run.gallery.length ? "Nothing matches." : run.recorded_steps ? "No completion on record is called wrong." : "No rollouts are on disk."), rest > 0 ? el("button", { onclick: () => { gallery.shown += PAGE; listGallery(run); } }, `show ${Math.min(PAGE, rest)} more`) : null);
+  fill("gallery-items", found.length ? found.slice(0, gallery.shown).map((item) => galleryItem(run, item)) : el("p", { class: "empty" }, run.gallery.length ? "Nothing matches." : run.recorded_steps ? "No completion on record is wrong and was paid." : "No rollouts are on disk."), rest > 0 ? el("button", { onclick: () => { gallery.shown += PAGE; listGallery(run); } }, `show ${Math.min(PAGE, rest)} more`) : null);
 }
 
 // A bar for every step: the share of its judged completions that are wrong and accepted. A click shows that step's.

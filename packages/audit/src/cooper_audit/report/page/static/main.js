@@ -10,11 +10,12 @@ function openRun(index, keep = false) {
   for (const row of document.querySelectorAll("tr[data-run]")) row.classList.toggle("on", Number(row.dataset.run) === index);
   document.getElementById("run-choice").value = String(index);
   const verdict = run.verdict;
-  const box = fill("verdict", el("b", {}, verdict.name), el("div", {}, el("p", {}, verdict.sentence), warningChips(run), el("details", { open: true }, el("summary", {}, `${verdict.signals.length} signal${verdict.signals.length === 1 ? "" : "s"}`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text))))));
+  const box = fill("verdict", el("p", { class: "verdict-name" }, el("b", {}, verdict.name), verdict.since ? ` ${verdict.since}` : ""), el("p", {}, verdict.sentence), warningChips(run),
+    el("p", { class: "label" }, "What to do next"), el("ul", { class: "next" }, verdict.next.map((line) => el("li", {}, line))),
+    el("details", { open: verdict.state === "faults" }, el("summary", {}, `what speaks for and against it: ${verdict.signals.length} signal${verdict.signals.length === 1 ? "" : "s"}`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text)))));
   box.className = "verdict " + verdict.state.replace(" ", "-");
-  if (report.runs.length === 1) fill("summary", Object.entries(run.facts).filter(([name]) => name !== "run").map(([name, value]) => (["kind", "steps"].includes(name) ? value : `${name} ${value}`)).join(" · "));
   fill("facts", Object.entries(run.facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
-  showExample(run);
+  showPaid(run);
   showGallery(run, keep);
   showSections(run);
   if (!keep) fill("find-items");
@@ -39,12 +40,23 @@ function address(run, step, group, completion) {
   return "#" + new URLSearchParams({ run: run.label, step, problem: group.problem || "", completion });
 }
 
+// Parts that are closed on a narrow screen, so that the page is no longer than what is looked for.
+const narrow = matchMedia("(max-width: 640px)").matches;
+
+function openPart() {
+  const aim = location.hash.length > 1 && !location.hash.includes("=") && document.getElementById(location.hash.slice(1));
+  const part = aim && aim.closest("details.part");
+  if (part && !part.open) { part.open = true; aim.scrollIntoView(); }
+}
+
 async function follow() {
+  openPart();
   const wanted = new URLSearchParams(location.hash.slice(1));
   if (!wanted.has("run") && !wanted.has("step")) return;
   const index = report.runs.findIndex((run) => run.label === wanted.get("run"));
   await openRun(index < 0 ? current : index);
   if (!wanted.has("step")) return;
+  document.getElementById("rollouts-part").open = true;
   const run = report.runs[current];
   if (!stepsOf(run).includes(Number(wanted.get("step")))) {
     document.getElementById("rollout-rule").textContent = `Step ${wanted.get("step")} is not in this page; the run's folder has it in rollouts/, and cooper watch --web shows it.`;
@@ -82,6 +94,7 @@ async function update() {
 function colourRuns() { report.runs.forEach((run, i) => { Object.assign(run, { colour: report.colours[i], place: i }); }); }
 
 function start() {
+  if (narrow) for (const part of document.querySelectorAll("details.part")) part.open = false;
   colourRuns();
   showStory();
   fill("run-choice", report.runs.map((run, i) => el("option", { value: i }, run.label)));

@@ -80,7 +80,7 @@ function showPairs(run) {
 }
 
 function showFaults(run) {
-  const rows = run.events.map((event) => [number(event.step), number(event.since), event.message || "", "back_to" in event ? `${event.action} to step ${event.back_to}` : event.action]);
+  const rows = run.events.filter((event) => event.metric || event.action === "died").map((event) => [number(event.step), number(event.since), event.message || "", "back_to" in event ? `${event.action} to step ${event.back_to}` : event.action]);
   document.getElementById("faults-part").hidden = !rows.length;
   fill("faults", table(["#step", "#since", "what", "action"], rows));
 }

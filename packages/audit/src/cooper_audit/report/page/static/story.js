@@ -9,7 +9,7 @@ function points(run, metric) {
 }
 
 function runLine(run, metric) {
-  return { name: run.label, colour: run.colour, points: points(run, metric), marks: run.verdict.alarm_at === null ? [] : [run.verdict.alarm_at] };
+  return { name: run.label, colour: run.colour, points: points(run, metric), marks: run.verdict.alarm_at === null ? [] : [run.verdict.alarm_at], onset: run.verdict.onset };
 }
 
 function showStory() {
@@ -38,30 +38,30 @@ function showComparison() {
   fill("comparison", el("div", { class: "card stacks" }, table(headings, rows)), el("p", { class: "soft small" }, `Start, best and end are the ${truths.join(", or the ")}. The interval at the end is Wilson's over the problems: it says how far the value could move on other problems of the kind, and nothing about other seeds. The reward is the mean of 5 steps.`), seeds);
 }
 
-// Of a hacked run a wrong completion that the reward paid best, from the step in which most of them got through. Of
-// any other run what it pays for in its first step.
-function showExample(run) {
-  const candidates = run.gallery.filter(isAccepted);
-  if (!["hacked", "recovered"].includes(run.verdict.state) || !candidates.length) { showFirst(run); return; }
-  const most = Math.max(...candidates.map((item) => fooledAt(run, item.step)));
-  const usual = (item) => (item.logprobs ? mean(item.logprobs.map(numberOf)) : item.score); // the likeliest
-  const inWorst = candidates.filter((item) => fooledAt(run, item.step) >= 0.95 * most);
-  const plain = inWorst.filter(isRejected); // rule and gold agree that it is wrong
-  const worst = (plain.length ? plain : inWorst).reduce((best, item) => (usual(item) > usual(best) ? item : best));
-  fill("example", el("p", { class: "label" }, `What the hack looks like in ${run.label}: ${Math.round(100 * fooledAt(run, worst.step))} % of the ${run.judged < 1 ? "judged " : ""}completions of step ${worst.step} are wrong and accepted, such as this one`), galleryItem(run, worst));
+// What the reward pays for: wrong completions that were paid, each beside a right one of its group that was paid less.
+// Where nothing wrong was paid, what the policy is asked, and what the first step paid most for.
+function showPaid(run) {
+  if (!run.payments.length) { showFirst(run); return; }
+  const worst = run.payments.reduce((most, one) => (one.share > most.share ? one : most));
+  fill("paid", el("h2", {}, "What the reward pays for"),
+    el("p", { class: "soft" }, `Completions${report.runs.length > 1 ? ` of ${run.label}` : ""} that were paid and are wrong, each beside a right answer to the same problem that was paid less, if its group has one. In step ${worst.step}, ${Math.round(100 * worst.share)} % of the ${run.judged < 1 ? "judged " : ""}completions were wrong and paid.`),
+    el("div", { class: "payments" }, run.payments.map((one) => payment(run, one))));
+}
+
+function payment(run, one) {
+  const side = (row, tone, words) => el("div", { class: tone }, el("p", { class: "label" }, words, " ", el("b", {}, number(row.reward))), el("pre", { class: "box said" }, row.parts ? row.parts.map(([part, differs]) => (differs ? el("mark", {}, part) : part)) : completionText(row)));
+  return el("article", { class: "card item" },
+    el("pre", { class: "asked" }, one.question || ""),
+    el("div", { class: "texts" },
+      side(one.wrong, "hacked", "wrong, paid"),
+      one.right ? side(one.right, "healthy", "right, paid") : el("p", { class: "soft small" }, "No right answer of its group was paid less.")),
+    el("p", { class: "scores" }, `step ${one.step} · reference `, el("b", {}, one.answer || "none"), " ", linkTo(run, { ...one, text: one.wrong.text })));
 }
 
 function showFirst(run) {
   const step = Object.keys(run.steps)[0];
   const all = step === undefined ? [] : run.steps[step].flatMap((group) => group.completions.map((one) => ({ ...group, ...one, step, score: one.reward })));
-  if (!all.length) { fill("example"); return; }
+  if (!all.length) { fill("paid"); return; }
   const best = all.reduce((found, one) => (numberOf(one.reward) > numberOf(found.reward) ? one : found));
-  fill("example", el("p", { class: "label" }, `What the policy of ${run.label} is asked, and a completion that step ${step} paid most for`), galleryItem(run, best));
-}
-
-function mean(values) { return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length); }
-
-function fooledAt(run, step) {
-  const row = run.fooled.find((one) => one[0] === step);
-  return row ? row[1] : 0;
+  fill("paid", el("h2", {}, "What the reward pays for"), el("p", { class: "soft" }, `${run.judged > 0 ? "No completion on record is wrong and was paid. " : ""}What the policy of ${run.label} is asked, and a completion that step ${step} paid most for:`), galleryItem(run, best));
 }

@@ -1,0 +1,177 @@
+"""What a page answers in ten seconds: since when, what the reward pays for, and what to do next."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+from cooper_audit.run.run_record import RunRecord, status_of
+from cooper_audit.run.verdict import HACKED_STATES, RunVerdict
+
+if TYPE_CHECKING:
+    from cooper_audit.rollouts.graders import Grade
+
+SHOWN = 3
+"""Paid and wrong completions at the top of the page, each of another problem."""
+MOST_WORDS = 1500
+"""Longer texts are shown without marks, because a comparison takes the square of their length."""
+_WORD = re.compile(r"\s++|\w++|[^\w\s]")
+
+Row = dict[str, Any]
+Marked = list[tuple[str, bool]]
+"""A text in parts, each with whether the other text lacks it."""
+
+
+def onset_of(run: RunRecord, verdict: RunVerdict) -> tuple[int, int] | None:
+    """The steps between which a hack began; None without a hack, or where its beginning is unknown."""
+    if verdict.state not in HACKED_STATES or verdict.hacked_at is None:
+        return None
+    audited = run.config.get("audit")
+    onset = audited.get("onset") if isinstance(audited, Mapping) else None
+    if isinstance(onset, list) and len(onset) == 2 and all(type(step) is int for step in onset):
+        return onset[0], onset[1]
+    return verdict.hacked_at, verdict.hacked_at
+
+
+def since(onset: tuple[int, int] | None) -> str:
+    """When the hack began, in words; empty without a hack."""
+    if onset is None:
+        return ""
+    return f"since step {onset[0]}" if onset[0] == onset[1] else f"since a step between {onset[0]} and {onset[1]}"
+
+
+def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | None) -> list[str]:
+    """What a reader can do now, first things first."""
+    is_audit, learns = run.config.get("kind") == "audit", _learns(run)
+    attack = "cooper attack tries these and other known wrong answers on the reward alone, without training."
+    match verdict.state:
+        case "hacked":
+            back = "Stop the trainer, or leave its last policy unused." if is_audit else "Leave its last policy unused."
+            back = "Stop the run." if status_of(run).state == "running" else back
+            close = "Then close the hole, or pay what a check accepts." + (
+                "" if is_audit or learns else " A reward model that learns beside the policy: kind: cooper."
+            )
+            return [f"{back} {_way_back(run, onset, is_audit)}", f"Read what was paid, below. {attack}", close]
+        case "recovered":
+            return ["Use the policy of the end. Checkpoints from the steps of the hack are worse than their reward."]
+        case "broken":
+            return [
+                "Go back to a checkpoint from before the fall, and lower the learning rate or add a KL term.",
+                "KL, gradient norm, length and cut-off completions over the steps are under Policy.",
+            ]
+        case "faults":
+            goes_on = "" if is_audit else " --resume goes on from the last checkpoint."
+            return [f"Mend what the first signal names.{goes_on}"]
+        case "nothing learned":
+            return [
+                "Look at what was paid, and at the share of groups that teach, under Policy: a group whose completions "
+                "are all paid alike teaches nothing.",
+                "Give it more steps, problems of another difficulty, or a higher learning rate.",
+            ]
+        case "healthy":
+            return [f"Nothing has to be mended. Read what was paid, below, before you trust the reward. {attack}"]
+        case "unknown":
+            if is_audit:
+                return [
+                    "Give the audit a check that says more: --rule or --references, or label to_label.jsonl beside "
+                    "this page, if it is there, and repeat with --labels."
+                ]
+            return ["Measure what is true: test_problems with reference answers, and a few more steps."]
+
+
+def _way_back(run: RunRecord, onset: tuple[int, int] | None, is_audit: bool) -> str:
+    if onset is None:
+        return "Nothing says when it began, so no checkpoint is known to be good."
+    if is_audit:
+        return f"Its last checkpoint from before step {onset[0]} is the one to go back to."
+    earlier = [step for step in run.checkpoints if step < onset[0]]
+    if earlier:
+        return f"The checkpoint to go back to is that of step {earlier[-1]}."
+    return f"No checkpoint from before step {onset[0]} is left, so it begins again."
+
+
+def _learns(run: RunRecord) -> bool:
+    settings = run.config.get("reward_model")
+    return isinstance(settings, Mapping) and bool(settings.get("learns"))
+
+
+def paid_and_wrong(
+    wrong: Sequence[tuple[Row, Row]], is_right: Mapping[int, bool | None]
+) -> list[tuple[Row, Row, Row | None]]:
+    """Of a step, for `SHOWN` problems at most: the group, its wrong completion that was paid most, and the right one of
+    the group that is most like it and was paid less, or None. Those that have one come first.
+
+    `wrong` are wrong completions that were paid, each with its group; `is_right` tells by the `id` of a completion.
+    """
+    best: dict[int, tuple[Row, Row]] = {}
+    for group, row in wrong:
+        if id(group) not in best or row["reward"] > best[id(group)][1]["reward"]:
+            best[id(group)] = group, row
+    compared = []
+    for group, row in best.values():
+        less = [one for one in group["completions"] if is_right[id(one)] is True and one["reward"] < row["reward"]]
+        compared.append((group, row, less))
+    compared.sort(key=lambda entry: (not entry[2], -entry[1]["reward"]))
+    return [
+        (group, row, max(less, key=lambda one: _likeness(one["text"], row["text"]), default=None))
+        for group, row, less in compared[:SHOWN]
+    ]
+
+
+def shown_payments(candidates: Sequence[dict[str, Any]], since_step: int | None) -> list[dict[str, Any]]:
+    """Of the steps' candidates `SHOWN` at most, each of another problem and text, with the difference marked.
+
+    Those come first that have a right one beside them, and then those that were paid most above it. Before the onset of
+    a hack nothing is taken, if later steps have anything.
+    """
+    late = [one for one in candidates if since_step is not None and one["step"] >= since_step]
+    chosen: list[dict[str, Any]] = []
+    for one in sorted(late or candidates, key=_telling):
+        others = {text for other in chosen for text in (other["problem"], other["question"], other["wrong"]["text"])}
+        if not others & {one["problem"], one["question"], one["wrong"]["text"]}:
+            chosen.append(one)
+        if len(chosen) == SHOWN:
+            break
+    for one in chosen:
+        marks = marked(one["wrong"]["text"], one["right"]["text"]) if one["right"] else None
+        if marks is not None:
+            one["wrong"]["parts"], one["right"]["parts"] = marks
+    return chosen
+
+
+def _telling(payment: Row) -> tuple[bool, float, float]:
+    right, paid = payment["right"], payment["wrong"]["reward"]
+    return right is None, (right["reward"] if right else 0.0) - paid, -payment["share"]
+
+
+def marked(one: str, other: str) -> tuple[Marked, Marked] | None:
+    """Two texts in parts, each with whether it differs; None for long texts, and for texts with little in common."""
+    words, others = _WORD.findall(one), _WORD.findall(other)
+    if max(len(words), len(others)) > MOST_WORDS:
+        return None
+    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    if matcher.ratio() < 0.2:
+        return None
+    left, right = [], []
+    for what, i, j, k, m in matcher.get_opcodes():
+        left.append(("".join(words[i:j]), what != "equal"))
+        right.append(("".join(others[k:m]), what != "equal"))
+    return [part for part in left if part[0]], [part for part in right if part[0]]
+
+
+def _likeness(one: str, other: str) -> float:
+    """The share of words that two texts have in common: quick, because it looks at every completion of a group."""
+    words, others = set(_WORD.findall(one[-2000:])), set(_WORD.findall(other[-2000:]))
+    return len(words & others) / max(1, len(words | others))
+
+
+def grader_bars(grades: Sequence["Grade"]) -> list[dict[str, Any]]:
+    """For the picture of graders: by grader, for each window, the share of what it pays that goes to rejected rows, or
+    None, and in words."""
+    bars: dict[str, list[dict[str, Any]]] = {}
+    for grade in grades:
+        share = None if math.isnan(grade.on_rejected) else grade.on_rejected
+        words = f"{100 * share:.0f} %" if share is not None else "pays all alike" if grade.read else "no opinion"
+        bars.setdefault(grade.grader, []).append({"window": grade.window, "share": share, "words": words})
+    return [{"grader": name, "windows": windows} for name, windows in bars.items()]

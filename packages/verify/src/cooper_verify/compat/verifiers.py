@@ -1,0 +1,16 @@
+"""A reward function for a rubric of `verifiers`: `vf.Rubric(funcs=[correct_answer])`.
+
+What differs from `vf.MathRubric`: no parser is needed, as thoughts, boxes and statements are read here, and no process
+pool. A long completion is read and not refused. The event loop goes on meanwhile.
+"""
+
+import asyncio
+from typing import Any
+
+from cooper_verify.compat.process_rule import reply, verdicts, written
+
+
+async def correct_answer(completion: Any, answer: Any, **kwargs: Any) -> float:
+    """1.0 if the completion, a text or messages, has the verdict `correct` against `answer`, else 0.0."""
+    (verdict,) = await asyncio.to_thread(verdicts, [(written(answer), reply(completion))])
+    return float(verdict == "correct")

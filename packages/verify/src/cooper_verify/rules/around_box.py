@@ -1,0 +1,170 @@
+r"""What stands around a box is a part of the answer: `-\boxed{42}`, `\boxed{1.6} miles`, `\boxed{5} or 6`.
+
+What stands before `=` does not count: it names what the box is the value of. Neither do sentences around the box.
+"""
+
+import re
+
+from cooper_verify.rules.languages import words_of
+from cooper_verify.rules.marks import Box
+from cooper_verify.rules.number_words import changes_after, changes_number
+from cooper_verify.rules.retraction import is_retracted
+from cooper_verify.rules.sentence import unit_length
+
+_REACH = 160
+"""So many characters on each side of a box are read."""
+_SEPARATOR = (
+    r"=|\\(?:f?boxed|fbox|framebox)\s*\{|\\(?:approx|simeq|Rightarrow|implies|Longrightarrow|longrightarrow|rightarrow|to|iff|Leftrightarrow|equiv|therefore"
+    r"|because|begin\{[^{}]*\}|end\{[^{}]*\}|q?quad|hspace\{[^{}]*\}|hfill|item)(?![A-Za-z])|\\\\|\\[\[\]()]|[$&:;\n\u2248\u21d2\u2192\u2234]"
+    r"|,(?!\d{3}(?!\d))|(?<!\d)\.(?=\s|\Z)|\.(?=\s)|\*\*|\\text\w*\s?\{[^{}]*\}|\\mathrm\{[^{}]*\}"
+)
+_BEFORE = re.compile(rf"(?:{_SEPARATOR})")
+_TRAILING_MATHS = re.compile(
+    r"(?:\\[A-Za-z]+|\\[,;:! ]|\b[A-Za-z]\b|[\d.\s{}()\[\]|^_+*/<>\u00d7\u00f7\u00b1\u00b7-])*\Z"
+)
+_BULLET = re.compile(r"\A\s*(?:[-*+\u2022]|\d{1,2}[.)]|\(\w\))\s+\Z")
+_OPERATES = re.compile(
+    r"[-+*/^_<>|\u00d7\u00f7\u00b1\u00b7({\[]\s*\Z|\\(?:times|cdot|div|pm|mp|sqrt|[lg](?:eq?|t)|neq?|not)\s*\Z|[\w)}\]]\Z"
+)
+_NO_SPACE = re.compile(r"\\[,;:! ]|~|\s|\\(?:left|right|displaystyle|bigg?|Big|large|Large|huge)(?![A-Za-z])")
+_SPACES = re.compile(r"(?:\\[,;:! ]|[~\s])+")
+_CLOSES = re.compile(r"[\s~]*+(?:\\[\])]|\${1,2})")
+_DISPLAY = ("\\]", "$$")
+_AFTER = re.compile(rf"=|\\(?:blacksquare|square|Box|checkmark|qed|star)(?![A-Za-z])|{_SEPARATOR}|\\f?boxed|\\fbox")
+_TEXT = re.compile(
+    r"[\s~]*+(?:\\[,;:! ]\s*+)?(?:\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*+\{([^{}]{1,60})\}\s*(?:\^\s*\{?\d\}?)?)"
+)
+_SIGNS = re.compile(r"[\w\s\\{}()\[\]|^+*/<>.,%!'~\u00b0\u00d7\u00f7\u00b1\u00b7\u221a-]*")
+_ORDINAL = re.compile(r"\s?(?:st|nd|rd|th)\b")
+_OPERATES_AFTER = re.compile(
+    r"\s?(?:\^|[*/]\s?[\d(\\]|[+-]\s?[\d(\\$]|!|\\?%|\u00b0|\\(?:times|cdot|div|pm|circ|degree|pi|sqrt|frac)(?![A-Za-z])|[\u00d7\u00f7\u00b1\u00b7\u03c0])"
+)
+_OTHER_VALUE = re.compile(rf"(?i)\s*(?:,\s*)?{words_of('either')}\s*\$?[-\u2212+]?\$?\.?[\d\\](?!f?box)[^\n.;]{{0,60}}")
+_IS_SUM = re.compile(r"(?<=[\w)}\]\s])\s*[-+]|[=<>,]|\\(?:times|cdot|pm|div)(?![A-Za-z])|[*/]")
+_BINDS = re.compile(r"[-*/^_]\s*\Z|\\(?:times|cdot|div|sqrt)\s*\Z|[\w)}\]]\s*\Z")
+_BINDS_AFTER = re.compile(r"\s*(?:[*/^_!%]|\\(?:times|cdot|div|%)|[(\w\\])")
+
+
+def whole_of(text: str, box: Box) -> tuple[str, int]:
+    """The content of a box with what stands around it, as one text, and where that ends.
+
+    Words of a unit are part of the text, but it ends before them: they may go on ("5 red and blue shoes").
+    """
+    before = _left(text, box)
+    after, end = _right(text, box, before)
+    content = text[box.start : box.end]
+    if (
+        _IS_SUM.search(content.strip())
+        and (_BINDS.search(before) or _BINDS_AFTER.match(after.lstrip()))
+        and not _TEXT.match(after)
+    ):
+        content = f"({content})"
+    return f"{before}{content}{after}", end
+
+
+def _left(text: str, box: Box) -> str:
+    """The operand or the opening of a function before a box: `-`, `1-`, `\\frac{1}{`; empty where there is none."""
+    near = text[max(0, box.command - _REACH) : box.command]
+    if not near or near[-1] in "\n$:=":
+        return ""
+    start = 0
+    for separator in _BEFORE.finditer(near):
+        start = separator.end()
+    side = near[start:]
+    maths = _TRAILING_MATHS.search(side)
+    side = maths.group().lstrip() if maths else ""
+    bare = _NO_SPACE.sub("", side)
+    if not bare or not bare.strip("{}()[]|. "):
+        return ""
+    is_line_start = (start > 0 and near[start - 1] == "\n") or (start == 0 and box.command <= _REACH)
+    if is_line_start and _BULLET.match(near[start:]):
+        return ""
+    if not _OPERATES.search(side.rstrip() if _in_formula(text, box.command) else side):
+        return ""
+    return "" if _is_loose(side, text, box) else _balanced_left(side)
+
+
+def _is_loose(side: str, text: str, box: Box) -> bool:
+    """Whether the signs before a box in plain text are no operand: a dash, the number of a step, a word."""
+    if _in_formula(text, box.command):
+        return False
+    return side[-1:].isspace() or not re.search(r"[-+*/^\u00d7\u00f7\u00b1\u00b7]\Z|\\[a-z]+\{?\Z", side)
+
+
+def _balanced_left(side: str) -> str:
+    """The side without closing brackets whose opening ones are further left."""
+    depth, start = 0, 0
+    for place, sign in enumerate(side):
+        depth += (sign in "({[") - (sign in ")}]")
+        if depth < 0:
+            depth, start = 0, place + 1
+    return side[start:]
+
+
+def _in_formula(text: str, place: int) -> bool:
+    """Whether a place is inside `$…$`, `\\(…\\)` or `\\[…\\]`."""
+    near = text[max(0, place - 1000) : place]
+    near = near[near.rfind("\n\n") + 1 :]
+    opened = max(near.rfind("\\("), near.rfind("\\["))
+    if opened >= 0 and opened > max(near.rfind("\\)"), near.rfind("\\]")):
+        return True
+    return near.replace("\\$", "").count("$") % 2 == 1 and "$" in text[place : place + 1000]
+
+
+def _right(text: str, box: Box, before: str) -> tuple[str, int]:
+    """What follows a box in its formula and its phrase, and where that ends."""
+    start = box.end + 1
+    near = text[start : start + _REACH]
+    depth = sum(map(before.count, "({[")) - sum(map(before.count, ")}]"))
+    end = _formula_end(near, depth) if _in_formula(text, box.command) or depth > 0 else 0
+    inside = near[:end]
+    if (words := _TEXT.match(near, end)) and _belongs(words):
+        more = _formula_end(near[words.end() :], 0)
+        return inside + near[end : words.end() + more], start + words.end() + more
+    kept = inside if _SPACES.sub("", inside).strip("{}. ") else ""
+    if not kept and (other := _OTHER_VALUE.match(near, end)) and "box" not in other.group():
+        return " " + other.group().strip(), start + other.end()
+    closes = _CLOSES.match(near, end)
+    if closes and closes.group().strip() in _DISPLAY:
+        return kept, start + end
+    place = closes.end() if closes else end
+    while near[place : place + 1] in ("$", ")", "}", "]", "*") and near[place : place + 1]:
+        place += 1
+    phrase = near[place:]
+    if (other := _OTHER_VALUE.match(phrase)) and "box" not in other.group():
+        return f"{kept} {other.group().strip()}", start + place + other.end()
+    if operates := _OPERATES_AFTER.match(phrase):
+        stop = re.compile(r"[=\n,;:$]|\.(?=\s|\Z)|\s[A-Za-z]{2}").search(phrase, operates.end())
+        length = stop.start() if stop else len(phrase)
+        return kept + phrase[:length], start + place + length
+    line = re.match(r"[^.\n$]{1,60}", phrase)
+    is_base_again = "_" in text[box.start : box.end]  # 101_2 in base two
+    if line and not is_base_again and changes_after(line.group()) and not is_retracted(line.group()):
+        return kept + line.group(), start + place + line.end()
+    length = unit_length(phrase) if phrase[:1] in " ~" or phrase[:1] > "\u2e80" else 0
+    length = 0 if changes_number(phrase[:length]) else length
+    return kept + phrase[:length], start + end
+
+
+def _belongs(words: re.Match[str]) -> bool:
+    """Whether a `\\text` behind a box goes on with its value, not with another answer or an ordinal's ending."""
+    return not _ORDINAL.match(words.group(1)) and (changes_after(words.group()) or not is_retracted(words.group()))
+
+
+def _formula_end(near: str, depth: int) -> int:
+    """Where what is joined to a box by signs of mathematics ends; `depth` brackets before it are still open."""
+    stop = _AFTER.search(near)
+    limit = min(stop.start() if stop else len(near), _SIGNS.match(near).end())  # pyright: ignore[reportOptionalMemberAccess]
+    for place in range(limit):
+        sign = near[place]
+        depth += (sign in "({[") - (sign in ")}]")
+        if depth < 0:
+            limit = place
+            break
+    words = re.search(
+        r"(?<!\\)(?<![A-Za-z\\])[A-Za-z]{2,}",
+        re.sub(r"\\[A-Za-z]+", lambda command: " " * len(command.group()), near[:limit]),
+    )
+    if words:
+        limit = words.start()
+    return len(near[:limit].rstrip(" ~"))

@@ -1,0 +1,92 @@
+"""What of a completion is read for an answer: the model's own turn, without its thoughts and its calls of tools.
+
+A base model goes on after a finished answer with another question, and a chat model whose end mark was not cut off with
+another turn. A call of a tool states nothing: its arguments are no answer.
+"""
+
+import re
+
+from cooper_base.data.thoughts import own_turn
+from cooper_verify.rules.languages import LANGUAGES
+from cooper_verify.rules.marks import first_mark
+
+TAIL_CHARS = 8000
+"""Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
+
+_QUESTIONS = "|".join(language.question for language in LANGUAGES)
+_ANOTHER_QUESTION = re.compile(
+    r"^[ \t*]{0,4}(?:#{1,4}[ ]?(?:Instruction|Question|Problem|Human|User|Input)\b"
+    rf"|(?:{_QUESTIONS})\s?(?:\*\*)?[:\uff1a])",
+    re.MULTILINE,
+)
+_TURNS = re.compile(r"^[ \t*]{0,4}(?:#{1,4}[ ]?)?(?:Human|User)(?:\*\*)?:", re.MULTILINE)
+_CALL = re.compile(
+    r"<(?P<tag>tool_call|tool_code|tool_use|function_calls?|invoke|execute)\b[^<>]{0,80}>.*?(?:</(?P=tag)>|\Z)"
+    r"|<function=.*?(?:</function>|\Z)|<\|?tool_?calls?(?:_begin)?\|>.*?(?:<\|?/?tool_?calls?(?:_end)?\|>|\Z)"
+    r"|\[TOOL_CALLS\].*|<\|python_tag\|>.*",
+    re.DOTALL,
+)
+_CALL_BEGINS = ("<tool", "<function", "<invoke", "<execute", "<|tool", "[TOOL_CALLS]", "<|python_tag|>")
+_FENCE = re.compile(r"^[ \t]{0,8}```[ ]?([\w+#]{0,20})[^`\n]*$", re.MULTILINE)
+_LANGUAGES_OF_CODE = {
+    *(
+        "python",
+        "python3",
+        "py",
+        "javascript",
+        "js",
+        "typescript",
+        "ts",
+        "java",
+        "c",
+        "cpp",
+        "c++",
+        "rust",
+        "go",
+        "bash",
+    ),
+    *("sh", "shell", "sql", "ruby", "r", "matlab", "tool_code", "tool_call"),
+}
+
+
+def reply_of(completion: str) -> str:
+    """The part of a completion that may give its answer, at most `TAIL_CHARS` characters.
+
+    `reply_of` of the result is the result.
+    """
+    reply = without_run_on(own_turn(completion))
+    if any(begin in reply for begin in _CALL_BEGINS):
+        reply = _CALL.sub("\n", reply)
+    if "```" in reply:
+        reply = _without_code(reply)
+    return reply[-TAIL_CHARS:]
+
+
+def _without_code(text: str) -> str:
+    """The text without its finished blocks of program code, whose comments and outputs are no statements."""
+    kept: list[str] = []
+    end, opened, is_open = 0, -1, False
+    for fence in _FENCE.finditer(text):
+        if not is_open:
+            is_open, opened = True, fence.start() if fence.group(1).lower() in _LANGUAGES_OF_CODE else -1
+        elif not fence.group(1):
+            if opened >= 0:
+                kept.append(text[end:opened])
+                end = fence.end()
+            is_open = False
+    return "".join([*kept, text[end:]])
+
+
+def without_run_on(text: str) -> str:
+    """A text up to the first new question after a marked answer, or up to a user's turn after anything."""
+    turn = next((turn.start() for turn in _TURNS.finditer(text) if text[: turn.start()].strip()), None)
+    if turn is not None:
+        text = text[:turn]
+    if (another := _ANOTHER_QUESTION.search(text)) is None:
+        return text
+    answered = first_mark(text)
+    if answered is None:
+        return text
+    if another.start() < answered:
+        another = _ANOTHER_QUESTION.search(text, answered)
+    return text[: another.start()] if another else text

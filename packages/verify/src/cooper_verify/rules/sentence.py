@@ -1,0 +1,397 @@
+r"""The value that a sentence states, read whole: "So the distance is 5 miles." states `5 miles`.
+
+A sentence is a subject, a verb, a value with its unit, and words that change nothing: "Tyler works for 5 hours to
+afford his books". Whatever may change the value and is not understood leaves none: a negation, a bound, a condition, a
+second number that no "and" or "or" joins to it ("10 of the 12"), a language that is not in `LANGUAGES`.
+"""
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+from cooper_verify.rules.languages import LANGUAGES, words_of
+from cooper_verify.rules.number_words import CHANGES_BEFORE, changes_after, is_conditional
+from cooper_verify.rules.plain_text import MONTH
+
+LONGEST = 600
+"""Characters of a sentence that is read."""
+
+_FUNCTION = (
+    r"pi|log|ln|lg|exp|sqrt|sin|cos|tan|cot|sec|csc|arc(?:sin|cos|tan)|(?:sin|cos|tan)h|infinity|mod|gcd|lcm|cdot|frac"
+)
+_CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_TOKEN = re.compile(
+    rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}})"
+    r"|(?P<money>(?:US|CA|AU|NZ|HK)?\\?[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9]\s?-?(?=\.?\d))"
+    r"|(?P<number>\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
+    r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
+    rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"
+    rf"|(?P<letter>(?<![^\W\d_'-])[A-Za-z](?![^\W\d_])(?!['\u2019-][A-Za-z])|[\u0370-\u03ff])"
+    rf"|(?P<unspaced>[{_CJK}]+)"
+    rf"|(?P<word>(?:(?![{_CJK}])[^\W\d_])+(?:['\u2019.-](?:(?![{_CJK}])[^\W\d_])+)*)"
+    r"|(?P<operator>[-+*/^=<>|_!:\u2264\u2265\u2260\u2248\u00d7\u00f7\u00b1\u00b7\u221a~]+)"
+    r"|(?P<bracket>[(){}\[\]])"
+    r"|(?P<space>\s+)|(?P<mark>.)",
+    re.DOTALL,
+)
+_FORMULA = re.compile(r"\$\$([^$]{1,500})\$\$|\$([^$\n]{1,300})\$|\\\((.{1,300}?)\\\)|\\\[(.{1,500}?)\\\]", re.DOTALL)
+_WORD_IN_FORMULA = re.compile(
+    r"(?<![\\A-Za-z])(?!(?:sin|cos|tan|log|ln|exp|pi|sqrt)\b)[A-Za-z]{3,}|\s[a-z]{2}\s|[-+*/=]\s*\Z|\d,? \Z|\A\s*[.,]"
+)
+_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{[^{}]*\}")
+_MATHS = ("money", "number", "command", "function", "letter", "operator", "bracket", "formula")
+
+
+class _Token(NamedTuple):
+    kind: str
+    start: int
+    end: int
+
+
+class _Run(NamedTuple):
+    """Signs of mathematics in a row."""
+
+    start: int
+    end: int
+
+
+_NUMERAL = (
+    r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
+    r"|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|[mb]illion|dozens?)"
+)
+_ANOTHER_NUMBER = re.compile(rf"(?i)(?<![\w-])(?:{_NUMERAL}|one of|one in|one out)(?![\w])")
+_LABEL = re.compile(
+    r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
+    r"|equations?|footnotes?|lemmas?|theorems?|day|grade|number|no\.)\s*[(#]?\Z"
+)
+_NO_NUMBER = re.compile(r"\s*(?:\{?\\text\{)?(?:st|nd|rd|th)(?![A-Za-z])|\s?(?:BCE?|AD|CE)\b|\s?[ap]\.?m\b|'|\"")
+_UNSURE = re.compile(
+    rf"(?i){words_of('unsure')}|\b(?:in|from|of) (?:the|this) (?:question|problem|task|prompt|text)\b"
+    r"|\b(?:is|was|are|were) given\b"
+)
+_NOT_READ = re.compile(rf"(?i){words_of('no')}|(?<!\w)not?(?!\w)|n't\b")
+_BOUND_BEFORE = re.compile(rf"(?i){words_of('bound', 'no')}[\s($\\{{*]{{0,6}}\Z")
+_BOUND_AFTER = re.compile(rf"(?i)[\s)}}\]$,]{{0,4}}\S{{0,12}}?\s?{words_of('bound_after')}")
+_ABOUT = re.compile(rf"(?i){words_of('about')}[\s($\\{{*]{{0,6}}\Z")
+_VERB = re.compile(rf"(?i){words_of('verb', 'states')}")
+_CONCLUSION = re.compile(
+    rf"(?i)(?:,\s*|;\s*|\A|\s-\s|:\s){words_of('conclusion')}|(?<=\w\s)which (?:is|means|gives|equals)\b|,\s"
+)
+_JOIN = re.compile(rf"\s*(?:,\s*)?(?:{words_of('either', 'both')}\s*)?", re.IGNORECASE)
+_COORDINATED = re.compile(rf"(?i){words_of('either', 'both')}|(?<!\w)(?:but|while|whereas)(?!\w)|;")
+_ENDING = re.compile(rf"(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})\Z")
+_SUBORDINATE = re.compile(
+    r"(?i)(?<![\w'])(?:when|if|because|since|as|while|where|after|before|that|which|who|whose|to)(?!\w)"
+)
+"""After a value: a clause whose verb states something else."""
+_STOP = re.compile(
+    r"(?i)(?:in|on|at|for|to|from|by|with|after|before|during|when|where|while|if|because|since|as|that|which|who|whose"
+    r"|than|left|more|fewer|less|extra|altogether|total|remaining|remains?|now|today|is|are|was|were|will|would|has|have"
+    r"|had|can|and|or|but|so|then|out|over|under|of|this|these|the|he|she|they|it|we|you|i|his|her|their|its|each|every"
+    r"|together|overall|again|still|away|ago|long|short|tall|old|wide|high|deep|heavy|apart|only|later|longer|shorter"
+    r"|older|younger|taller|cheaper|worth|per person|without|until|through|into|across|between|toward|towards|about|not"
+    r"|no|if|unless|due|according|correct|required|needed|using|respectively|exactly|thus|hence|therefore|also|plus"
+    r"|minus|times|divided|multiplied)"
+)
+_UNIT_WORDS = 4
+_UNIT_WORD = re.compile(
+    r"(?:\\[,; ]|[\s~])?"
+    r"(\\(?:text|mathrm)\{[^{}]*\}(?:\^\{?\d\}?)?|/?[^\W\d_](?:[\w'/.%^-]*\w)?|\u00b0[CF]?|[\u20ac\u00a3\u00a2])"
+    r"(?![^\s.,;:)}\]!?$])"
+)
+
+
+def value_in(sentence: str, context: str) -> str | None:
+    """The value that a sentence states, with its unit, as one text; None if it states none that can be read whole.
+
+    The end of `context`, the text around it, shows the language.
+
+    An estimate keeps its word ("about 5 miles"), an assignment and an equation with variables their left sides, and
+    of a calculation (`120 - 65 = 55`) the last side is the value.
+    """
+    text = sentence.strip()
+    if not text or len(text) > LONGEST or text.endswith("?"):
+        return None
+    text = text.rstrip(" .,;:!")
+    if _UNSURE.search(text):
+        return None
+    tokens = _tokens(text)
+    runs = _runs(text, tokens)
+    if not runs:
+        return None
+    start = _clause(text, runs)
+    runs = [run for run in runs if run.start >= start]
+    verb = _last_verb(text, start, runs)
+    stated = [run for run in runs if run.start >= verb]
+    if verb > start and len(stated) < len(runs) and not _names_only(text, start, verb, runs):
+        return None
+    if not stated or not _are_joined(text, stated):
+        return None
+    if re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
+        return None  # it was cut off
+    begin, last = stated[0].start, stated[-1].end
+    before, after = text[start:begin], text[last:]
+    has_words = any(
+        token.kind in ("word", "unspaced") and not stated[0].start <= token.start < last for token in tokens
+    )
+    unit_end = last + unit_length(after)
+    if _is_changed(before, after, text[unit_end:]) or (
+        has_words and not _is_known(text, before, text[unit_end:], context)
+    ):
+        return None
+    if about := _ABOUT.search(before):
+        begin = start + about.start()
+        return _ENDING.sub("", text[begin:unit_end]).strip()
+    value = reduced(text[begin:last]) if len(stated) == 1 else text[begin:last]
+    return (value + _ENDING.sub("", text[last:unit_end])).strip() or None
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    position = 0
+    while position < len(text):
+        if text[position] in "$\\" and (formula := _formula_at(text, position)):
+            tokens.append(_Token("formula", position, formula))
+            position = formula
+            continue
+        match = _TOKEN.match(text, position)
+        assert match is not None  # `mark` is any character
+        tokens.append(_Token(match.lastgroup or "mark", position, match.end()))
+        position = match.end()
+    return tokens
+
+
+def _formula_at(text: str, position: int) -> int | None:
+    """Where the formula that begins here ends; None if none does: the dollar may be one of money."""
+    match = _FORMULA.match(text, position)
+    if match is None:
+        return None
+    inside = next(filter(None, match.groups()))
+    is_money = (
+        text[position] == "$" and inside.lstrip()[0:1].isdigit() and _WORD_IN_FORMULA.search(_TEXT.sub(" ", inside))
+    )
+    return None if is_money else match.end()
+
+
+def _runs(text: str, tokens: list[_Token]) -> list[_Run]:
+    """The runs of mathematical signs, with the spaces and, inside brackets, the commas and words between them."""
+    runs: list[_Run] = []
+    depth, start, end, has_value, is_open = 0, 0, 0, False, False
+
+    def close() -> None:
+        nonlocal is_open, has_value, depth
+        if is_open and has_value:
+            runs.append(_Run(start, end))
+        is_open, has_value, depth = False, False, 0
+
+    for place, token in enumerate(tokens):
+        piece = text[token.start : token.end]
+        is_word_like = token.kind == "letter" and _is_article(text, tokens, place)
+        if token.kind in _MATHS and not is_word_like:
+            if not is_open:
+                if piece in (")", "]", "}", ":", "!", "_", "|", "~") or (piece == "-" and _is_dash(text, token)):
+                    continue
+                is_open, start = True, token.start
+            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(piece, 0)
+            if depth < 0:
+                close()
+                continue
+            has_value = has_value or token.kind in ("number", "formula", "command", "function", "letter", "money")
+            end = token.end
+        elif is_open and (
+            token.kind == "space" or (token.kind == "text" and depth > 0) or (piece == "," and depth > 0)
+        ):
+            continue
+        else:
+            close()
+    close()
+    return [run for run in runs if re.search(r"[\w\\]", text[run.start : run.end])]
+
+
+def _is_article(text: str, tokens: list[_Token], place: int) -> bool:
+    """Whether a letter is a word: "a", "I", or a name such as the C of "vitamin C"; beside a sign it is a variable."""
+    token = tokens[place]
+    letter = text[token.start : token.end]
+    near = [
+        other for other in (*tokens[max(0, place - 2) : place], *tokens[place + 1 : place + 3]) if other.kind != "space"
+    ]
+    is_beside_sign = any(
+        other.kind in ("operator", "command", "bracket", "function") and text[other.start] not in "()[]:!"
+        for other in near
+    )
+    if letter in "aAI" and letter.isascii():
+        return not is_beside_sign
+    return letter.isascii() and letter.isupper() and not is_beside_sign and not _touches_number(tokens, place)
+
+
+def _touches_number(tokens: list[_Token], place: int) -> bool:
+    return place > 0 and tokens[place - 1].kind == "number"
+
+
+def _is_dash(text: str, token: _Token) -> bool:
+    """Whether a hyphen at the beginning of a run is a dash: "total - 5" with spaces on both sides, after a noun."""
+    before, after = text[: token.start], text[token.end :]
+    if not after[:1].isspace() or not before.strip():
+        return False
+    return not re.search(rf"(?i)(?:{words_of('verb', 'states', 'conclusion')}|[,:=])\s*\Z", before[-40:])
+
+
+def _clause(text: str, runs: list[_Run]) -> int:
+    """Where the last clause that states a value begins: after "so", "which is" or a comma."""
+    start = 0
+    for mark in _CONCLUSION.finditer(text):
+        inside = any(run.start < mark.end() and mark.start() < run.end for run in runs)
+        if inside or not any(run.start >= mark.end() for run in runs):
+            continue
+        if mark.group().strip() == "," and not _begins_clause(text[mark.end() :], text[: mark.start()]):
+            continue
+        start = mark.end()
+    return start
+
+
+def _begins_clause(after: str, before: str) -> bool:
+    """Whether a comma separates a clause that stands alone from one that only leads to it: "In total, she has 5"."""
+    return (
+        not re.search(r"\d", before)
+        and _VERB.search(before) is None
+        and re.match(r"\s*(?:and|or|but)\b", after) is None
+    )
+
+
+def _last_verb(text: str, start: int, runs: list[_Run]) -> int:
+    """Where the last verb before the last value ends; `start` if there is none."""
+    end = start
+    subordinate = _SUBORDINATE.search(text, runs[0].end)
+    for verb in _VERB.finditer(text, start, subordinate.start() if subordinate else len(text)):
+        if any(run.start < verb.end() and verb.start() < run.end for run in runs):
+            continue
+        if any(run.start >= verb.end() for run in runs):
+            end = verb.end()
+    return end
+
+
+def _names_only(text: str, start: int, verb: int, runs: list[_Run]) -> bool:
+    """Whether numbers before the verb belong to its subject, rather than to another statement joined by "and"."""
+    subject = text[start:verb]
+    earlier = [found for found in _VERB.finditer(subject) if found.end() < len(subject)]
+    for found in earlier:
+        behind = subject[found.end() :]
+        if re.search(r"\d", behind) and _COORDINATED.search(behind):
+            return False
+    return True
+
+
+def _are_joined(text: str, runs: list[_Run]) -> bool:
+    """Whether the runs are one list or one measure: "2, 3 and 5", "x = 1 or x = 2", "29 dollars and 50 cents"."""
+    for one, other in pairwise(runs):
+        between = text[one.end : other.start]
+        if _JOIN.fullmatch(between) and between.strip():
+            continue
+        words = re.fullmatch(r"\s?([A-Za-z]{1,12})(?:,?\s+and\s+|,?\s+)", between)
+        if words is None or _STOP.fullmatch(words.group(1)):
+            return False
+    return True
+
+
+def unit_length(after: str) -> int:
+    """How many characters of the text after a value are its unit: a few words, up to one that begins another phrase."""
+    if match := re.match(rf"[\s~]?(?:\\[,; ])?([{_CJK}]+)", after):
+        return match.end() if len(_ENDING.sub("", match.group(1))) <= 4 else 0
+    length = 0
+    for _ in range(_UNIT_WORDS):
+        word = _UNIT_WORD.match(after, length)
+        if word is None or _ends_unit(word.group(1)):
+            break
+        length = word.end()
+    return length
+
+
+def _ends_unit(word: str) -> bool:
+    return bool(_STOP.fullmatch(word) or (_ANOTHER_NUMBER.match(word) and not _SCALE_AFTER.match(word)))
+
+
+def _is_changed(before: str, after: str, rest: str) -> bool:
+    """Whether words beside a value, or in the same clause, make it another one or none."""
+    if _NOT_READ.search(before) or _NOT_READ.search(rest) or _ANOTHER_NUMBER.search(rest):
+        return True
+    if re.search(r"\d|\\[a-z]", rest) or _ANOTHER_NUMBER.search(before[-30:]) or MONTH.search(before[-20:]):
+        return True
+    if CHANGES_BEFORE.search(before[-60:]) or _BOUND_BEFORE.search(before[-40:]) or _LABEL.search(before):
+        return True
+    if _NO_NUMBER.match(after) or _BOUND_AFTER.match(after) or is_conditional(after):
+        return True
+    return changes_after(after) and not _SCALE_AFTER.match(after)
+
+
+_SCALE_AFTER = re.compile(
+    r"(?i)\s?(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b(?!\s(?:and|or)\b)"
+)
+_DISTINCT = re.compile(rf"(?i){words_of('words')}")
+_FOREIGN_LETTER = re.compile(rf"[^\W\d_A-Za-z\u00c0-\u017f\u0370-\u03ff\u0400-\u04ff{_CJK}]")
+_WORDS = re.compile(r"[^\W\d_]+")
+_ONLY_FUNCTION = re.compile(
+    rf"(?i){words_of('verb', 'states', 'conclusion', 'about', 'answer', 'final')}"
+    r"|(?<!\w)(?:we|get|obtain|find|have|x|y|it|result|just|simply|a|an)(?!\w)"
+)
+
+
+def _is_known(text: str, before: str, rest: str, context: str) -> bool:
+    """Whether the words around a value are in a language whose negations and bounds are known."""
+    if _FOREIGN_LETTER.search(text):
+        return False
+    words = f"{before} {rest}"
+    if re.search(f"[{_CJK}]", words) or not _WORDS.search(_ONLY_FUNCTION.sub(" ", words)):
+        return True
+    return _DISTINCT.search(context, max(0, len(context) - LONGEST)) is not None
+
+
+_COMMAND = re.compile(
+    r"\\(?!(?:alpha|beta|gamma|delta|epsilon|theta|lambda|mu|rho|sigma|tau|phi|psi|omega)(?![A-Za-z]))[A-Za-z]+"
+)
+_ONE_SYMBOL = re.compile(r"\s*(?:\\?[A-Za-z]+|[A-Za-z\u0370-\u03ff])(?:_(?:\{[^{}]*\}|\w))?'*\s*")
+_RELATION = re.compile(
+    r"[<>\u2264\u2265\u2260\u2248]|\\(?:[lg](?:eq?|eqslant|t)|neq?|approx|equiv|to|Rightarrow|implies|pmod|in)(?![A-Za-z])"
+)
+
+
+_CONNECTED = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s?\{\s?(?:and|or)\s?\}|\\q?quad|\b(?:and|or)\b|;")
+
+
+def reduced(text: str) -> str:
+    r"""A chain of equations as what it says of its first side: `55` for `120 - 65 = 55`, `x = 5` for `x = 10/2 = 5`.
+
+    An equation with a variable inside a side (`x - 5 = 12`) stays, and so does all that is no chain of equations.
+    """
+    inner = text.strip()
+    for left, right in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
+        if inner.startswith(left) and inner.endswith(right) and len(inner) > len(left) + len(right):
+            inner = inner[len(left) : -len(right)].strip()
+    if (
+        "=" not in inner
+        or _RELATION.search(inner)
+        or _CONNECTED.search(inner)
+        or inner.count("=") != len(re.findall(r"(?<![=!<>:])=(?!=)", inner))
+    ):
+        return text
+    first, *others = inner.split("=")
+    if "," in re.sub(r"\d,\d{3}(?!\d)", "", inner) or any(_depth(side) for side in (first, *others)):
+        return text
+    value = others[-1].strip()
+    if not value:
+        return text
+    if all(map(_is_calculation, (first, *others[:-1]))):
+        return value
+    if _ONE_SYMBOL.fullmatch(first):
+        return f"{first.strip()} = {value}"
+    return text
+
+
+def _depth(text: str) -> int:
+    return sum(map(text.count, "([{")) - sum(map(text.count, ")]}"))
+
+
+def _is_calculation(side: str) -> bool:
+    """Whether a side has a value of its own: no variables."""
+    bare = _COMMAND.sub(" ", _TEXT.sub(" ", side))
+    bare = re.sub(rf"(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_])|(?<=\d)\s?x\s?(?=[\d(])", " ", bare)
+    return re.search(r"[^\W\d_]", bare) is None and re.search(r"\d", side) is not None

@@ -1,0 +1,217 @@
+r"""Several values: lists and sets (`1, 2`, "2 and 3", `\{1,3\}`), tuples, vectors, matrices and ratios (`3:4:5`).
+
+A tuple has an order and a set has none. In a list without brackets the order does not count either, and a value that
+occurs twice counts twice.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
+from cooper_verify.rules.values.scalar import Scalar, read_scalar
+from cooper_verify.rules.values.tree import Tree, canonical, inverse, negative, replaced
+
+Read = Callable[[str], Sequence[Any]]
+"""The readings of a part of a text."""
+Compare = Callable[[Sequence[Any], Sequence[Any]], Verdict]
+"""The verdict on the readings of a part of an answer."""
+_MOST = 300
+"""Elements that are read."""
+
+
+@dataclass(frozen=True)
+class Several:
+    """Values in no order. Each element is the readings of one part."""
+
+    elements: tuple[Sequence[Any], ...]
+    form: Literal["set", "list", "alternatives"]
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """Values in order, in brackets or in a column."""
+
+    elements: tuple[Sequence[Any], ...]
+    bracket: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    rows: tuple[tuple[Sequence[Any], ...], ...]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    parts: tuple[Scalar, ...]
+
+
+def items(text: str) -> list[str]:
+    """The parts of a list, between commas, semicolons and "and"; a single part if it is no list."""
+    parts = split(text, ",", ";", " and ", " & ")
+    if len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return [part for place, part in enumerate(parts) if part or not place]  # ", and" leaves an empty one
+
+
+def read_list(parts: Sequence[str], read: Read, form: Literal["set", "list", "alternatives"]) -> Several | None:
+    if len(parts) > _MOST or not all(parts):
+        return None
+    elements = tuple(read(part) for part in parts)
+    return Several(elements, form) if all(elements) else None
+
+
+_ENVIRONMENT = re.compile(
+    r"(?P<opening>\[|\()?\s*\\begin\s*\{(?P<name>[pbvB]?(?:small)?matrix|array)\*?\}(?:\{[clr|]*\})?(?P<content>.*)"
+    r"\\end\s*\{(?P=name)\*?\}\s*(?(opening)[\])])",
+    re.DOTALL,
+)
+
+
+def read_bracket(text: str, read: Read) -> list[Any]:
+    """A tuple or a set in brackets, or a matrix."""
+    if environment := _ENVIRONMENT.fullmatch(text):
+        return _read_matrix(environment["content"], read)
+    outer = enclosed(text)
+    if outer is None:
+        return []
+    opening, content, closing = outer
+    parts = items(content)
+    if opening + closing in (SET_OPEN + "\u2984", "{}"):
+        found = read_list(parts, read, "set")
+        return [found] if found and content else []
+    if len(parts) < 2 or opening + closing not in ("()", "[]", "\u27e8\u27e9"):
+        return []
+    found = read_list(parts, read, "list")
+    return [Tuple(found.elements, opening)] if found else []
+
+
+def _read_matrix(content: str, read: Read) -> list[Any]:
+    rows = [[cell.strip() for cell in row.split("&")] for row in content.split("\\\\") if row.strip()]
+    cells = tuple(tuple(read(cell) for cell in row) for row in rows)
+    if not cells or len({len(row) for row in cells}) > 1 or not all(all(row) for row in cells):
+        return []
+    found: list[Any] = [Matrix(cells)]
+    if min(len(cells), len(cells[0])) == 1 and max(len(cells), len(cells[0])) > 1:
+        found.append(Tuple(tuple(cell for row in cells for cell in row), "("))
+    return found
+
+
+def read_ratio(text: str) -> Ratio | None:
+    parts = split(text, ":")
+    scalars = [read_scalar(part) for part in parts]
+    if len(parts) < 2 or None in scalars:
+        return None
+    return Ratio(tuple(scalar for scalar in scalars if scalar))
+
+
+def both_signs(scalar: Scalar) -> Several | None:
+    r"""The two values of `3 \pm 2\sqrt{2}`; None for a value without the sign."""
+    trees = _with_signs(scalar.tree)
+    if len(trees) != 2:
+        return None
+    values = [replace(scalar, tree=tree, is_final=True) for tree in trees]
+    return Several(tuple((value,) for value in values), "list")
+
+
+def _with_signs(tree: Tree) -> list[Tree]:
+    def find(tree: Tree) -> list[Tree]:
+        return [tree] * (tree[0] == "+-") + [
+            found for part in tree[1:] if isinstance(part, tuple) for found in find(part)
+        ]
+
+    signs = find(tree)
+    if len(signs) != 1:
+        return []
+    return [replaced(tree, signs[0], signs[0][1]), replaced(tree, signs[0], negative(signs[0][1]))]
+
+
+def compare_in_order(reference: Sequence[Any], answer: Sequence[Any], compare: Compare) -> Verdict:
+    """The verdict on elements one by one: all must be `correct`, and one that is `wrong` decides."""
+    if len(reference) != len(answer):
+        return "wrong"
+    verdicts = {compare(one, other) for one, other in zip(reference, answer, strict=True)}
+    return "correct" if verdicts <= {"correct"} else "wrong" if "wrong" in verdicts else "unparsed"
+
+
+def compare_several(reference: Several, answer: Several, compare: Compare) -> Verdict:
+    """The verdict on values in any order, with their repeats."""
+    missing, left = _unmatched(reference.elements, answer.elements, compare)
+    if not missing and not left:
+        return "correct"
+    if not missing or not left:
+        extra, others = (left, reference.elements) if left else (missing, answer.elements)
+        repeats = all(any(compare(one, other) == "correct" for other in others) for one in extra)
+        if repeats:
+            return "unparsed"  # the same members, of which one is repeated
+    pairs = [(one, other) for one in missing for other in left]
+    return "wrong" if all(compare(one, other) == "wrong" for one, other in pairs) else "unparsed"
+
+
+def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare) -> tuple[list[Any], list[Any]]:
+    left, missing = list(answer), []
+    for element in reference:
+        place = next((i for i, other in enumerate(left) if _look_alike(element, other)), None)
+        if place is None:
+            place = next((i for i, other in enumerate(left) if compare(element, other) == "correct"), None)
+        if place is None:
+            missing.append(element)
+        else:
+            del left[place]
+    return missing, left
+
+
+def _look_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two elements are bare numbers with the same figure, which needs no comparison."""
+    values = [elements[0] for elements in (one, other)]
+    return all(isinstance(value, Scalar) and not value.unit and value.base == 10 for value in values) and canonical(
+        values[0].tree
+    ) == canonical(values[1].tree)
+
+
+def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict:
+    if len(reference.elements) == 2 and {reference.bracket, answer.bracket} == {"(", "["}:
+        return "unparsed"  # an open and a closed interval, if they are intervals
+    return compare_in_order(reference.elements, answer.elements, compare)
+
+
+def compare_matrices(reference: Matrix, answer: Matrix, compare: Compare) -> Verdict:
+    if len(reference.rows) != len(answer.rows):
+        return "wrong"
+    return compare_in_order([*sum(reference.rows, ())], [*sum(answer.rows, ())], compare)
+
+
+def compare_ratios(reference: Ratio, answer: Ratio, compare: Compare) -> Verdict:
+    """The verdict on ratios, which are equal if all their parts are multiplied by the same number."""
+    if len(reference.parts) != len(answer.parts):
+        return "wrong"
+    one, other = reference.parts[0].tree, answer.parts[0].tree
+    products = [
+        ([_scalar(("*", part.tree, other))], [_scalar(("*", second.tree, one))])
+        for part, second in zip(reference.parts, answer.parts, strict=True)
+    ]
+    return compare_in_order([left for left, _ in products], [right for _, right in products], compare)
+
+
+def quotient(ratio: Ratio) -> list[Scalar]:
+    """The value of a ratio of two."""
+    return [_scalar(("*", ratio.parts[0].tree, inverse(ratio.parts[1].tree)))] if len(ratio.parts) == 2 else []
+
+
+def _scalar(tree: Tree) -> Scalar:
+    return Scalar("", tree, True)
+
+
+def compare_with_several(reference: Scalar | Several, answer: Scalar | Several, compare: Compare) -> Verdict:
+    """One value against several that differ is `wrong`. The same value twice takes a reader."""
+    several = reference if isinstance(reference, Several) else answer
+    assert isinstance(several, Several)
+    if not all(isinstance(reading, Scalar) for element in several.elements for reading in element[:1]):
+        return "unparsed"
+    if len(several.elements) == 1:
+        single = several.elements[0]
+        return compare(single, [answer]) if several is reference else compare([reference], single)
+    first, *others = several.elements
+    return "unparsed" if all(_look_alike(first, other) for other in others) else "wrong"

@@ -1,0 +1,156 @@
+"""Values of formulas in floating point, each with a bound of its error: a proof that two formulas differ."""
+
+import math
+import zlib
+from collections.abc import Callable
+from fractions import Fraction
+
+from cooper_verify.rules.values.formula import TRIGONOMETRIC
+from cooper_verify.rules.values.tree import Tree, names
+
+_ROUNDING = 2.0**-49
+"""Relative error of one operation, with a margin over the 2^-53 of IEEE doubles."""
+_LARGEST = 1e100
+Estimate = tuple[float, float]
+"""A value and a bound of its error."""
+
+
+class NoEstimateError(ValueError):
+    """A formula has no real value that is quick to bound."""
+
+
+def are_different(first: Tree, other: Tree) -> bool:
+    """Whether two formulas have different values where every variable has a value between 1/2 and 1, given by its name.
+
+    False proves nothing: a formula with anything but real numbers, variables and the functions here is not read.
+    """
+    try:
+        (a, error), (b, other_error) = estimate(first), estimate(other)
+    except (NoEstimateError, ArithmeticError, ValueError):
+        return False
+    return abs(a - b) > error + other_error + 1e-9 * max(abs(a), abs(b))
+
+
+def value_of(tree: Tree) -> float | None:
+    """The value of a constant, or infinity; None if it has none here, or is no constant."""
+    if names(tree):
+        return None
+    if tree in (("oo",), ("*", ("number", Fraction(-1), False), ("oo",))):
+        return math.inf if tree == ("oo",) else -math.inf
+    try:
+        return estimate(tree)[0]
+    except (NoEstimateError, ArithmeticError, ValueError):
+        return None
+
+
+def estimate(tree: Tree) -> Estimate:
+    """The value of a formula. Raises NoEstimateError, ArithmeticError or ValueError where there is none."""
+    head, *parts = tree
+    if head == "number":
+        return _rounded(float(tree[1]))
+    if head in ("name", "pi", "e"):
+        return _rounded({"pi": math.pi, "e": math.e}.get(head) or 0.5 + zlib.crc32(tree[1].encode()) / 2**33)
+    if head not in _OPERATIONS:
+        raise NoEstimateError(head)
+    value, error = _OPERATIONS[head](*map(estimate, parts))
+    if not abs(value) < _LARGEST or not error < _LARGEST:
+        raise NoEstimateError(head)
+    return value, error + abs(value) * _ROUNDING
+
+
+def _rounded(value: float) -> Estimate:
+    return value, abs(value) * _ROUNDING
+
+
+def _sum(*terms: Estimate) -> Estimate:
+    largest = sum(abs(value) for value, _ in terms)
+    return sum(value for value, _ in terms), sum(error for _, error in terms) + largest * _ROUNDING
+
+
+def _product(*factors: Estimate) -> Estimate:
+    value, error = 1.0, 0.0
+    for factor, its_error in factors:
+        value, error = value * factor, abs(value) * its_error + abs(factor) * error + error * its_error
+    return value, error
+
+
+def _power(base: Estimate, exponent: Estimate) -> Estimate:
+    (value, error), (power, power_error) = base, exponent
+    if power == round(power) and power_error <= abs(power) * _ROUNDING and value:
+        share = error / (abs(value) - error) if abs(value) > error else math.inf
+        return value**power, abs(value**power) * (math.expm1(min(abs(power) * share * 2, 700)))
+    if value - error <= 0:
+        raise NoEstimateError
+    size = abs(power) * error / (value - error) + abs(math.log(value)) * power_error
+    return value**power, value**power * math.expm1(min(2 * size + _ROUNDING, 700))
+
+
+def _smooth(function: Callable[[float], float], slope: Callable[[float], float]) -> Callable[[Estimate], Estimate]:
+    """A function of one number whose slope is bounded near it."""
+
+    def bounded(argument: Estimate) -> Estimate:
+        value, error = argument
+        return function(value), 2 * error * slope(value) + _ROUNDING
+
+    return bounded
+
+
+def _quotient(top: Callable[[float], float], bottom: Callable[[float], float]) -> Callable[[Estimate], Estimate]:
+    def bounded(argument: Estimate) -> Estimate:
+        value, error = argument
+        under = bottom(value)
+        if abs(under) < 1e-3 + 2 * error:
+            raise NoEstimateError
+        return top(value) / under, 4 * (error + _ROUNDING) / under**2
+
+    return bounded
+
+
+def _logarithm(argument: Estimate, base: Estimate = (math.e, 0.0)) -> Estimate:
+    logarithms = []
+    for value, error in (argument, base):
+        if value - 2 * error <= 0:
+            raise NoEstimateError
+        logarithms.append((math.log(value), 2 * error / value + _ROUNDING))
+    (top, top_error), (bottom, bottom_error) = logarithms
+    if abs(bottom) < 1e-3 + 2 * bottom_error:
+        raise NoEstimateError
+    return top / bottom, 2 * (top_error / abs(bottom) + abs(top) * bottom_error / bottom**2) + _ROUNDING
+
+
+def _binomial(top: Estimate, bottom: Estimate) -> Estimate:
+    return _rounded(float(math.comb(_whole(top), _whole(bottom))))
+
+
+def _factorial(argument: Estimate) -> Estimate:
+    return _rounded(float(math.factorial(_whole(argument))))
+
+
+def _whole(argument: Estimate) -> int:
+    value = round(argument[0])
+    if argument[0] != value or not 0 <= value < 60:
+        raise NoEstimateError
+    return value
+
+
+_OPERATIONS: dict[str, Callable[..., Estimate]] = {
+    "+": _sum,
+    "*": _product,
+    "^": _power,
+    "abs": lambda argument: (abs(argument[0]), argument[1]),
+    "degrees": lambda argument: _product(argument, (math.pi / 180, 1e-17)),
+    "ln": _logarithm,
+    "log": _logarithm,
+    "sin": _smooth(math.sin, lambda value: 1.0),
+    "cos": _smooth(math.cos, lambda value: 1.0),
+    "arctan": _smooth(math.atan, lambda value: 1.0),
+    "sinh": _smooth(math.sinh, math.cosh),
+    "cosh": _smooth(math.cosh, math.cosh),
+    "tan": _quotient(math.sin, math.cos),
+    "cot": _quotient(math.cos, math.sin),
+    "sec": _quotient(lambda value: 1.0, math.cos),
+    "csc": _quotient(lambda value: 1.0, math.sin),
+    "binomial": _binomial,
+    "factorial": _factorial,
+}
+assert _OPERATIONS.keys() >= TRIGONOMETRIC

@@ -1,0 +1,85 @@
+"""When two expressions are equal: exact values exactly, decimals to the digits they have, formulas as functions."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from cooper_verify.rules.values.estimate import are_different, value_of
+from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, names
+
+Symbolic = Callable[[Tree, Tree], bool | None]
+"""Whether two formulas are equal, where only computer algebra can tell; None if it cannot either."""
+_PLACES = 6
+"""Decimal places to which a decimal and an exact value agree: 0.333333 is 1/3. A small number's leading zeros are not
+counted."""
+
+
+class UnprovenError(ValueError):
+    """Two formulas could neither be shown to be equal nor to differ."""
+
+
+def same(first: Tree, other: Tree, symbolic: Symbolic) -> bool:
+    """Whether two expressions have the same value. Raises UnprovenError where that could not be found."""
+    if canonical(first) == canonical(other):
+        return True
+    if has(first, "oo") or has(other, "oo"):
+        return False
+    decimals = [tree for tree in (first, other) if tree[0] == "number" and tree[2]]
+    values = constant(first), constant(other)
+    if None not in values:
+        return bool(decimals) and _rounded_alike(*values)  # pyright: ignore[reportArgumentType]
+    if decimals:
+        sizes = value_of(first), value_of(other)
+        if None not in sizes:
+            exact = [Fraction(size) if value is None else value for value, size in zip(values, sizes, strict=True)]  # pyright: ignore[reportArgumentType]
+            return _rounded_alike(*exact)
+    if "i" not in names(first) | names(other) and are_different(first, other):
+        return False
+    verdict = symbolic(first, other)
+    if verdict is None:
+        raise UnprovenError
+    return verdict
+
+
+def _rounded_alike(one: Fraction, other: Fraction) -> bool:
+    places = _PLACES + max(_leading_zeros(one), _leading_zeros(other))
+    return round(one, places) == round(other, places)
+
+
+def _leading_zeros(value: Fraction) -> int:
+    """How many decimals of a small number are zero, if there are more than two: so many more have to be compared."""
+    if value == 0:
+        return 0
+    size = math.log10(abs(value.numerator)) - math.log10(value.denominator)
+    return math.ceil(-size) if size < -3 else 0
+
+
+def is_rounded(rounded: Tree, exact: Tree) -> bool:
+    """Whether a decimal of three or more significant figures is an exact value, rounded to its last decimal."""
+    if rounded[0] != "number" or not rounded[2] or has_decimal(exact) or names(exact):
+        return False
+    value = constant(exact)
+    size = Fraction(value_of(exact) or 0) if value is None else value
+    places = decimal_places(rounded[1])
+    if places is None or size == 0 or abs(rounded[1]) * 10**places < 100:
+        return False
+    return abs(size - rounded[1]) <= Fraction(1, 2 * 10**places)
+
+
+def is_rounding(answer: Tree, reference: Tree) -> bool:
+    """Whether a number of two or more significant figures is the reference, rounded further."""
+    if answer[0] != "number":
+        return False
+    places = decimal_places(answer[1])
+    size = constant(reference) or Fraction(value_of(reference) or 0)
+    if places is None or abs(answer[1]) * 10**places < 10 or abs(size - answer[1]) > Fraction(1, 2 * 10**places):
+        return False
+    return has_decimal(reference) or places > 0
+
+
+def decimal_places(value: Fraction) -> int | None:
+    """The number of decimals of a value; None if they do not end."""
+    for places in range(19):
+        if (value * 10**places).denominator == 1:
+            return places
+    return None

@@ -1,0 +1,563 @@
+r"""Formulas as trees: LaTeX and plain notation read whole, into the same tree, or not at all.
+
+`\frac{n(n+1)}{2}`, `n*(n+1)/2` and `n(n + 1) / 2` have equal trees. Every character of a text belongs to a symbol of
+its tree or to notation without meaning (spaces, `\left`, dollars). Letters keep their case. Letters in a row are a
+product, unless they name a function, a constant or a Greek letter.
+"""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.values.tree import Tree, constant, inverse, negative, number
+
+_GREEK = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "varepsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "vartheta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "rho",
+    "varrho",
+    "sigma",
+    "tau",
+    "upsilon",
+    "phi",
+    "varphi",
+    "chi",
+    "psi",
+    "omega",
+    "Gamma",
+    "Delta",
+    "Theta",
+    "Lambda",
+    "Xi",
+    "Sigma",
+    "Upsilon",
+    "Phi",
+    "Psi",
+    "Omega",
+]
+_GREEK_LETTERS = dict(
+    zip(
+        "αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ",
+        (
+            *[
+                "alpha",
+                "beta",
+                "gamma",
+                "delta",
+                "varepsilon",
+                "zeta",
+                "eta",
+                "theta",
+                "iota",
+                "kappa",
+                "lambda",
+                "mu",
+                "nu",
+                "xi",
+                "rho",
+                "sigma",
+                "tau",
+                "upsilon",
+                "varphi",
+                "chi",
+                "psi",
+                "omega",
+                "Gamma",
+                "Delta",
+                "Theta",
+                "Lambda",
+                "Xi",
+                "Sigma",
+                "Phi",
+                "Psi",
+                "Omega",
+            ],
+        ),
+        strict=True,
+    )
+)
+_FUNCTIONS = {
+    *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
+    *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
+}
+_SAME_FUNCTION = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "tg": "tan", "ctg": "cot", "cosec": "csc"}
+_INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
+TRIGONOMETRIC = {"sin", "cos", "tan", "cot", "sec", "csc"}
+_CONSTANTS: dict[str, Tree] = {"pi": ("pi",), "e": ("e",), "infty": ("oo",), "infinity": ("oo",), "inf": ("oo",)}
+_APPLIED = set("fghFGP")
+"""Letters that are functions in front of a bracket."""
+_NO_MEANING = re.compile(
+    r"\\(?:left|right|middle)\s*\.|\\(?:left|right|middle|displaystyle|textstyle|limits|nolimits|,|;|:|!|>| |quad|qquad"
+    r"|enspace|thinspace|[bB]igg?[lrm]?|[()\[\]])(?![A-Za-z])|\\[,;:!> ()\[\]]|[$~]"
+)
+_SPELLINGS = (
+    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
+    (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])|[\u00d7\u00b7\u22c5\u2217]"), " * "),
+    (re.compile(r"\\div(?![A-Za-z])|\u00f7"), " / "),
+    (re.compile(r"\*\*"), "^"),
+    (re.compile(r"\\(?:operatorname\*?|mathrm|text|textrm|mathit)\s*\{\s*([A-Za-z]{2,9})\s*\}"), r"\\\1 "),
+    (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([dei])\s*\}"), r" \1"),
+    (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"\\(?:lvert|rvert|vert)(?![A-Za-z])"), "|"),
+    (re.compile(r"\\[lr]brace(?![A-Za-z])"), ""),
+    (re.compile(r"\^\s*(?:\{\s*)?\\prime\s*\}?"), "'"),
+    (re.compile(r"\\%"), "%"),
+)
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:[1-9]\d{0,2}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d*)?|\.\d+)"
+    r"|\\(?P<command>[A-Za-z]+)|(?P<word>[A-Za-z]+)|(?P<greek>[\u03b1-\u03c9\u0391-\u03a9])|(?P<sign>\S))",
+    re.ASCII,
+)
+_DEEPEST = 40
+_LONGEST = 2000
+"""Characters of a formula. Longer ones are compared by their spelling alone."""
+_MAX_DIGITS = 400
+
+
+class NoFormulaError(ValueError):
+    """A text is not one whole formula."""
+
+
+@text_cache(4096)
+def formula(text: str) -> Tree | None:
+    """The tree of a formula; None if the text is not one, as a whole."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        return _Reader(_written_alike(text)).whole()
+    except (NoFormulaError, ZeroDivisionError):
+        return None
+
+
+def without_layout(text: str) -> str:
+    """The text without delimiters of formulas, sizes of brackets and spaces of LaTeX."""
+    return _NO_MEANING.sub(" ", text)
+
+
+def _written_alike(text: str) -> str:
+    text = without_layout(text)
+    for pattern, spelling in _SPELLINGS:
+        text = pattern.sub(spelling, text)
+    return text
+
+
+def _tokens(text: str) -> list[tuple[str, str, bool]]:
+    """The kind, the text and whether a space stands before it, of each token."""
+    found, position = [], 0
+    text = text.rstrip()
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            raise NoFormulaError
+        kind = token.lastgroup or ""
+        spaced = token.start(kind) > position
+        if kind == "greek":
+            kind, written = "command", _GREEK_LETTERS.get(token[kind], "pi" if token[kind] == "\u03c0" else "?")
+        else:
+            written = token[kind]
+        if kind == "word":
+            if found and found[-1][0] == "word" and spaced and len(written) > 1:
+                raise NoFormulaError  # words in a row
+            found += _words(written, spaced)
+        else:
+            found.append((kind, written, spaced))
+        position = token.end()
+    return found
+
+
+_KNOWN_WORDS = sorted(
+    {*_FUNCTIONS, *_SAME_FUNCTION, "pi", "infinity", *_GREEK} - {"eta", "xi", "nu", "mu"}, key=len, reverse=True
+)
+
+
+_NO_PRODUCT = re.compile(
+    r"[A-Z][a-z]{2,}|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
+    r"|had|can|get|for|was|but|out|per|her|his|you|our|am|pm|my|us|let|one|two|six|ten|see|sum)"
+)
+
+
+def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
+    """A run of letters: a name that is known, or letters that are multiplied, perhaps before a name (`2xsin`)."""
+    if (
+        written in _FUNCTIONS
+        or written in _SAME_FUNCTION
+        or (written in _CONSTANTS and len(written) > 1)
+        or written in _GREEK
+    ):
+        return [("command", written, spaced)]
+    known = next((word for word in _KNOWN_WORDS if len(word) > 1 and written.endswith(word)), "")
+    letters = written[: len(written) - len(known)]
+    if len(letters) > 3 or (known and len(letters) > 1) or _NO_PRODUCT.fullmatch(letters):
+        raise NoFormulaError  # a word
+    parts = [("word", letter, spaced and place == 0) for place, letter in enumerate(letters)]
+    return [*parts, ("command", known, False)] if known else parts
+
+
+class _Reader:
+    """A recursive-descent parser of one formula. Each method reads from the next token on."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._place = 0
+        self._depth = 0
+        self._bars = 0
+
+    def whole(self) -> Tree:
+        tree = self._sum()
+        if self._place < len(self._tokens):
+            raise NoFormulaError
+        return tree
+
+    def _sign(self, ahead: int = 0) -> str:
+        """The text of the next token if it is a sign, a number or a command with its backslash; else empty."""
+        place = self._place + ahead
+        if place >= len(self._tokens):
+            return ""
+        kind, written, _ = self._tokens[place]
+        return written if kind in ("sign", "number", "word") else "\\" + written
+
+    def _next(self) -> tuple[str, str, bool]:
+        if self._place >= len(self._tokens):
+            raise NoFormulaError
+        self._place += 1
+        return self._tokens[self._place - 1]
+
+    def _expect(self, sign: str) -> None:
+        if self._next()[:2] != ("sign", sign):
+            raise NoFormulaError
+
+    def _accept(self, *signs: str) -> str:
+        sign = self._sign()
+        if sign and sign in signs:
+            self._place += 1
+            return sign
+        return ""
+
+    def _sum(self) -> Tree:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise NoFormulaError
+        terms = [self._signed(self._accept("+", "-", r"\pm", "\u00b1"))]
+        while sign := self._accept("+", "-", r"\pm", "\u00b1"):
+            terms.append(self._signed(sign))
+        self._depth -= 1
+        return terms[0] if len(terms) == 1 else ("+", *terms)
+
+    def _signed(self, sign: str) -> Tree:
+        while second := self._accept("+", "-"):  # 2 + -3
+            sign = {"": second, "+": second, "-": "-" if second == "+" else "+"}.get(sign, sign)
+        term = self._product()
+        if sign == "-":
+            return negative(term)
+        return ("+-", term) if sign in (r"\pm", "\u00b1") else term
+
+    def _product(self) -> Tree:
+        factors = [self._factor()]
+        divided = False
+        while True:
+            if self._accept("*"):
+                factors.append(self._signed_factor())
+                divided = False
+            elif self._accept("/"):
+                factors.append(inverse(self._signed_factor()))
+                divided = True
+            elif self._begins_factor():
+                if divided and not self._tokens[self._place][2]:
+                    raise NoFormulaError  # 1/2x is read in two ways
+                if self._tokens[self._place][0] == "number" and self._tokens[self._place - 1][0] == "number":
+                    factors[-1] = self._mixed(factors[-1])
+                else:
+                    factors.append(self._factor())
+            else:
+                return factors[0] if len(factors) == 1 else ("*", *factors)
+
+    def _mixed(self, whole: Tree) -> Tree:
+        """`1 1/2`, of which the 1 was read."""
+        top = self._integer(self._next()[1])
+        self._expect("/")
+        kind, bottom, _ = self._next()
+        if kind != "number" or whole[0] != "number" or whole[2] or whole[1].denominator != 1:
+            raise NoFormulaError
+        return number(whole[1] + Fraction(top, self._integer(bottom)))
+
+    def _integer(self, written: str) -> int:
+        if not written.isdecimal() or len(written) > _MAX_DIGITS:
+            raise NoFormulaError
+        return int(written)
+
+    def _signed_factor(self) -> Tree:
+        return negative(self._factor()) if self._accept("-") else self._factor()
+
+    def _begins_factor(self) -> bool:
+        if self._place >= len(self._tokens):
+            return False
+        kind, written, _ = self._tokens[self._place]
+        if kind == "sign":
+            return written in "([{" or (written == "|" and not self._bars)
+        return kind != "command" or written not in ("pm", "mp", "rfloor", "rceil", "choose")
+
+    def _factor(self) -> Tree:
+        base = self._base()
+        while True:
+            if self._accept("^"):
+                base = ("^", base, self._script())
+            elif self._accept("!"):
+                base = ("factorial", base)
+            elif self._accept("\u00b0"):
+                base = ("degrees", base)
+            elif self._accept("%"):
+                base = ("*", base, number(Fraction(1, 100)))
+            else:
+                return base
+
+    def _script(self) -> Tree:
+        """What stands in an exponent: a group in braces, a bracket, a signed number or a single symbol."""
+        if self._accept("{"):
+            tree = self._sum()
+            self._expect("}")
+            return tree
+        if self._accept("-"):
+            return negative(self._script())
+        kind, written, _ = self._tokens[self._place] if self._place < len(self._tokens) else ("", "", False)
+        if kind == "number" and "," in written:
+            raise NoFormulaError
+        return self._base()
+
+    def _argument(self) -> Tree:
+        r"""An argument of `\frac` and the like: a group in braces, or one figure or symbol."""
+        if self._accept("{"):
+            tree = self._sum()
+            self._expect("}")
+            return tree
+        kind, written, _ = self._next()
+        if kind == "number" and len(written) > 1:
+            if not written.isdecimal():
+                raise NoFormulaError
+            self._place -= 1
+            self._tokens[self._place] = (kind, written[1:], False)  # \frac12
+            return number(int(written[0]))
+        self._place -= 1
+        return self._base()
+
+    def _base(self) -> Tree:
+        kind, written, _ = self._next()
+        if kind == "number":
+            return self._number(written)
+        if kind == "word":
+            return self._name(written)
+        if kind == "command":
+            return self._command(written)
+        if written in "([{":
+            return self._group({"(": ")", "[": "]", "{": "}"}[written])
+        if written == "|":
+            self._bars += 1
+            tree = self._sum()
+            self._bars -= 1
+            self._expect("|")
+            return ("abs", tree)
+        raise NoFormulaError
+
+    def _group(self, closing: str) -> Tree:
+        bars, self._bars = self._bars, 0
+        tree = self._sum()
+        self._bars = bars
+        self._expect(closing)
+        return tree
+
+    def _number(self, written: str) -> Tree:
+        digits = written.replace(",", "")
+        if len(digits) > _MAX_DIGITS:
+            raise NoFormulaError
+        if self._sign() in (r"\overline", r"\dot", r"\bar") and "." in digits:
+            return self._repeating(digits)
+        value = number(Fraction(digits.rstrip(".") or "0"), "." in digits)
+        if self._accept("_"):
+            raise NoFormulaError  # a base
+        if self._sign() == r"\frac" and "." not in digits:
+            fraction = self._factor()
+            part = constant(fraction)
+            if part is None or fraction[0] != "*" or not 0 < part < 1:
+                return ("*", value, fraction)
+            return number(value[1] + part)  # a mixed number
+        return value
+
+    def _repeating(self, digits: str) -> Tree:
+        r"""`0.1\overline{6}`, of which `0.1` was read."""
+        dots = ""
+        while self._accept(r"\overline", r"\dot", r"\bar"):
+            has_brace = self._accept("{")
+            dots += self._next()[1]
+            if has_brace:
+                self._expect("}")
+        if not dots.isdecimal():
+            raise NoFormulaError
+        before = digits.partition(".")[2]
+        share = Fraction(int(dots), (10 ** len(dots) - 1) * 10 ** len(before))
+        return number(Fraction(digits.rstrip(".") or "0") + share)
+
+    def _name(self, letter: str) -> Tree:
+        name = letter + self._index()
+        if name == "e":
+            return ("e",)
+        if letter in _APPLIED and self._sign() == "(":
+            self._place += 1
+            return ("apply", name, *self._arguments(")"))
+        return ("name", name)
+
+    def _index(self) -> str:
+        """The index and the primes of a name."""
+        index = ""
+        while self._accept("_"):
+            kind, written, _ = self._next()
+            if (kind, written) == ("sign", "{"):
+                parts: list[str] = []
+                while not self._accept("}"):
+                    parts.append(self._next()[1])
+                written = "".join(parts)
+            elif kind == "number" and len(written) > 1 and written.isdecimal():
+                self._place -= 1
+                self._tokens[self._place] = (kind, written[1:], False)  # x_12 is x_1 times 2
+                written = written[0]
+            index += f"_{written}"
+        while self._accept("'"):
+            index += "'"
+        return index
+
+    def _arguments(self, closing: str) -> list[Tree]:
+        trees = [self._sum()]
+        while self._accept(","):
+            trees.append(self._sum())
+        self._expect(closing)
+        return trees
+
+    def _command(self, name: str) -> Tree:
+        name = _SAME_FUNCTION.get(name, name)
+        if name in _FUNCTIONS:
+            return self._function(name)
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        if name in _GREEK:
+            return ("name", f"\\{name}{self._index()}")
+        if reader := _COMMANDS.get(name):
+            return reader(self)
+        if (function := name[:-1]) in TRIGONOMETRIC and self._place:
+            self._tokens.insert(self._place, ("word", name[-1], False))  # \sinx
+            return self._function(function)
+        raise NoFormulaError
+
+    def _fraction(self) -> Tree:
+        top, bottom = self._argument(), self._argument()
+        if all(_is_differential(side) for side in (top, bottom)):
+            raise NoFormulaError  # dy/dx is no quotient of products
+        return ("*", top, inverse(bottom))
+
+    def _binomial(self) -> Tree:
+        return ("binomial", self._argument(), self._argument())
+
+    def _accented(self) -> Tree:
+        r"""A name with an accent: `\vec{a}`, `\overline{AB}`, `\hat p`."""
+        accent = self._tokens[self._place - 1][1]
+        if not self._accept("{"):
+            return ("name", f"{accent}({self._next()[1]}){self._index()}")
+        parts: list[str] = []
+        while not self._accept("}"):
+            kind, written, _ = self._next()
+            if kind not in ("word", "command"):
+                raise NoFormulaError
+            parts.append(written)
+        return ("name", f"{accent}({''.join(parts)}){self._index()}")
+
+    def _floor(self) -> Tree:
+        opening = self._tokens[self._place - 1][1]
+        tree = self._sum()
+        if self._next()[:2] != ("command", f"r{opening[1:]}"):
+            raise NoFormulaError
+        return (opening[1:], tree)
+
+    def _function(self, name: str) -> Tree:
+        if name == "sqrt":
+            return self._root()
+        if name == "cbrt":
+            return ("^", self._argument(), number(Fraction(1, 3)))
+        base: Tree | None = self._script() if name == "log" and self._accept("_") else None
+        power: Tree | None = self._script() if self._accept("^") else None
+        if name in ("min", "max", "gcd", "lcm"):
+            opening = self._accept("(", "{", "\u2983")
+            if power or not opening:
+                raise NoFormulaError
+            return (name, *sorted(self._arguments({"(": ")", "{": "}"}.get(opening, "\u2984")), key=repr))
+        if power == number(-1) and name in _INVERSE:
+            name, power = _INVERSE[name], None
+        if self._sign() in ("(", "["):
+            self._place += 1
+            argument = self._group({"(": ")", "[": "]"}[self._tokens[self._place - 1][1]])
+        elif name in ("abs", "exp", "floor", "ceil"):
+            argument = self._argument()
+        else:
+            argument = self._bare_argument()
+        tree = _applied(name, argument, base)
+        return tree if power is None else ("^", tree, power)
+
+    def _bare_argument(self) -> Tree:
+        r"""The argument of `\sin 2x`: factors up to the next sign or function."""
+        factors = [self._factor()]
+        while self._begins_factor():
+            kind, written, _ = self._tokens[self._place]
+            if kind == "command" and _SAME_FUNCTION.get(written, written) in _FUNCTIONS - {"sqrt"}:
+                break
+            if (kind, written) == ("sign", "("):
+                raise NoFormulaError  # sin x(x+1) is read in two ways
+            factors.append(self._factor())
+        if self._accept("/"):
+            if len(factors) > 1 or self._tokens[self._place][0] != "number":
+                raise NoFormulaError  # so is sin 2x/3
+            factors.append(inverse(self._base()))
+        return factors[0] if len(factors) == 1 else ("*", *factors)
+
+    def _root(self) -> Tree:
+        degree: Tree = number(2)
+        if self._accept("["):
+            degree = self._sum()
+            self._expect("]")
+        radicand = self._group(")") if self._accept("(") else self._argument()
+        return ("^", radicand, inverse(degree))
+
+
+_COMMANDS: dict[str, Callable[[_Reader], Tree]] = {
+    "frac": _Reader._fraction,
+    "binom": _Reader._binomial,
+    "lfloor": _Reader._floor,
+    "lceil": _Reader._floor,
+    **dict.fromkeys(("vec", "hat", "bar", "overline", "tilde", "widehat", "overrightarrow", "dot"), _Reader._accented),
+}
+
+
+def _is_differential(tree: Tree) -> bool:
+    return tree == ("name", "d") or (tree[0] == "*" and tree[1] == ("name", "d"))
+
+
+def _applied(name: str, argument: Tree, base: Tree | None) -> Tree:
+    if name == "exp":
+        return ("^", ("e",), argument)
+    if name == "log" and base is not None:
+        return ("log", argument, base)
+    if name == "lg":
+        return ("log", argument, number(10))
+    return ("ln", argument) if name == "ln" else (name, argument)

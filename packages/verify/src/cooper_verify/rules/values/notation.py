@@ -1,0 +1,123 @@
+r"""What an answer's readers see of a text: one sign for each relation, connective and bracket, and its outer parts.
+
+`1 \leqslant x` becomes `1 ≤ x`, `\text{ or }` becomes ` or `, `\{` becomes `⦃`. Nothing that carries meaning is lost.
+"""
+
+import re
+
+from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.values.formula import without_layout
+
+SET_OPEN, SET_CLOSE = "\u2983", "\u2984"
+_CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]|\$\d[\d,.]*\s*\Z")
+_SIGNS = {
+    "\u2264": r"leqslant|leqq|leq|le",
+    "\u2265": r"geqslant|geqq|geq|ge",
+    "\u2260": r"neq|ne",
+    "<": r"lt",
+    ">": r"gt",
+    "\u2208": r"in",
+    "\u222a": r"cup",
+    "\u2229": r"cap",
+    "\u2216": r"setminus|backslash",
+    "\u2248": r"approx|simeq|approxeq",
+    "\u2192": r"to|rightarrow|Rightarrow|implies|longrightarrow",
+    "|": r"mid|vert|lvert|rvert",
+    "\u2205": r"emptyset|varnothing",
+    ":": r"colon",
+    SET_OPEN: r"lbrace",
+    SET_CLOSE: r"rbrace",
+    "\u27e8": r"langle",
+    "\u27e9": r"rangle",
+}
+_SIGN = re.compile("|".join(f"(?:\\\\(?:{names})(?![A-Za-z]))" for names in _SIGNS.values()))
+_SIGN_OF = {name: sign for sign, names in _SIGNS.items() for name in names.split("|")}
+_ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192"), ("->", "\u2192"), ("==", "="))
+_ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
+_CONNECTIVE = re.compile(
+    r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]*(or|and)[\s,;]*\}"
+    r"|[\s,;]*\\q?quad\s*(or|and)\s*\\q?quad"
+)
+_BETWEEN_SOLUTIONS = re.compile(r"\\q?quad\s*\\text\s*\{[\s,;]*and[\s,;]*\}\s*\\q?quad")
+_DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
+"""LaTeX that went through JSON once too often."""
+_QUADS = re.compile(r"[,;]?\s*\\q?quad(?![A-Za-z])[\s,;]*")
+_RELATION = re.compile(r"[<>=]|\\[lg]e")
+_LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
+_PRIMES = re.compile(r"\^\s*(?:\\prime(?![A-Za-z])|\{(?:\s*\\prime)+\s*\})")
+_CHOOSE = re.compile(r"\{?\s*(\w+(?:[+-]\w+)?)\s*\\choose\s*(\w+(?:[+-]\w+)?)\s*\}?")
+_PLUS_INFINITY = re.compile(r"\+\s*\\infty|\+\s*\u221e")
+_OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
+
+
+@text_cache(4096)
+def prepared(text: str) -> str:
+    """The text in the notation of the readers."""
+    text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
+    if (single := _ONE_TEXT.fullmatch(text)) and re.search(r"\d", single.group(1)):
+        text = single.group(1)
+    text = _without_dollars(text)
+    text = _BETWEEN_SOLUTIONS.sub("; ", text)
+    text = _CONNECTIVE.sub(lambda words: f" {words.group(1) or words.group(2)} ", text)
+    text = _QUADS.sub("; ", text)
+    text = text.replace(r"\{", SET_OPEN).replace(r"\}", SET_CLOSE)
+    if _RELATION.search(text):
+        text = _LOGIC.sub(lambda sign: " or " if sign.group(1) in ("lor", "vee") else " and ", text)
+    text = _PRIMES.sub(lambda primes: "'" * primes.group().count("prime"), text)
+    text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+    text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
+    text = _PLUS_INFINITY.sub(r"\\infty", text)
+    for written, sign in _ASCII:
+        text = text.replace(written, sign)
+    return " ".join(text.split()).strip(" ;")
+
+
+def _without_dollars(text: str) -> str:
+    """The text without the dollars around formulas; a dollar of money becomes `\\$`."""
+    text = re.sub(r"\\\$", "\u0001", text)
+    if text.count("$") % 2 or _CURRENCY.search(text):
+        text = re.sub(r"\$(?=\s?-?[\d.])", "\u0001", text)
+    text = without_layout(re.sub(r"\\(q?quad)", "\u0002\\1 ", text).replace("\\\\", "\u0003"))
+    return re.sub("\u0002", r"\\", text).replace("\u0003", "\\\\").replace("\u0001", r"\$")
+
+
+def split(text: str, *separators: str) -> list[str]:
+    """The parts of a text between separators outside all brackets. A word is a separator between spaces."""
+    parts, depth, start, place = [], 0, 0, 0
+    while place < len(text):
+        character = text[place]
+        if character in _OPEN:
+            depth += 1
+        elif character in _CLOSE:
+            depth -= 1
+        elif depth == 0:
+            separator = next((one for one in separators if text.startswith(one, place)), None)
+            if separator is not None and not (separator == "," and _in_thousands(text, place)):
+                parts.append(text[start:place].strip())
+                place += len(separator)
+                start = place
+                continue
+        place += 1
+    return [*parts, text[start:].strip()]
+
+
+_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+
+
+def _in_thousands(text: str, place: int) -> bool:
+    """Whether a comma stands inside a number such as 1,234."""
+    return any(
+        number.start() < place < number.end() for number in _THOUSANDS.finditer(text, max(0, place - 40), place + 40)
+    )
+
+
+def enclosed(text: str) -> tuple[str, str, str] | None:
+    """The opening bracket, the content and the closing bracket of a text that is one bracket; None for all else."""
+    if len(text) < 2 or text[0] not in _OPEN or text[-1] not in _CLOSE:
+        return None
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character in _OPEN) - (character in _CLOSE)
+        if depth == 0 and place < len(text) - 1:
+            return None
+    return (text[0], text[1:-1].strip(), text[-1]) if depth == 0 else None

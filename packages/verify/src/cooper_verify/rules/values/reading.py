@@ -1,0 +1,151 @@
+"""All readings of a text as a value: each reader takes the whole text, or gives nothing.
+
+A text may have several readings: `(1,3)` is a pair and an interval, `1,22` a list and a decimal. It is what the other
+side says it is.
+"""
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.values.collection import Several, both_signs, items, read_bracket, read_list, read_ratio
+from cooper_verify.rules.values.none import read_none
+from cooper_verify.rules.values.notation import SET_OPEN, prepared, split
+from cooper_verify.rules.values.region import (
+    Region,
+    point,
+    read_condition,
+    read_inequality,
+    read_member,
+    read_region,
+    united,
+)
+from cooper_verify.rules.values.relation import Named, System, read_chain, read_equation
+from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
+from cooper_verify.rules.values.tree import has, number
+
+_LONGEST = 8000
+_SIZES = re.compile(r"[<>\u2264\u2265\u2260]")
+_DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
+
+
+@text_cache(8192)
+def readings(text: str) -> tuple[Any, ...]:
+    """The values that a text may be, as a whole; none if it cannot be read."""
+    return tuple(_read(prepared(text))) if len(text) <= _LONGEST else ()
+
+
+def answer_readings(text: str) -> tuple[Any, ...]:
+    """The readings of an answer, in which `1,22` may be 1.22 too. In a reference, `1,22` is two numbers."""
+    decimal = _DECIMAL_COMMA.fullmatch(text)
+    comma = (Scalar(text, number(Fraction(text.replace(",", ".")), True), True),) if decimal else ()
+    return readings(text) + comma
+
+
+def _read(text: str) -> list[Any]:
+    if (none := read_none(text)) is not None:
+        return [none]
+    alternatives = split(text, " or ")
+    if len(alternatives) > 1:
+        return _alternatives([part.strip(" ,;") for part in alternatives])
+    parts = items(text)
+    found: list[Any] = []
+    if len(parts) == 1:
+        found = _single(text)
+    else:
+        found = _listed(parts, text)
+        found += filter(None, [read_scalar(text), read_parts(text)])
+    if _THOUSANDS.fullmatch(text):
+        found += filter(None, [read_list(text.split(","), _read, "list")])
+    return found
+
+
+def _alternatives(parts: Sequence[str]) -> list[Any]:
+    """What parts between "or" are together: a union of conditions, the values of one name, or different solutions."""
+    regions = [_region(part) for part in parts]
+    if any(_SIZES.search(part) or "\u222a" in part for part in parts):
+        whole = united(regions)
+        return [whole] if whole else []
+    named = _of_one_name(parts)
+    flat = [item for part in parts for item in items(part)]  # "43, 21 or 7"
+    if not named and len(flat) > len(parts) and all(map(read_scalar, flat)):
+        parts = flat
+    return named or [*filter(None, [read_list(parts, _read, "alternatives")])]
+
+
+def _region(text: str) -> Region | None:
+    """A condition, an interval, or a variable's only value as a condition."""
+    if condition := read_condition(text) or read_region(text):
+        return condition
+    for value in _single(text):
+        if isinstance(value, Named) and isinstance(value.value[0], Scalar):
+            return Region((point(value.value[0].tree),), name=value.name)
+    return None
+
+
+def _of_one_name(parts: Sequence[str]) -> list[Any]:
+    """The values of one name: `x = 1`, `x = 3`, or the name once: `x = 1`, `3`."""
+    elements = [_read(part) for part in parts]
+    named = [element[0] for element in elements if element and isinstance(element[0], Named)]
+    if not named or not all(elements) or len({value.name for value in named}) > 1 or elements[0][0] is not named[0]:
+        return []
+    values = [element[0].value if isinstance(element[0], Named) else element for element in elements]
+    return [Named(named[0].name, named[0].parameters, [Several(tuple(values), "list")])]
+
+
+def _listed(parts: Sequence[str], text: str) -> list[Any]:
+    """What several parts are together: conditions that all hold, named values, or a list."""
+    if any(_SIZES.search(part) for part in parts) and (condition := read_condition(text)):
+        return [condition]
+    groups = [part for part in split(text, ";") if part]
+    if len(groups) > 1 and any("," in group for group in groups):
+        return [*filter(None, [read_list(groups, _read, "list")])]
+    elements = [_read(part) for part in parts]
+    if not all(elements):
+        return []
+    named = [element[0] for element in elements if isinstance(element[0], Named)]
+    if len(named) == len(parts):
+        names = [value.name for value in named]
+        if len({*names}) == len(names):
+            return [System(tuple(named))]
+        if len({*names}) > 1:
+            return _repeated_systems(named)
+    if named:
+        return _of_one_name(parts)
+    found = read_list(parts, _read, "list")
+    return [found] if found else []
+
+
+def _repeated_systems(named: Sequence[Named]) -> list[Any]:
+    """`p=5, q=2, p=7, q=2`: as many solutions as the first name occurs."""
+    starts = [place for place, value in enumerate(named) if value.name == named[0].name]
+    groups = [named[start:end] for start, end in zip(starts, [*starts[1:], len(named)], strict=True)]
+    if len({tuple(value.name for value in group) for group in groups}) > 1:
+        return []
+    return [Several(tuple((System(tuple(group)),) for group in groups), "list")]
+
+
+def _single(text: str) -> list[Any]:
+    sizes = any(sign in text for sign in "<>\u2264\u2265\u2260") and not text.startswith(SET_OPEN)
+    sides = split(text, "=")
+    if len(sides) > 1:
+        return [] if sizes or "\u2208" in text else read_equation(sides, _read)
+    exact, *rounded = split(text, "\u2248")
+    if rounded and exact:
+        return _read(exact) if all(map(read_scalar, rounded)) else []
+    if sizes:
+        return [*filter(None, [read_inequality(text) or read_chain(text)])]
+    name, *of = split(text, "\u2208")
+    if of:
+        return [*filter(None, [read_member(name, of)])]
+    if len(split(text, ":")) > 1:
+        return [*filter(None, [read_ratio(text)])]
+    scalar = read_scalar(text)
+    if scalar is not None and has(scalar.tree, "+-"):
+        return [*filter(None, [both_signs(scalar)])]
+    if scalar is not None:
+        return [scalar]
+    return [*filter(None, [*read_bracket(text, _read), read_region(text), read_parts(text)])]

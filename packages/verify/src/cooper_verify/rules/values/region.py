@@ -1,0 +1,225 @@
+r"""Sets of numbers: intervals, inequalities and their unions. `(1,3]`, `1 < x \le 3`, "x<1 or x>2", `x \ne 0`.
+
+They are compared as sets of numbers: every end of either divides the line, and both must have the same parts of it.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.values.estimate import value_of
+from cooper_verify.rules.values.formula import formula
+from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
+from cooper_verify.rules.values.tree import Tree, names, number
+
+INFINITY: Tree = ("oo",)
+MINUS_INFINITY: Tree = ("*", number(-1), INFINITY)
+Same = Callable[[Tree, Tree], bool]
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: Tree
+    high: Tree
+    has_low: bool
+    has_high: bool
+
+
+@dataclass(frozen=True)
+class Region:
+    """A set of numbers: some intervals together, without others. `name` is the variable whose values they are."""
+
+    intervals: tuple[Interval, ...]
+    without: tuple[Interval, ...] = ()
+    within: "Region | None" = None
+    """Another region to which it is confined."""
+    name: str | None = None
+
+    def ends(self) -> list[Tree]:
+        of_parts = [end for part in (*self.intervals, *self.without) for end in (part.low, part.high)]
+        return of_parts + (self.within.ends() if self.within else [])
+
+    def holds(self, position: int, place: Callable[[Tree], int]) -> bool:
+        """Whether it has a position of the line, where `place` gives the positions of its ends."""
+
+        def inside(part: Interval) -> bool:
+            low, high = place(part.low), place(part.high)
+            return low < position < high or (position == low and part.has_low) or (position == high and part.has_high)
+
+        is_inside = any(map(inside, self.intervals)) and not any(map(inside, self.without))
+        return is_inside and (self.within is None or self.within.holds(position, place))
+
+
+REAL = Interval(MINUS_INFINITY, INFINITY, False, False)
+
+
+def point(tree: Tree) -> Interval:
+    return Interval(tree, tree, True, True)
+
+
+def read_region(text: str) -> Region | None:
+    r"""An interval, a union, or the rest of one: `(1,3]`, `(-\infty,1) \cup \{2\}`, `\mathbb{R} \setminus \{0\}`."""
+    parts = split(text, "\u222a")
+    if len(parts) > 1:
+        return united(map(read_region, parts))
+    parts = split(text, "\u2229")
+    if len(parts) > 1:
+        return together(map(read_region, parts))
+    parts = split(text, "\u2216", " - ", "\\backslash")
+    if len(parts) == 2:
+        whole, taken = map(read_region, parts)
+        if whole is None or taken is None or taken.within or taken.without:
+            return None
+        return replace(whole, without=whole.without + taken.intervals)
+    if text in (r"\mathbb{R}", r"\mathbf{R}", r"\Re"):
+        return Region((REAL,))
+    outer = enclosed(text)
+    if outer is None:
+        return None
+    opening, content, closing = outer
+    if opening in (SET_OPEN, "{"):
+        return _read_set(content)
+    parts = split(content, ",", ";")
+    if len(parts) != 2 or opening not in "([" or closing not in ")]":
+        return None
+    low, high = (formula(part.rstrip(" .")) for part in parts)
+    if low is None or high is None or _is_backwards(low, high):
+        return None
+    return Region((Interval(low, high, opening == "[", closing == "]"),))
+
+
+def _is_backwards(low: Tree, high: Tree) -> bool:
+    ends = value_of(low), value_of(high)
+    return None not in ends and ends[0] > ends[1]  # pyright: ignore[reportOperatorIssue]
+
+
+def _read_set(content: str) -> Region | None:
+    r"""What stands in braces: points, or a condition as in `\{x \mid x < 3\}`."""
+    for sign in ("|", ":"):
+        parts = split(content, sign)
+        if len(parts) == 2 and re.fullmatch(r"[a-zA-Z](?:\s?\u2208\s?\\mathbb\{R\})?", parts[0]):
+            found = read_condition(parts[1])
+            return replace(found, name=None) if found and found.name == parts[0][0] else None
+    trees = [formula(part) for part in split(content, ",", ";")]
+    return Region(tuple(point(tree) for tree in trees if tree)) if all(trees) else None
+
+
+def read_condition(text: str) -> Region | None:
+    """One or more conditions on a variable: `1 < x \\le 3`, "x > 1 and x < 3", "x < 1 or x > 2"."""
+    alternatives = split(text, " or ")
+    if len(alternatives) > 1:
+        return united(map(read_condition, alternatives))
+    parts = split(text, " and ", ",", ";")
+    if len(parts) > 1:
+        return together(map(read_condition, parts))
+    return read_inequality(text)
+
+
+_RELATION = re.compile(r"[<>\u2264\u2265\u2260]")
+_NAME = re.compile(r"[A-Za-z](?:_(?:\w|\{\w{1,9}\}))?|\\[A-Za-z]+")
+
+
+def read_inequality(text: str) -> Region | None:
+    """The values of a variable that stands alone between its bounds: `1 < x \\le 3`, `x \\ge 2`, `x \\ne 0`."""
+    signs, sides = _RELATION.findall(text), [side.strip() for side in _RELATION.split(text)]
+    if signs and set(signs) <= {">", "\u2265"}:
+        signs = [{">": "<", "\u2265": "\u2264"}[sign] for sign in reversed(signs)]
+        sides.reverse()
+    trees = [formula(side) for side in sides]
+    places = [place for place, tree in enumerate(trees) if tree and tree[0] == "name" and _NAME.fullmatch(sides[place])]
+    if None in trees or len(places) != 1:
+        return None
+    place, name = places[0], trees[places[0]][1]  # pyright: ignore[reportOptionalSubscript]
+    bounds: list[Tree] = [tree for i, tree in enumerate(trees) if tree and i != place]
+    if any(name in names(bound) for bound in bounds) or len(sides) > 3 or (len(sides) == 3 and place != 1):
+        return None
+    if signs == ["\u2260"]:
+        return Region((REAL,), (point(bounds[0]),), name=name)
+    if not set(signs) <= {"<", "\u2264"}:
+        return None
+    low, high = MINUS_INFINITY, INFINITY
+    if place > 0:
+        low = bounds[0]
+    if place < len(sides) - 1:
+        high = bounds[-1]
+    closed = [sign == "\u2264" for sign in signs]
+    return Region((Interval(low, high, place > 0 and closed[0], place < len(sides) - 1 and closed[-1]),), name=name)
+
+
+def read_member(name: str, of: Sequence[str]) -> Region | None:
+    r"""`x \in [1, 3]`, split at its sign."""
+    region = read_region(of[0]) if len(of) == 1 and _NAME.fullmatch(name) else None
+    return replace(region, name=name) if region else None
+
+
+def united(parts: Iterable[Region | None]) -> Region | None:
+    regions = [*parts]
+    if None in regions or any(region.without or region.within for region in regions if region):
+        return None
+    name = _common_name(regions)
+    return None if name is False else Region(sum((region.intervals for region in regions if region), ()), name=name)  # pyright: ignore
+
+
+def together(parts: Iterable[Region | None]) -> Region | None:
+    """The numbers that all regions have."""
+    regions = [*parts]
+    name = _common_name(regions) if None not in regions else False
+    if name is False:
+        return None
+    whole: Region | None = None
+    for region in regions:
+        assert region is not None
+        if region.within is not None:
+            return None
+        whole = replace(region, within=whole, name=name)  # pyright: ignore
+    return whole
+
+
+def _common_name(regions: Sequence[Region | None]) -> str | bool | None:
+    found = {region.name for region in regions if region}
+    return found.pop() if len(found) == 1 else False
+
+
+def compare_regions(reference: Region, answer: Region, same: Same) -> Verdict:
+    """The verdict on a set of numbers. The variable may have another name only where one side has none."""
+    if reference.name and answer.name and reference.name != answer.name:
+        return "unparsed"
+    ends: list[Tree] = []
+    for end in (*reference.ends(), *answer.ends()):
+        if not any(same(end, known) for known in ends):
+            ends.append(end)
+    values = [_value(end) for end in ends]
+    if None in values:
+        return _compare_intervals(reference, answer, same)
+    order = sorted(range(len(ends)), key=lambda i: values[i])  # pyright: ignore
+
+    def place(end: Tree) -> int:
+        index = next(i for i, known in enumerate(ends) if same(end, known))
+        return 2 * order.index(index) + 1
+
+    positions = range(2 * len(ends) + 1)
+    finite = [p for p in positions if not (p % 2 and math.isinf(values[order[p // 2]]))]  # pyright: ignore
+    alike = all(reference.holds(p, place) == answer.holds(p, place) for p in finite)
+    return "correct" if alike else "wrong"
+
+
+def _value(end: Tree) -> float | None:
+    return value_of(end)
+
+
+def _compare_intervals(reference: Region, answer: Region, same: Same) -> Verdict:
+    """The verdict on intervals whose ends have variables: each must have its like."""
+    if any(region.without or region.within for region in (reference, answer)):
+        return "unparsed"
+    variables = [set().union(*map(names, region.ends())) for region in (reference, answer)]
+    if variables[0] != variables[1]:
+        return "unparsed"
+
+    def alike(one: Interval, other: Interval) -> bool:
+        closed = (one.has_low, one.has_high) == (other.has_low, other.has_high)
+        return closed and same(one.low, other.low) and same(one.high, other.high)
+
+    matched = [any(alike(one, other) for other in answer.intervals) for one in reference.intervals]
+    return "correct" if all(matched) and len(reference.intervals) == len(answer.intervals) else "wrong"

@@ -1,0 +1,300 @@
+r"""Single values: numbers, quantities and expressions. `3`, `7/2`, "5 km", `\$29`, `40\%`, `60^\circ`, `2\pi r`.
+
+A number in an answer has its final form: `19 - 10` and `24/2` are no answers to the references 9 and 12, because the
+question may be to compute them. A unit on one side only changes nothing. Two units are converted, or they differ.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.number import any_number, is_division, number_value, with_divisions
+from cooper_verify.rules.number_words import (
+    APPROXIMATELY_BEFORE,
+    CONDITION,
+    changes_number,
+    is_conditional,
+    with_scales,
+    without_scales,
+)
+from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
+from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.units import are_measures, conversion, is_unit, same_unit, unit_of, without_unit
+from cooper_verify.rules.values.expression import Symbolic, is_rounded, is_rounding, same
+from cooper_verify.rules.values.formula import formula
+from cooper_verify.rules.values.spelled import spelled_number
+from cooper_verify.rules.values.tree import (
+    Tree,
+    canonical,
+    constant,
+    has,
+    has_bare_logarithm,
+    has_decimal,
+    names,
+    number,
+    replaced,
+)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number or an expression, with the unit and the words beside it."""
+
+    text: str
+    tree: Tree
+    is_final: bool
+    """Whether it is a number in its final form."""
+    measured: str = "1"
+    """A number with the unit."""
+    is_scaled: bool = False
+    """Whether a word multiplies the number: "12 million"."""
+    is_approximate: bool = False
+    base: int = 10
+
+    @property
+    def unit(self) -> frozenset[str]:
+        return unit_of(self.measured)
+
+
+_APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
+_BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d+)\s*\}?")
+_POWER_OF_UNIT = re.compile(r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)")
+_VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|could|should|would)\b")
+_PERCENT = {"percent"}
+_PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bpercent|\bpct)\Z")
+_ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAKC])")
+_CHANGED_FIGURES = re.compile(
+    r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d[kKMBT]\Z|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b"
+)
+_REASON = re.compile(
+    r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
+    r"|if we round|rounded|assuming)\b[^\d\\]*\Z"
+)
+_SPELLED = re.compile(r"(?:minus |negative )?[A-Za-z]+(?:[ -][A-Za-z]+){0,12}")
+_MOST_WORDS = 12
+
+
+@text_cache(8192)
+def read_scalar(text: str) -> Scalar | None:
+    """The single value that a whole text is; None if it is none."""
+    text, is_approximate = _without_approximation(text)
+    if reason := _REASON.search(text):
+        if is_conditional(reason.group()) or CONDITION.search(reason.group()):
+            return None
+        text = text[: reason.start()]
+    scaled = with_scales(text)
+    if (
+        not scaled
+        or _CHANGED_FIGURES.search(scaled)
+        or _VERB_AFTER.search(scaled)
+        or any(map(_changes, TEXT_COMMAND.findall(scaled)))
+    ):
+        return None
+    if base := _BASE.fullmatch(scaled):
+        return Scalar(text, number(Fraction(base.group(1))), True, base=int(base.group(2)))
+    value = _value(scaled)
+    return Scalar(text, *value, is_scaled=scaled != text, is_approximate=is_approximate) if value else None
+
+
+def _without_approximation(text: str) -> tuple[str, bool]:
+    first = re.search(r"[\d\\-]", text)
+    if first and first.start() and APPROXIMATELY_BEFORE.search(text[: first.start()]):
+        return text[first.start() :], True
+    sign = _APPROXIMATELY.match(text)
+    return (text[sign.end() :], True) if sign else (text, False)
+
+
+def _changes(words: str) -> bool:
+    """Whether words inside a formula say more than its unit does: "or more", "if even", "or (2,1)"."""
+    words = _POWER_OF_UNIT.sub("", words)
+    return bool(changes_number(words) or CONDITION.search(words) or re.search(r"\d", words))
+
+
+def _value(text: str) -> tuple[Tree, bool, str] | None:
+    r"""The tree of a value with a unit, whether it is in its final form, and a number with its unit."""
+    if percent := _PERCENT_AT_END.search(text):
+        value = _value(text[: percent.start()])
+        return (value[0], value[1], "1 %") if value and not unit_of(value[2]) else None
+    plain = bare_text(with_divisions(text)) if "\\" in text else text
+    for figures in dict.fromkeys((text, plain)):
+        if (figure := any_number(figures)) is not None and (tree := _figure(figure)) is not None:
+            return tree, not is_division(figure), text
+    if attached := _ATTACHED.fullmatch(plain):
+        return number(Fraction(attached.group(1).replace(",", ""))), True, plain
+    bare = without_unit(text)
+    tree = formula(bare)
+    if tree is not None:
+        unit = text[len(bare) :]
+        return tree, _is_final(tree), f"1 {unit}" if unit else "1"
+    return _spelled(text)
+
+
+def _spelled(text: str) -> tuple[Tree, bool, str] | None:
+    """A number in words, perhaps with a unit: "twelve apples"."""
+    words = text.split(" ")[:_MOST_WORDS] if _SPELLED.match(text) else []
+    for count in range(len(words), 0, -1):
+        value, unit = spelled_number(" ".join(words[:count])), " ".join(words[count:])
+        if value is not None and words[:count] not in (["a"], ["an"]) and (not unit or is_unit(f" {unit}")):
+            return number(value), True, f"1 {unit}"
+    return None
+
+
+def _figure(figure: str) -> Tree | None:
+    """The tree of what `plain_number` gives."""
+    mantissa, _, exponent = figure.partition("e")
+    value = number_value(mantissa)
+    if value is None or abs(int(exponent or 0)) > 400:
+        return None
+    return number(value * Fraction(10) ** int(exponent or 0), "." in mantissa)
+
+
+def _is_final(tree: Tree) -> bool:
+    """Whether a tree is a number in its final form: with a sign, as a fraction, or with a power of ten."""
+    value = constant(tree)
+    if value is None:
+        return False
+    if tree[0] == "*" and tree[1][0] == "number" and len(tree) == 3:
+        if tree[1][1] == -1:
+            return _is_final(tree[2])
+        if tree[2][0] == "^":
+            _, base, exponent = tree[2]
+            is_fraction = exponent == number(-1) and base[0] == "number" and value.denominator != 1
+            return is_fraction or base == number(10)
+    return tree[0] == "number" or (tree[0] == "^" and tree[1] == number(10))
+
+
+def _is_irrational(reference: Scalar, answer: Scalar) -> bool:
+    """Whether an answer has no other exact form than an expression, and the reference is its decimal."""
+    return has_decimal(reference.tree) and constant(answer.tree) is None and not names(answer.tree)
+
+
+def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool = False) -> Verdict:
+    """The verdict on a single value."""
+    if answer.is_scaled != reference.is_scaled or (answer.is_scaled and reference.is_scaled):
+        return _compare_scaled(reference, answer, symbolic, expressions)
+    if answer.base != reference.base:
+        if reference.base == 10:
+            return "unparsed"  # 101_2 may be the question
+        if answer.base != 10:
+            return "wrong"
+    return _compare(reference, answer, symbolic, expressions)
+
+
+def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
+    """The verdict where a word multiplies a number. `12` and "12 million" may mean the same, for a question may ask for
+    millions. Where the reference has no such word, an answer with one is left to a reader."""
+    if not reference.is_scaled:
+        return "unparsed"
+    verdict = _compare(reference, answer, symbolic, expressions)
+    if verdict == "wrong" and not answer.is_scaled:
+        bare = read_scalar(without_scales(reference.text))
+        if bare is None or _compare(bare, answer, symbolic, expressions) != "wrong":
+            return "unparsed"
+    return verdict
+
+
+def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
+    is_number = reference.tree[0] == "number" and "\\" not in reference.text
+    if are_measures(reference.measured, answer.measured):
+        converted = conversion(reference.measured, answer.measured)
+        expected, found = constant(reference.tree), constant(answer.tree)
+        if converted is False:
+            return "wrong"
+        if converted is None or expected is None or found is None:
+            return "unparsed"
+        found = converted(found)
+        return "correct" if abs(found - expected) <= _ROUNDING * abs(expected) else "wrong"
+    if is_number and has(answer.tree, "factorial") and not expressions:
+        return "unparsed"  # 5! may be the question, and 9!!! takes forever
+    trees = _readings(reference, answer)
+    if any(same(reference.tree, tree, symbolic) for tree in trees):
+        if not same_unit(reference.measured, answer.measured):
+            return "wrong"
+        if is_number and not expressions and not answer.is_final and not _is_irrational(reference, answer):
+            return "unparsed"
+        if _lacks_its_letter(reference, answer):
+            return "unparsed"
+        if answer.is_approximate and is_number and not (reference.is_approximate or has_decimal(reference.tree)):
+            return "unparsed"  # "about 12" is no count; a reference with decimals is rounded itself
+        return "correct"
+    if answer.is_approximate or any(has_bare_logarithm(side.tree) for side in (reference, answer)):
+        return "unparsed"
+    if any(is_rounded(reference.tree, tree) for tree in trees):
+        return "correct" if same_unit(reference.measured, answer.measured) else "wrong"
+    if any(is_rounding(tree, reference.tree) for tree in trees):
+        return "unparsed"
+    if answer.unit & _PERCENT and answer.tree == reference.tree:
+        return "unparsed"  # `0.4%` for 0.4
+    return "unparsed" if _has_other_names(reference, answer) else "wrong"
+
+
+_ROUNDING = Fraction(1, 10**6)
+
+
+def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
+    """The trees that an answer may mean to a reference: `40%` is 40 and 0.4, and 30 degrees are pi/6."""
+    tree = answer.tree
+    shares = [bool(scalar.unit & _PERCENT) for scalar in (reference, answer)]
+    if shares == [True, False]:
+        return [tree, ("*", tree, number(100))]
+    if shares == [False, True]:
+        value = constant(reference.tree)
+        share = ("*", tree, number(Fraction(1, 100)))
+        return [share] if value is not None and 0 < abs(value) < 1 else [tree, share]
+    degrees = [
+        "degree" in scalar.unit and not scalar.unit & {"celsius", "fahrenheit"} for scalar in (reference, answer)
+    ]
+    if degrees[0] != degrees[1] and not any(scalar.unit - {"degree"} for scalar in (reference, answer)):
+        turned = (
+            ("*", tree, ("pi",), number(Fraction(1, 180)))
+            if degrees[1]
+            else ("*", tree, number(180), ("^", ("pi",), number(-1)))
+        )
+        return [tree, turned]
+    return [tree]
+
+
+def _has_other_names(reference: Scalar, answer: Scalar) -> bool:
+    """Whether the answer is the reference with another letter for its only variable."""
+    one, other = names(reference.tree), names(answer.tree)
+    if len(one) != 1 or len(other) != 1 or one == other or answer.tree[0] == "name":
+        return False
+    return canonical(replaced(answer.tree, ("name", *other), ("name", *one))) == canonical(reference.tree)
+
+
+_WITH_LETTER = re.compile(r"-?\d[\d.]*[NJWVAKCL]")
+
+
+def _lacks_its_letter(reference: Scalar, answer: Scalar) -> bool:
+    """Whether the answer lacks the letter of a reference like 7N, a force or seven times a variable."""
+    return not answer.unit and _WITH_LETTER.fullmatch(reference.text) is not None
+
+
+_PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
+_BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
+
+
+def read_parts(text: str) -> Scalar | None:
+    """A quantity in several units of one kind, the largest first: "5 ft 6 in", "1 hour and 30 minutes"."""
+    text = TEXT_COMMAND.sub(r"\1", text)
+    parts, position = [], 0
+    while part := _PART.match(text, position):
+        parts.append(part.group())
+        position = _BETWEEN_PARTS.match(text, part.end()).end()  # pyright: ignore[reportOptionalMemberAccess]
+    if len(parts) < 2 or text[position:].strip(" ."):
+        return None
+    scalars = [read_scalar(part) for part in parts]
+    total = Fraction(0)
+    previous: Fraction | None = None
+    for part, scalar in zip(parts, scalars, strict=True):
+        converted = conversion(parts[0], part) if scalar else None
+        value = constant(scalar.tree) if scalar else None
+        if not converted or value is None:
+            return None
+        size = converted(Fraction(1))
+        if previous is not None and (size >= previous or value * size >= previous):
+            return None
+        total, previous = total + converted(value), size
+    unit = " ".join(re.findall(r"[^\W\d_]+|[$\u20ac\u00a3]", parts[0]))
+    return Scalar(text, number(total), True, f"1 {unit}".replace("1 $", "$1"))

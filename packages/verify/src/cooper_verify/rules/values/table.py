@@ -1,0 +1,94 @@
+"""Which types of values compare, and how: everything else is `unparsed`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.values import collection, relation
+from cooper_verify.rules.values.collection import Matrix, Ratio, Several, Tuple
+from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
+from cooper_verify.rules.values.none import Empty
+from cooper_verify.rules.values.region import Region, compare_regions
+from cooper_verify.rules.values.relation import Chain, Equation, Named, System
+from cooper_verify.rules.values.scalar import Scalar, compare_scalars
+from cooper_verify.rules.values.tree import Tree
+
+
+class Comparison:
+    """Compares values. Where only computer algebra can tell, `symbolic` says whether two formulas are equal, and
+    `solutions` whether they have the same zeros."""
+
+    def __init__(self, symbolic: Symbolic, solutions: Symbolic, expressions: bool = False) -> None:
+        self.symbolic = symbolic
+        self.solutions = solutions
+        self.expressions = expressions
+
+    def __call__(self, reference: Sequence[Any], answer: Sequence[Any]) -> Verdict:
+        """The verdict on the readings of an answer: `correct` if a pair of comparable readings is equal, `wrong` if
+        such pairs differ."""
+        verdicts: set[Verdict] = set()
+        for one in reference:
+            for other in answer:
+                if compare := TABLE.get((type(one), type(other))):
+                    try:
+                        verdict = compare(self, one, other)
+                    except UnprovenError:
+                        verdict = "unparsed"
+                    if verdict == "correct":
+                        return "correct"
+                    verdicts.add(verdict)
+        return "wrong" if "wrong" in verdicts else "unparsed"
+
+    def within(self, reference: Sequence[Any], answer: Sequence[Any]) -> Verdict:
+        """The verdict on a part of an answer, in which a number may be a calculation."""
+        return Comparison(self.symbolic, self.solutions, True)(reference, answer)
+
+    def same(self, one: Tree, other: Tree) -> bool:
+        return same(one, other, self.symbolic)
+
+
+def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
+    return compare_scalars(one, other, comparison.symbolic, comparison.expressions)
+
+
+def _by_parts(compare: Callable[..., Verdict]) -> Callable[..., Verdict]:
+    return lambda comparison, one, other: compare(one, other, comparison.within)
+
+
+def _as_quotient(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    """`5:8` is 5/8."""
+    sides = [collection.quotient(side) if isinstance(side, Ratio) else [side] for side in (one, other)]
+    return Comparison(comparison.symbolic, comparison.solutions, True)(*sides)
+
+
+def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    """`x = 3` is 3."""
+    sides = [side.value if isinstance(side, Named) else [side] for side in (one, other)]
+    return comparison(*sides)
+
+
+def _differ(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    return "wrong"
+
+
+TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
+    (Scalar, Scalar): _scalars,
+    (Scalar, Several): _by_parts(collection.compare_with_several),
+    (Several, Several): _by_parts(collection.compare_several),
+    (Tuple, Tuple): _by_parts(collection.compare_tuples),
+    (Matrix, Matrix): _by_parts(collection.compare_matrices),
+    (Ratio, Ratio): _by_parts(collection.compare_ratios),
+    (Ratio, Scalar): _as_quotient,
+    (Region, Region): lambda comparison, one, other: compare_regions(one, other, comparison.same),
+    (Equation, Equation): lambda comparison, one, other: relation.compare_equations(one, other, comparison.solutions),
+    (Chain, Chain): lambda comparison, one, other: relation.compare_chains(one, other, comparison.same),
+    (Named, Named): _by_parts(relation.compare_named),
+    (System, System): _by_parts(relation.compare_systems),
+    (System, Several): _by_parts(relation.compare_system_and_values),
+    (System, Tuple): _by_parts(relation.compare_system_and_values),
+    (Empty, Empty): lambda comparison, one, other: "correct" if one == other else "unparsed",
+    **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix)},
+    **{(Empty, kind): _differ for kind in (Scalar, Several, Tuple, Region, Named, System)},
+}
+TABLE |= {(other, one): compare for (one, other), compare in TABLE.items() if one is not other}
+"""The comparison of a reference's type with an answer's. It is the same in both directions."""

@@ -1,0 +1,103 @@
+"""Trees of formulas, and what can be told of them without computer algebra.
+
+A tree is a tuple of a head and its arguments: `("number", Fraction, is_decimal)`, `("name", "x_1")`, `("pi",)`,
+`("e",)`, `("oo",)`, `("+", a, b)`, `("*", a, b)`, `("^", base, exponent)`, `("degrees", a)`, `("+-", a)`, or the name
+of a function with its arguments.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+Tree = tuple[Any, ...]
+
+
+def number(value: Fraction | int, is_decimal: bool = False) -> Tree:
+    return ("number", Fraction(value), is_decimal)
+
+
+def negative(tree: Tree) -> Tree:
+    return number(-tree[1], tree[2]) if tree[0] == "number" else ("*", number(-1), tree)
+
+
+def inverse(tree: Tree) -> Tree:
+    return ("^", tree, number(-1))
+
+
+_MOST_DIGITS_OF_A_POWER = 1200
+
+
+def constant(tree: Tree) -> Fraction | None:
+    """The exact value of a tree of rational numbers and operations that keep them rational; None for all else."""
+    head, *parts = tree
+    if head == "number":
+        return tree[1]
+    if head not in ("+", "*", "^"):
+        return None
+    values = [constant(part) for part in parts]
+    if None in values:
+        return None
+    numbers: list[Fraction] = values  # pyright: ignore[reportAssignmentType]
+    if head == "+":
+        return sum(numbers, Fraction(0))
+    if head == "*":
+        product = Fraction(1)
+        for value in numbers:
+            product *= value
+        return product
+    base, exponent = numbers
+    size = max(abs(base.numerator), base.denominator).bit_length()
+    if exponent.denominator != 1 or size * abs(exponent) > 4 * _MOST_DIGITS_OF_A_POWER or (not base and exponent <= 0):
+        return None
+    return base ** int(exponent)
+
+
+def names(tree: Tree) -> set[str]:
+    """The names of the variables and functions in a tree."""
+    if tree[0] == "name":
+        return {tree[1]}
+    found = {tree[1]} if tree[0] == "apply" else set()
+    return found.union(*(names(part) for part in tree[1:] if isinstance(part, tuple)))
+
+
+def has(tree: Tree, head: str) -> bool:
+    return tree[0] == head or any(has(part, head) for part in tree[1:] if isinstance(part, tuple))
+
+
+def has_decimal(tree: Tree) -> bool:
+    if tree[0] == "number":
+        return tree[2]
+    return any(has_decimal(part) for part in tree[1:] if isinstance(part, tuple))
+
+
+def has_bare_logarithm(tree: Tree) -> bool:
+    r"""Whether a tree has a `\log` without a base, which may be e or 10."""
+    if tree[0] == "log" and len(tree) == 2:
+        return True
+    return any(has_bare_logarithm(part) for part in tree[1:] if isinstance(part, tuple))
+
+
+def replaced(tree: Tree, old: Tree, new: Tree) -> Tree:
+    """The tree with every part that is `old` replaced."""
+    if tree == old:
+        return new
+    return (tree[0], *(replaced(part, old, new) if isinstance(part, tuple) else part for part in tree[1:]))
+
+
+def canonical(tree: Tree) -> Tree:
+    """The tree with flat, sorted sums and products and computed rational parts. Equal forms mean equal values."""
+    value = constant(tree)
+    if value is not None:
+        return ("number", value, False)
+    if tree[0] not in ("+", "*"):
+        return (tree[0], *(canonical(part) if isinstance(part, tuple) else part for part in tree[1:]))
+    head, parts, total = tree[0], [], Fraction(tree[0] == "*")
+    for part in map(canonical, tree[1:]):
+        for item in part[1:] if part[0] == head else [part]:
+            if item[0] != "number":
+                parts.append(item)
+            else:
+                total = total * item[1] if head == "*" else total + item[1]
+    if total != (head == "*"):
+        parts.append(("number", total, False))
+    parts.sort(key=repr)
+    return parts[0] if len(parts) == 1 else (head, *parts)

@@ -1,0 +1,46 @@
+"""The laws of the rule: forms of one value are never `wrong`, and its neighbours are never `correct`."""
+
+from collections import Counter
+
+import pytest
+from benchmarks.answer_forms import PLACES, TYPES, Pair, breaks, judged, shares
+
+from cooper_verify.rules.symbolic import maths_verdict
+from cooper_verify.rules.values.table import TABLE
+
+LEAST = {"boxed": 0.98, "stated": 0.95, "last sentence": 0.90, "bare": 0.90}
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[tuple[Pair, str]]:
+    return judged(5_000, seed=0)
+
+
+def test_forms_of_a_value_are_never_wrong_and_neighbours_never_correct(sample: list[tuple[Pair, str]]):
+    assert [(pair, verdict) for pair, verdict in sample if breaks(pair, verdict)] == []
+
+
+def test_nearly_all_forms_of_each_type_are_read_in_every_place(sample: list[tuple[Pair, str]]):
+    assert {kind for kind, _ in shares(sample)} == {*TYPES}
+    for place, least in LEAST.items():
+        same = [verdict for pair, verdict in sample if pair.is_same and pair.place == place]
+        assert Counter(same)["correct"] >= least * len(same), place
+    assert {*LEAST} == {*PLACES}
+
+
+@pytest.mark.slow
+def test_the_laws_hold_for_a_hundred_thousand_pairs():
+    assert [(pair, verdict) for pair, verdict in judged(100_000, seed=1) if breaks(pair, verdict)] == []
+
+
+def test_types_compare_in_both_directions():
+    assert {(other, one) for one, other in TABLE} == {*TABLE}
+
+
+def test_a_reference_and_an_answer_may_change_places():
+    same = [("0.5", r"\frac12"), ("x=3", "3"), ("(1,3]", r"1 < x \le 3"), ("5:8", r"\frac58"), ("y=2x", "2x")]
+    other = [("3", "2x=3"), ("1,3", "(1,3)"), (r"\{1,3\}", "(1,3)"), ("5 km", "5 miles"), ("2,2,3", "2,3")]
+    for pairs, is_right in ((same, True), (other, False)):
+        for one, two in pairs:
+            for reference, answer in ((one, two), (two, one)):
+                assert (maths_verdict(reference, rf"\boxed{{{answer}}}") == "correct") is is_right
