@@ -113,9 +113,7 @@ def train_verifyrm(
     _train(config, updates, train, held_out, keeper, progress)
     if keeper.logits is None:
         raise InputError(f"the held-out loss was never finite; lower learning_rate: {config.learning_rate}")
-    measured, calibration = keeper.best, {}
-    if calibrated:
-        measured, calibration = _calibrate(keeper.logits, held_out, aside, config.seed)
+    measured, calibration = _calibrate(keeper.logits, held_out, aside, config.seed) if calibrated else (keeper.best, {})
     if fault := one_sided(measured, [row.label for row in train]):
         logger.warning("%s", fault)
     result = {
