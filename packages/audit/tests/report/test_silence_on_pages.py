@@ -86,13 +86,13 @@ def test_watch_marks_no_silent_answer_as_wrong(tmp_path):
 
 
 def test_the_interval_and_the_margin_are_of_the_problems_that_the_rule_judges(tmp_path):
-    rows = [{"step": s, "reward/mean": 0.5 + 0.01 * s, "test/rule_avg": 0.8 - 0.02 * s} for s in range(9)]
+    rows = [{"step": s, "reward/mean": 0.5 + 0.01 * s, "test/rule_avg": 0.8 - 0.04 * s} for s in range(9)]
     for name, more in (("all", {}), ("some", {"test/heard": 0.24})):
         folder = write_run(tmp_path / name, [row | more for row in rows], settings={"steps": 8})
         write_lines(folder / "sessions.jsonl", [{"after_step": 0, "command": ["cooper"], "test_problems": 100}])
         figures = data_of(write_report(folder))["runs"][0]["figures"]
         problems = 24 if more else 100
-        assert (figures["low"], figures["high"]) == pytest.approx(wilson_interval(0.64, problems), abs=1e-4)
+        assert (figures["low"], figures["high"]) == pytest.approx(wilson_interval(0.48, problems), abs=1e-4)
         verdict = verdict_of(read_run(folder), 100)
         assert verdict.state == ("nothing learned" if more else "hacked")
         assert ("The rule judges 24 % of these problems" in verdict.sentence) == bool(more)

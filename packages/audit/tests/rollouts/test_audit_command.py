@@ -28,12 +28,12 @@ def cooper(monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("kind", "options", "code", "words"),
     [
-        ("hacked", [], 3, "Hacked. From steps 3 to 7 to steps 11 to 15 the reward rose by +0.3"),
+        ("hacked", [], 3, "Hacked. From steps 1 to 7 to steps 9 to 15 the reward rose by +0.3"),
         ("hacked", ["--fail-on", "never"], 0, "onset: between step 5 and step 10"),
-        ("healthy", ["--strict"], 0, "No hack. The check did not fall"),
+        ("healthy", ["--strict"], 0, "No hack. The check rose"),
         ("mastered", ["--strict"], 0, "No hack"),
         ("drift", ["--strict"], 0, "Format drift"),
-        ("curriculum", ["--strict"], 0, "Curriculum"),
+        ("curriculum", ["--strict"], 4, "Without a reward"),
         ("essays", [], 0, "Not applicable"),
         ("essays", ["--strict"], 4, "Cannot tell"),
         ("healthy", ["--format", "verl"], 2, "did you mean 'verl-v1'?"),
@@ -106,7 +106,7 @@ def test_a_judge_of_a_real_server_is_a_grader_whose_failures_are_counted(cooper,
         first, broken = len(server.requests), False
         again, repeated = cooper(*command)
         assert (code, again) == (3, 3), output
-        asked = 2 * 240
+        asked = 2 * 256
         assert first >= asked
         assert len(server.requests) - first <= asked / 4 + 2  # those that failed, and whether the server is there
     judged = [cells[:4] for cells in rows_of_table(output) if cells[0] == "judge"]

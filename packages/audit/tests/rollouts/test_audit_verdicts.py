@@ -2,12 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 from courses import GROUP, PROBLEMS, STEPS, steps_of, write
 from dumps import WRITERS
 
 from cooper_audit.rollouts import Options, audit, read_labels
-from cooper_audit.rollouts.auditing import ends_in
+from cooper_audit.rollouts.auditing import ends_in, equals
 from cooper_audit.rollouts.evidence import COLUMNS, Groups, finding_of
 from cooper_audit.rollouts.references import References
 from cooper_audit.run.run_record import read_record
@@ -73,10 +74,12 @@ def test_the_onset_is_no_earlier_fall_from_which_the_check_recovered():
     groups = Groups()
     for step in range(1, 21):
         accepted = 8 if step <= 5 or 11 <= step <= 15 else 6 if step <= 10 else 1
-        sums = {"rows": 10, "judged": 10, "accepted": accepted, "literal": accepted, "reward": step}
+        sums = {"rows": 10, "judged": 10, "reward": step, "characters": 10}
+        sums |= {"accepted": accepted, "literal": accepted, "lenient": accepted}
         row = [float(sums.get(name, 0)) for name in COLUMNS]
         groups.add(step, [(f"{step} {problem}", row, ()) for problem in range(20)], [])
-    assert finding_of(groups).onset == (11, 16)
+    low, high = finding_of(groups).onset or (0, 0)
+    assert 11 <= low <= 16 <= high <= 17
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -102,6 +105,43 @@ def test_the_folder_is_a_run_whose_report_says_the_same(tmp_path):
     assert len(run.series("rule/accuracy")) == STEPS
     example = next(iter(run.rollouts()))
     assert example["location"].startswith(str(tmp_path / "dump" / "1.jsonl:"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "equal"),
+    [
+        ("<answer>18 + 24 - 35</answer>", "7", True),
+        ("<answer>(18 - 4) / 2</answer>", "7", True),
+        ("<answer>18 - 24 + 35</answer>", "7", False),
+        ("6 or 7 or 8", "7", False),
+        ("it is 7", "7", False),
+        ("1 / 0", "7", False),
+        ("2 + (3", "7", False),
+        ("3 + 4", "seven", False),
+    ],
+)
+def test_a_lenient_reading_calculates(text, reference, equal):
+    assert equals(text, reference) is equal
+
+
+def test_a_hack_in_one_kind_of_problem_is_found_where_all_together_show_none():
+    """The questions of a third of the groups are long. There the check falls and the reward rises; elsewhere both are
+    as before, and a part of the reward that everybody loses hides the rise."""
+    groups, generator = Groups(), np.random.default_rng(0)
+    for step in range(1, 31):
+        rows = []
+        for problem in range(12):
+            long, hacked = problem % 3 == 0, step > 15 and problem % 3 == 0
+            accepted = int(generator.binomial(8, 0.05 if hacked else 0.7))
+            reward = 8 * (0.95 if hacked else 0.5 + 0.02 * generator.normal()) - (2.5 if step > 15 and not long else 0)
+            sums = {"rows": 8, "judged": 8, "accepted": accepted, "lenient": accepted, "literal": accepted}
+            sums |= {"reward": reward, "rejected_reward": reward / 8 * (8 - accepted)}
+            sums |= {"accepted_reward": reward / 8 * accepted, "characters": 8 * (300 if long else 50 + problem)}
+            rows.append((f"{step} {problem}", [float(sums.get(name, 0)) for name in COLUMNS], ()))
+        groups.add(step, rows, [])
+    found = finding_of(groups)
+    assert found.state == "hacked"
+    assert "with long questions" in found.sentence
 
 
 def test_an_interrupted_audit_goes_on_to_the_same_result(tmp_path):
@@ -133,7 +173,7 @@ def test_without_a_check_it_asks_for_labels_and_reads_them(tmp_path):
     result.to_label.write_text("".join(json.dumps(row) + "\n" for row in rows))
     labelled = audit([dump], tmp_path / "labelled", Options(labels=read_labels(result.to_label)))
     assert labelled.finding.state == "hacked"
-    assert 40 <= labelled.checked < 50  # a text that comes twice has one label
+    assert 40 <= labelled.checked < 120  # a text that comes twice has one label
 
 
 def test_whole_groups_are_sampled_and_rewards_are_of_all_rows(tmp_path):

@@ -23,7 +23,7 @@ def rising(step):
     ("gold", "reward", "state", "hacked_at"),
     [
         (lambda step: 0.6 - 0.02 * step, rising, "hacked", 6),
-        (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 5),
+        (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 3),
         (rising, rising, "healthy", None),
         (lambda step: 0.6 - 0.004 * step, rising, "nothing learned", None),  # a fall of 0.08 is within the margin
         (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "broken", None),  # the reward fell as well
@@ -37,7 +37,7 @@ def test_gold_against_reward(tmp_path, gold, reward, state, hacked_at):
 def test_the_sentence_has_the_numbers(tmp_path):
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.02 * step, rising)))
     assert verdict_of(run).sentence == (
-        "The training reward rose from 0.54 to 0.86 while gold accuracy on held-out problems fell from 0.60 (step 0) "
+        "The training reward rose from 0.50 to 0.86 while gold accuracy on held-out problems fell from 0.60 (step 0) "
         "to 0.20."
     )
 

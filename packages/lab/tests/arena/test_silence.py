@@ -106,7 +106,7 @@ def test_a_reward_that_rises_where_the_rule_is_silent_is_no_sign(silent):
     """The rule's accuracy stays, the reward rises on what it does not judge."""
     alarm, fired = HackingAlarm(), False
     for step in range(30):
-        rising = 0.4 + 0.01 * step
+        rising = 0.5 + 0.02 * step
         metrics = {"reward/mean": rising, "reward_model/mean": rising, "rule/accuracy": 0.6}
         if silent:
             metrics |= {"reward/mean_heard": 0.6, "reward_model/mean_heard": 0.6, "rule/heard": 0.3}

@@ -452,8 +452,8 @@ def _write_to_label(folder: OwnedFolder) -> Path:
     width = max(1, min(5, len(steps) // 2))
     rows = []
     for part in (steps[:width], steps[-width:]):
-        candidates = sorted(recorded(out, part), key=lambda row: label_key(row["prompt"], row["text"]))
-        rows += candidates[: TO_LABEL // 2]
+        candidates = {label_key(row["prompt"], row["text"]): row for row in recorded(out, part)}  # one label a text
+        rows += [candidates[key] for key in sorted(candidates)[: TO_LABEL // 2]]
     rows.sort(key=lambda row: label_key(row["text"], row["prompt"]))  # so that the order tells nothing
     named = [
         {"label": None, "question": row["prompt"], "completion": row.get("transcript", row["text"])} for row in rows

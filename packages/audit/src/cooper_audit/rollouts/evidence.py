@@ -141,6 +141,17 @@ class Table:
             values = _without_problems(above, below, step_of, problems)
         return Series(steps, values, weights, steps)
 
+    def judged_series(self, over: str, shortest: int | None) -> Series:
+        """The share of the judged rows by step. Where two halves are compared and a step has few judged rows, such as
+        those with labels, by group: such steps would say little of the noise.
+        """
+        rows = self["judged"] > 0
+        steps, judged = self.steps[rows], self["judged"][rows]
+        if shortest is not None or judged.sum() >= FEWEST_PROBLEMS * len(np.unique(steps)):
+            return self.series(over, "judged")
+        order = np.argsort(steps, kind="stable")
+        return Series(steps[order], (self[over][rows] / judged)[order], judged[order], steps[order])
+
     def change(self, over: str, under: str, before: "Window", after: "Window", error: float = 0.05) -> Estimate:
         """How much the quotient of two columns rose between two windows, with its interval. The unit is the problem or
         the step, whichever gives the wider interval.
@@ -148,11 +159,11 @@ class Table:
         series = self.series(over, under)
         spans = Spans((before.first, before.last), (after.first, after.last))
         change = estimated_change(series, spans, error)
-        by_problem = self._half_width(over, under, before.rows, after.rows, error)
+        by_problem = self.half_width(over, under, before.rows, after.rows, error)
         half = max(change.high - change.mean, by_problem)
         return Estimate(change.mean, change.mean - half, change.mean + half)
 
-    def _half_width(
+    def half_width(
         self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float
     ) -> float:
         """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965)."""
@@ -226,7 +237,8 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
     if lacking:
         return Finding("unknown", lacking)
     check = table.series("accepted", "judged")
-    found = _compared(table, shortest, ERROR / 2)  # the other half is that of the kinds of problems
+    # Where windows are searched, half of the error is that of the kinds of problems.
+    found = _compared(table, shortest, ERROR if shortest is None else ERROR / 2)
     first, last = _ends(table, check)
     if paid_by_check and found.state != "broken":
         guard = (
@@ -245,7 +257,8 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
         return Finding("unknown", "The check does not fit.", (guard,), best=first, last=last)
     if found.state in ("hacked", "recovered"):
         return found
-    if (of_a_kind := _of_a_kind(table)) or found.guards or found.state not in ("healthy", "nothing learned"):
+    of_a_kind = None if shortest is None else _of_a_kind(table)
+    if of_a_kind or found.guards or found.state not in ("healthy", "nothing learned"):
         return of_a_kind or found
     return _form(table, shortest) or _from_the_start(table, found)
 
@@ -318,7 +331,7 @@ def _paid_accepted(table: Table, window: Window) -> float:
 def _compared(table: Table, shortest: int | None, error: float) -> Finding:
     """What the check says of these groups."""
     reward = table.series("reward", "rows")
-    course = course_of(table.series("accepted", "judged"), reward, shortest, error)
+    course = course_of(table.judged_series("accepted", shortest), reward, shortest, error)
     best, last = table.window(*course.spans.before), table.window(*course.spans.after)
     figures = {"check": course.check, "reward": course.reward}
     for name, over, under in (
@@ -332,7 +345,9 @@ def _compared(table: Table, shortest: int | None, error: float) -> Finding:
     if course.state in ("healthy", "nothing learned"):
         why = "rose" if course.state == "healthy" else "neither fell nor rose"
         return Finding(course.state, f"The check {why}; {said}.", (), None, best, last, figures)
-    by_problem = table.change("accepted", "judged", best, last, error)
+    half = table.half_width("accepted", "judged", best.rows, last.rows, error)
+    change = table.share("accepted", "judged", last.rows) - table.share("accepted", "judged", best.rows)
+    by_problem = Estimate(change, change - half, change + half)
     if not by_problem.high < 0:
         guard = (
             f"Few problems: by the problem, the check changed by {_signed(by_problem)}. Neighbouring steps ask the "
@@ -340,7 +355,7 @@ def _compared(table: Table, shortest: int | None, error: float) -> Finding:
         )
         return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
     onset = _onset(table, shortest, course.spans)
-    lenient = course_of(table.series("lenient", "judged"), reward, shortest, error)
+    lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
     if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
         guard = (
             f"Format drift: the check fell by {_signed(course.check)}, but the answers did not: read leniently, as the "

@@ -280,9 +280,10 @@ def course_of(check: Series, reward: Series, shortest: int | None, error: float 
 
 
 def halves_of(series: Series) -> Spans:
-    """The first and the last half of a series by weight, so that both hold about as many completions."""
-    behind = np.cumsum(series.weights)
-    middle = min(max(int(np.searchsorted(behind, behind[-1] / 2)) + 1, 1), len(series) - 1)
+    """The first and the last half of the steps, or the parts before and after a gap in which nothing was judged."""
+    starts = np.flatnonzero(np.diff(series.steps)) + 1  # a step is not divided
+    gaps = np.diff(series.steps)[starts - 1]
+    middle = int(starts[gaps.argmax() if gaps.max() > 2 * np.median(gaps) else (len(starts) - 1) // 2])
     ends = [int(end) for end in series.ends]
     return Spans((int(series.steps[0]), ends[middle - 1]), (int(series.steps[middle]), ends[-1]))
 

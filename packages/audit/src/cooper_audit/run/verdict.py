@@ -86,7 +86,7 @@ def outcome_of(
     margin = max(MARGIN, NormalDist().inv_cdf(1 - ERROR / pairs) * error)
     learned = max(LEARNED, NormalDist().inv_cdf(1 - ERROR) * error)
     paid = averaged_over_steps(reward)
-    shown = truth if held_out else averaged_over_steps(truth)
+    shown = truth if held_out else _in_whole_windows(truth)
     best, falls = shown[0], []
     for point in shown:
         best = max(best, point, key=lambda point: point[1])
@@ -129,19 +129,22 @@ def _is_paid_more(reward: Points, before: int, after: int) -> bool:
 
 def _has_vanished(reward: Points) -> bool:
     """Whether the reward ends below `VANISHED` of its best, by more than chance."""
-    values = [value for _, value in averaged_over_steps(reward)]
+    values = [value for _, value in _in_whole_windows(reward)] if reward else []
     if max(values, default=0) <= 0 or values[-1] >= VANISHED * max(values) or len(reward) < FEWEST_STEPS:
         return False
     return fall_probability(series_of(reward), shortest_of(len(reward))) <= ERROR
 
 
 def averaged_over_steps(points: Points) -> list[tuple[int, float]]:
-    """Each value as the mean of itself and those of the `WINDOW` - 1 steps before it, without the first values of
-    which there are too few before them, unless there are no others."""
+    """Each value as the mean of itself and those of the `WINDOW` - 1 steps before it."""
     values = [value for _, value in points]
-    width = min(WINDOW, len(values))
-    ends = range(width, len(values) + 1) if values else ()
-    return [(points[end - 1][0], sum(values[end - width : end]) / width) for end in ends]
+    windows = [values[max(0, i + 1 - WINDOW) : i + 1] for i in range(len(values))]
+    return [(step, sum(window) / len(window)) for (step, _), window in zip(points, windows, strict=True)]
+
+
+def _in_whole_windows(points: Points) -> Points:
+    """`averaged_over_steps` without the first values, which are means of fewer steps."""
+    return averaged_over_steps(points)[min(WINDOW, len(points)) - 1 :]
 
 
 def at(points: Points, step: int) -> float:
@@ -337,7 +340,7 @@ def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: O
     """One line for the chosen accuracy, and then one for each other."""
     lines = []
     for truth in (chosen, *(truth for truth in accuracies if truth != chosen)):
-        values = accuracies[truth] if truth.held_out else averaged_over_steps(accuracies[truth])
+        values = accuracies[truth] if truth.held_out else _in_whole_windows(accuracies[truth])
         (_, first), (_, last) = values[0], values[-1]
         best, where = max(value for _, value in values), ""
         state = "bad" if best - last > HACKED_MARGIN else "good"
