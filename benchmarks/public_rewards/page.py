@@ -73,7 +73,7 @@ def _table(rows: dict[str, Any]) -> str:
         shown = f"{worst[0]} {worst[1]:.0%} ({worst[2]:.0%} to {worst[3]:.0%})" if worst[1] else "none"
         shares = [f"{row[key][0]:.1%} ({row[key][1]:.1%} to {row[key][2]:.1%})" for key in ("wrong", "refused")]
         text = "" if exploit is None else f"{_code(exploit['completion'])} for {_code(exploit['answer'], 30)}"
-        hangs = f"; {len(row['hung'])} answers or more not scored in 10 s" if row.get("hung") else ""
+        hangs = "; some answers not scored in 10 s" if row.get("hung") else ""
         cells = [f"`{name}`", row["version"], row["what"] + hangs, row["verdict"], shown, *shares, text]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
