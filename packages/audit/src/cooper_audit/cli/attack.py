@@ -83,7 +83,7 @@ def attack_reward(
     Exit codes: 0 if the reward is sound, 3 if it is gameable, 4 if it refuses more than a quarter of right answers,
     2 for bad input. With --repair the second attack decides.
     """
-    from cooper_audit.attack.attack import PLAIN, write_attack
+    from cooper_audit.attack.attack import write_attack
     from cooper_audit.attack.problems import attack_settings
     from cooper_audit.attack.report import as_record, first_screen, further_tables, markdown, pattern_tables
     from cooper_audit.attack.results import REPAIR_STEPS
@@ -111,16 +111,16 @@ def attack_reward(
         findings = [] if trained is None else _adapted(trained, adapt or 0, result)
         repaired = None
         if mended is not None and repair is not None and (findings or result.accepts_wrong):
-            repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings, plain or PLAIN)
+            repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings)
 
         last = result if repaired is None else repaired.after
         lines = first_screen(result, fail_above, signature)
         lines += [] if repaired is None else ["", *first_screen(last, fail_above)]
         tables = further_tables(result, findings, repaired)
-        if as_json:
-            stdout().print(json.dumps(as_record(result, fail_above, signature), indent=2), soft_wrap=True)
-        elif as_markdown:
-            stdout().print(markdown(lines, [*pattern_tables(result), *tables]), soft_wrap=True)
+        if as_json or as_markdown:
+            record = as_record(result, fail_above, signature)
+            whole = markdown(lines, [*pattern_tables(result), *tables])
+            stdout().print(json.dumps(record, indent=2) if as_json else whole, soft_wrap=True)
         else:
             _show_screen(lines, tables, table)
         if out is not None:
@@ -194,11 +194,10 @@ def _repaired(
     folder: Path,
     steps: int,
     findings: "list[Finding]",
-    plain: str,
 ) -> "Repair":
     found = [completion for finding in findings for completion in finding.completions]
     with progress("repair", steps, REPAIRING) as advance:
-        return train(result, folder, steps, found, plain, advance)
+        return train(result, folder, steps, found, result.plain, advance)
 
 
 def _show(tables: "list[Table]") -> None:

@@ -131,7 +131,7 @@ def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> l
     if len({problem.answer for problem in problems.values()}) < 2:
         return []
     counts: dict[str, int] = {}
-    drawn = draw_answers([*problems.values()], len(problems), seed, plain)
+    drawn = draw_answers([*problems.values()], len(problems), seed, [plain])
     answers = [answer for answer in drawn if answer.right]
     for completion in found:
         counts[completion.kind] = counts.get(completion.kind, 0) + 1
@@ -210,7 +210,7 @@ def _attacks(
     try:
         opinions = reward.grade([Asked(answer.problem, answer.text) for answer in answers])
         again = [replace(answer, score=opinion.score) for answer, opinion in zip(answers, opinions, strict=True)]
-        before, after = (summarise(reward, rows, result.accepts_above) for rows in (answers, again))
+        before, after = (summarise(reward, rows, result.accepts_above, result.forms) for rows in (answers, again))
         return replace(before, reward=result.reward, threshold=result.threshold), replace(
             after, threshold=result.threshold
         )
