@@ -170,7 +170,8 @@ def verdict_by(
         return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
     texts = [with_kelvins(text, reference) for text in final.texts]
-    if final.kind == "unmarked" and _is_answer(line := clean(one_notation(completion))):
+    line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
+    if line and ("!" in reference or "!" not in line) and _is_answer(line):
         texts = [line]
     if not texts or not reference:
         return "unparsed"

@@ -4,6 +4,7 @@ r"""What an answer's readers see of a text: one sign for each relation, connecti
 """
 
 import re
+from functools import cache
 
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.values.formula import without_layout
@@ -82,23 +83,23 @@ def _without_dollars(text: str) -> str:
 
 
 def split(text: str, *separators: str) -> list[str]:
-    """The parts of a text between separators outside all brackets. A word is a separator between spaces."""
-    parts, depth, start, place = [], 0, 0, 0
-    while place < len(text):
-        character = text[place]
+    """The parts of a text between separators outside all brackets."""
+    parts, level, start = [], 0, 0
+    for sign in _signs(separators).finditer(text):
+        character = sign.group()
         if character in _OPEN:
-            depth += 1
+            level += 1
         elif character in _CLOSE:
-            depth -= 1
-        elif depth == 0:
-            separator = next((one for one in separators if text.startswith(one, place)), None)
-            if separator is not None and not (separator == "," and _in_thousands(text, place)):
-                parts.append(text[start:place].strip())
-                place += len(separator)
-                start = place
-                continue
-        place += 1
+            level -= 1
+        elif level == 0 and not (character == "," and _in_thousands(text, sign.start())):
+            parts.append(text[start : sign.start()].strip())
+            start = sign.end()
     return [*parts, text[start:].strip()]
+
+
+@cache
+def _signs(separators: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join([f"[{re.escape(_OPEN + _CLOSE)}]", *map(re.escape, separators)]))
 
 
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
@@ -109,6 +110,15 @@ def _in_thousands(text: str, place: int) -> bool:
     return any(
         number.start() < place < number.end() for number in _THOUSANDS.finditer(text, max(0, place - 40), place + 40)
     )
+
+
+def depth(text: str) -> int:
+    """How many brackets stand in each other at most."""
+    deepest = level = 0
+    for character in text:
+        level += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, level)
+    return deepest
 
 
 def enclosed(text: str) -> tuple[str, str, str] | None:

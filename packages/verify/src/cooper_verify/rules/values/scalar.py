@@ -80,7 +80,7 @@ def read_scalar(text: str) -> Scalar | None:
     """The single value that a whole text is; None if it is none."""
     text, is_approximate = _without_approximation(text)
     if reason := _REASON.search(text):
-        if is_conditional(reason.group()) or CONDITION.search(reason.group()):
+        if is_conditional(reason.group()):
             return None
         text = text[: reason.start()]
     scaled = with_scales(text)
@@ -215,7 +215,7 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
             return "unparsed"
         if _lacks_its_letter(reference, answer):
             return "unparsed"
-        if answer.is_approximate and is_number and not (reference.is_approximate or has_decimal(reference.tree)):
+        if answer.is_approximate and is_number and not (reference.is_approximate or _is_measured(reference.tree)):
             return "unparsed"  # "about 12" is no count; a reference with decimals is rounded itself
         return "correct"
     if answer.is_approximate or any(has_bare_logarithm(side.tree) for side in (reference, answer)):
@@ -253,6 +253,12 @@ def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
         )
         return [tree, turned]
     return [tree]
+
+
+def _is_measured(tree: Tree) -> bool:
+    """Whether a number has decimals that are not zero: it is rounded itself."""
+    value = constant(tree)
+    return has_decimal(tree) and value is not None and value.denominator != 1
 
 
 def _has_other_names(reference: Scalar, answer: Scalar) -> bool:
