@@ -128,7 +128,8 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         boxes = []
     if boxes:
         wholes, end = _wholes(tail, boxes)
-        texts = dict.fromkeys(filter(None, [*map(clean, wholes), stated or ""]))
+        values = [clean(whole) for whole in wholes if not _is_long_prose(whole)]
+        texts = dict.fromkeys(filter(None, [*values, stated or ""]))
         return FinalAnswer("boxed", tuple(texts), after if stated else tail[end:])
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else (), after)
@@ -256,12 +257,21 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not _VALUE_SIGN.search(sentence, 0, later.start()):
         sentence = sentence[later.end() :].lstrip()
+    if _is_long_prose(sentence):
+        return "", after
     sentence = sentence if factorials else _without_decoration(sentence.replace("**", ""))
     is_prose = _PROSE.search(sentence) is not None and re.search(r"\d", sentence) is not None
     value = value_in(sentence, statement.string) if is_prose else None
     return clean(_STATEMENT_ENDING.sub("", sentence) if value is None else value), after
 
 
+def _is_long_prose(text: str) -> bool:
+    """Whether a text is so long and has so many words that it is no value: reading it for one would take long."""
+    return len(text) > LONGEST and len(_LONG_WORD.findall(text, 0, LONGEST)) > _MOST_WORDS
+
+
+_LONG_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_MOST_WORDS = 40
 _VALUE_SIGN = re.compile(r"[\d\\$]")
 _PROSE = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{2,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STATEMENT_ENDING = re.compile(rf"\s?(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})\s*\Z")

@@ -93,6 +93,10 @@ _STOP = re.compile(
     r"|no|if|unless|due|according|correct|required|needed|using|respectively|exactly|thus|hence|therefore|also|plus"
     r"|minus|times|divided|multiplied)"
 )
+_CUT_OFF = re.compile(
+    rf"(?i)(?<![\w'])(?:{words_of('either', 'both')}|but|then|the|an?|of|to|is|with|for|from|by|because|so)\Z"
+)
+"""The end of a sentence that is not finished."""
 _UNIT_WORDS = 4
 _UNIT_WORD = re.compile(
     r"(?:\\[,; ]|[\s~])?"
@@ -127,8 +131,8 @@ def value_in(sentence: str, context: str) -> str | None:
         return None
     if not stated or not _are_joined(text, stated):
         return None
-    if re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
-        return None  # it was cut off
+    if _CUT_OFF.search(text) or re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
+        return None
     begin, last = stated[0].start, stated[-1].end
     before, after = text[start:begin], text[last:]
     has_words = any(
@@ -343,6 +347,10 @@ def _is_known(text: str, before: str, rest: str, context: str) -> bool:
     return _DISTINCT.search(context, max(0, len(context) - LONGEST)) is not None
 
 
+_ARITHMETIC = re.compile(
+    r"\\(?:[dtc]?frac|cdot|times|div|sqrt|left|right|pi|log|ln|lg|exp|sin|cos|tan|cot|sec|csc|d?binom|circ|degree|displaystyle"
+    r"|quad|big+|Big+)(?![A-Za-z])|\\[,;:! %$]"
+)
 _COMMAND = re.compile(
     r"\\(?!(?:alpha|beta|gamma|delta|epsilon|theta|lambda|mu|rho|sigma|tau|phi|psi|omega)(?![A-Za-z]))[A-Za-z]+"
 )
@@ -369,7 +377,7 @@ def reduced(text: str) -> str:
     value = others[-1].strip()
     if not value:
         return text
-    if all(map(_is_calculation, (first, *others[:-1]))):
+    if _is_calculation(_COMMAND.sub(" ", first)) and all(map(_is_calculation, others[:-1])):
         return value
     if _ONE_SYMBOL.fullmatch(first):
         return f"{first.strip()} = {value}"
@@ -381,7 +389,7 @@ def _depth(text: str) -> int:
 
 
 def _is_calculation(side: str) -> bool:
-    """Whether a side has a value of its own: no variables."""
-    bare = _COMMAND.sub(" ", _TEXT.sub(" ", side))
+    """Whether a side has a value of its own: no variables, and no signs whose meaning is not known."""
+    bare = _ARITHMETIC.sub(" ", _TEXT.sub(" ", side))
     bare = re.sub(rf"(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_])|(?<=\d)\s?x\s?(?=[\d(])", " ", bare)
     return re.search(r"[^\W\d_]", bare) is None and re.search(r"\d", side) is not None

@@ -1,6 +1,7 @@
 """The rule for answers in words: an answer is right if its text is the same, whatever its formatting."""
 
 import re
+from itertools import islice
 from typing import Literal
 
 from cooper_base.data.problem import Problem
@@ -19,6 +20,7 @@ _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
 }
+_MORE_STOPS = 3
 _IN_WORD = re.compile(r"\w")
 _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
 
@@ -64,9 +66,11 @@ def _boxed_verdict(reference: str, answer: TextAnswer) -> Verdict:
 def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
     """The verdict on a line that states an answer, and the rest of the line after the answer.
 
-    A full stop may belong to the answer ("St. Louis", "p.m."), so every start of the line up to a full stop is tried.
+    A full stop may belong to the answer ("St. Louis", "p.m."), so the line is tried up to each of as many full stops as
+    the reference has, and a few more.
     """
-    beginnings = [(line[: end.start()], line[end.end() :]) for end in SENTENCE_END.finditer(line)] + [(line, "")]
+    tried = islice(SENTENCE_END.finditer(line), len(SENTENCE_END.findall(reference)) + _MORE_STOPS)
+    beginnings = [(line[: end.start()], line[end.end() :]) for end in tried] + [(line, "")]
     for beginning, rest in beginnings:
         if _is_same(reference, beginning):
             return "correct", rest
