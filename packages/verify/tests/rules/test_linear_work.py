@@ -31,15 +31,16 @@ does `LONG / SHORT` times as much."""
 PROSE = "She walked to the market and bought {} apples for her family. "
 # fmt: off
 TEXTS: dict[str, str] = {
-    "sentences": PROSE, "one sentence": "she walked to the market and bought {} apples, ", "lines": PROSE.strip() + "\n",
-    "names": "Kyoto is a town. ", "numbers": "{} ", "list": "{}, ", "sums": "{} + 1 = 2. ", "quotes": "\"answer\": {}, ",
-    "lines of sums": "{} + 1 = 2\n", "tags": "<b>{}</b> ", "answers": "<answer>{}</answer> ", "dots": ". ", "marks": "! ",
+    "sentences": PROSE, "one sentence": "she walked to the market and bought {} apples, ", "lines": PROSE + "\n",
+    "names": "Kyoto is a town. ", "numbers": "{} ", "list": "{}, ", "sums": "{} + 1 = 2. ", "if": "if {} ",
+    "lines of sums": "{} + 1 = 2\n", "tags": "<b>{}</b> ", "answers": "<answer>{}</answer> ", "dots": ". ",
+    "marks": "! ", "quotes": "\"answer\": {}, ",
     "statements": "The answer is {}. ", "boxes": r"\boxed{{{}}} ", "boxes in formulas": r"$x = -\boxed{{{}}}$ m ",
     "dollars": "$", "money": "${} and ", "formulas": "$x_{{{}}}$ ", "brackets": "(", "pairs": "(({})) ", "braces": "{{",
     "commands": r"\frac{{{}}}{{2}} ", "texts": r"\text{{a}} ", "turns": "User: {}\n", "questions": "\nQ: {}\nA: {}\n",
-    "calls": "<tool_call>{{}}</tool_call>\n", "fences": "```python\n", "thoughts": "<think>{}</think> ", "not": "not {} ",
+    "calls": "<tool_call>{{}}</tool_call>\n", "fences": "```python\n", "thoughts": "<think>{}</think> ", 
     "ends": "<|im_end|>\n", "options": "A) {} ", "letters": "B or C, ", "emphasis": "**{}** ", "units": "{} km ",
-    "about": "about {} ", "if": "if {} ", "so": "so it is {}, ", "Chinese": "\u6240\u4ee5\u7b54\u6848\u662f{}\u3002",
+    "about": "about {} ", "not": "not {} ", "so": "so it is {}, ", "Chinese": "\u6240\u4ee5\u7b54\u6848\u662f{}\u3002",
     "Russian": "\u041e\u0442\u0432\u0435\u0442 {}. ", "dashes": "- ",
 }
 # fmt: on

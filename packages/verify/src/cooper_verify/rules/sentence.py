@@ -23,7 +23,7 @@ _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}})"
     r"|(?P<money>(?:US|CA|AU|NZ|HK)?\\?[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9]\s?-?(?=\.?\d))"
-    r"|(?P<number>\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
+    r"|(?P<number>\d(?:\d|,(?=\d))*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
     r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
     rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"
     rf"|(?P<letter>(?<![^\W\d_'-])[A-Za-z](?![^\W\d_])(?!['\u2019-][A-Za-z])|[\u0370-\u03ff])"
@@ -70,7 +70,7 @@ _UNSURE = re.compile(
     r"|\b(?:is|was|are|were) given\b"
 )
 _NOT_READ = re.compile(rf"(?i){words_of('no')}|(?<!\w)not?(?!\w)|n't\b")
-_BOUND_BEFORE = re.compile(rf"(?i){words_of('bound', 'no')}[\s($\\{{*]{{0,6}}\Z")
+_BOUND_BEFORE = re.compile(rf"(?i){words_of('bound', 'no')}\s?{words_of('verb', 'states')}?[\s($\\{{*]{{0,6}}\Z")
 _BOUND_AFTER = re.compile(rf"(?i)[\s)}}\]$,]{{0,4}}\S{{0,12}}?\s?{words_of('bound_after')}")
 _ABOUT = re.compile(rf"(?i){words_of('about')}[\s($\\{{*]{{0,6}}\Z")
 _VERB = re.compile(rf"(?i){words_of('verb', 'states')}")
@@ -78,7 +78,7 @@ _CONCLUSION = re.compile(
     rf"(?i)(?:,\s*|;\s*|\A|\s-\s|:\s){words_of('conclusion')}|(?<=\w\s)which (?:is|means|gives|equals)\b|,\s"
 )
 _JOIN = re.compile(rf"\s*(?:,\s*)?(?:{words_of('either', 'both')}\s*)?", re.IGNORECASE)
-_COORDINATED = re.compile(rf"(?i){words_of('either', 'both')}|(?<!\w)(?:but|while|whereas)(?!\w)|;")
+_COORDINATED = re.compile(rf"(?i){words_of('either', 'both')}|(?<!\w)(?:but|while|whereas)(?!\w)|;|,(?!\d)")
 _ENDING = re.compile(rf"(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})\Z")
 _SUBORDINATE = re.compile(
     r"(?i)(?<![\w'])(?:when|if|because|since|as|while|where|after|before|that|which|who|whose|to)(?!\w)"
@@ -302,7 +302,7 @@ def unit_length(after: str) -> int:
     length = 0
     for _ in range(_UNIT_WORDS):
         word = _UNIT_WORD.match(after, length)
-        if word is None or _ends_unit(word.group(1)):
+        if word is None or (_ends_unit(word.group(1)) and not (word.group(1) == "in" and word.end() == len(after))):
             break
         length = word.end()
     return length
@@ -372,12 +372,12 @@ def reduced(text: str) -> str:
     if "=" not in inner or _RELATION.search(inner) or inner.count("=") != len(re.findall(r"(?<![=!<>:])=(?!=)", inner)):
         return text
     first, *others = inner.split("=")
-    if "," in re.sub(r"\d,\d{3}(?!\d)", "", first) or any(_depth(side) for side in (first, *others)):
+    if "," in re.sub(r"\d,\d{3}(?!\d)", "", inner) or any(_depth(side) for side in (first, *others)):
         return text
     value = others[-1].strip()
     if not value:
         return text
-    if _is_calculation(_COMMAND.sub(" ", first)) and all(map(_is_calculation, others[:-1])):
+    if (not first.strip() or _is_calculation(_COMMAND.sub(" ", first))) and all(map(_is_calculation, others[:-1])):
         return value
     if _ONE_SYMBOL.fullmatch(first):
         return f"{first.strip()} = {value}"
