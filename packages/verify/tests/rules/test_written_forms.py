@@ -376,7 +376,7 @@ STATEMENTS = [
         "Die Antwort lautet: {}",
         "La r\u00e9ponse est {}.",
     ],
-    *["R\u00e9ponse : {}", "La respuesta es {}.", "Respuesta: {}", "A resposta \u00e9 {}.", "La risposta \u00e8 {}."],
+    *["R\u00e9ponse : {}", "La respuesta es {}.", "Respuesta: {}"],
     *["\u041e\u0442\u0432\u0435\u0442: {}", "\u041e\u0442\u0432\u0435\u0442: {}."],
 ]
 

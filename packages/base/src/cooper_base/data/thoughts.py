@@ -39,7 +39,7 @@ _BARE = (
 _BEGINNINGS = ("<", "\u25c1", "[T", "[/T", "[t", "[/t")
 """Most completions have none of these, and need no search for marks."""
 _TURN_END = re.compile(
-    r"<\|(?:im_(?:end|start)|endoftext|end_of_text|e[o0]t(?:_id)?|eom_id|end_of_turn|end|return|user|start_header_id"
+    r"<\|(?:im_(?:end|start)|endoftext|end_of_text|e[o0]t(?:_id)?|eom_id|end_of_turn|end(?=\|>(?!<\|start\|>assistant))|return|user|start_header_id"
     r"|END_OF_TURN_TOKEN|START_OF_TURN_TOKEN)\|>|<\uff5c(?:end\u2581of\u2581sentence|User)\uff5c>|</s>|<eos>|<(?:end|start)_of_turn>"
     r"|\[/?INST\]"
 )
