@@ -137,6 +137,12 @@ def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
     return reference_kind(reference_text(answer))
 
 
+def reference_readings(answer: str) -> int:
+    """In how many ways a reference is read: 2 if several types of values may be meant, 1 for options and text."""
+    reference = reference_text(answer)
+    return min(len({*map(type, readings(reference))}), 2) if reference_kind(reference) == "maths" else 1
+
+
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
     """The verdict on a completion, or None if only Math-Verify can tell. For `expressions`, see `MathsRule`.
 
