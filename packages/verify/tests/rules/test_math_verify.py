@@ -1,4 +1,4 @@
-"""What the rule needs of Math-Verify: the versions in pyproject.toml have it, and a newer one that changes it fails here.
+"""What the rule needs of Math-Verify. The versions in pyproject.toml have it; one that changes it fails here.
 
 It asks Math-Verify for one thing, `grader.sympy_symbolic_eq`, about two sympy expressions.
 """

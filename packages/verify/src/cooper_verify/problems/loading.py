@@ -134,8 +134,8 @@ def _about_unread(unread: Sequence[str], count: int, section: str) -> str:
 def _about_ambiguous(ambiguous: Sequence[str], count: int, section: str) -> str:
     return (
         f"{section}: the rule reads the reference answers of {len(ambiguous)} of {count} problems in two ways, such as "
-        f"(1,3), a pair or an interval. An answer that means either is `correct`:\n{_listing(ambiguous)}\nWrite them so "
-        "that only one is meant, as in 1 < x < 3 or (x, y) = (1, 3), where it matters."
+        "(1,3), a pair or an interval. An answer that means either is `correct`:\n"
+        f"{_listing(ambiguous)}\nWrite 1 < x < 3 or (x, y) = (1, 3) where it matters."
     )
 
 

@@ -34,6 +34,7 @@ _SIGNS = {
 _SIGN = re.compile("|".join(f"(?:\\\\(?:{names})(?![A-Za-z]))" for names in _SIGNS.values()))
 _SIGN_OF = {name: sign for sign, names in _SIGNS.items() for name in names.split("|")}
 _ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192"), ("->", "\u2192"), ("==", "="))
+_PAIR = re.compile(r"(?<=[(\[])\s*-?\d{1,3}(?:,\d{3}){1,4}\s*(?=[)\]])")
 _ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
 _CONNECTIVE = re.compile(
     r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]*(or|and)[\s,;]*\}"
@@ -55,7 +56,8 @@ _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 def prepared(text: str) -> str:
     """The text in the notation of the readers."""
     text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
-    if (single := _ONE_TEXT.fullmatch(text)) and re.search(r"\d", single.group(1)):
+    text = _PAIR.sub(lambda pair: pair.group().replace(",", ", "), text)
+    if (single := _ONE_TEXT.fullmatch(text)) and (re.search(r"\d", single.group(1)) or len(single.group(1)) < 4):
         text = single.group(1)
     text = _without_dollars(text)
     text = _BETWEEN_SOLUTIONS.sub("; ", text)

@@ -62,11 +62,10 @@ _BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d+)\s*\}?")
 _POWER_OF_UNIT = re.compile(r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)")
 _VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|could|should|would)\b")
 _PERCENT = {"percent"}
+_MAY_SCALE = re.compile(r"\d[kKMBT]\Z")
 _PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bpercent|\bpct)\Z")
-_ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAKC])")
-_CHANGED_FIGURES = re.compile(
-    r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d[kKMBT]\Z|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b"
-)
+_ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAC])")
+_CHANGED_FIGURES = re.compile(r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b")
 _REASON = re.compile(
     r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
     r"|if we round|rounded|assuming)\b[^\d\\]*\Z"
@@ -171,6 +170,10 @@ def _is_irrational(reference: Scalar, answer: Scalar) -> bool:
 
 def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool = False) -> Verdict:
     """The verdict on a single value."""
+    if any(_MAY_SCALE.search(side.text) for side in (reference, answer)) and names(reference.tree) != names(
+        answer.tree
+    ):
+        return "unparsed"  # 12k may be 12 thousand, and 12K 12 kelvins
     if answer.is_scaled != reference.is_scaled or (answer.is_scaled and reference.is_scaled):
         return _compare_scaled(reference, answer, symbolic, expressions)
     if answer.base != reference.base:
