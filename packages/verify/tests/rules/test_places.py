@@ -178,6 +178,16 @@ def test_a_question_that_is_repeated_before_the_answer_cuts_nothing_off():
     assert extract_answer("<s>41</s> The answer is 42.").texts == ("42",)
 
 
+def test_after_a_call_and_its_result_the_model_goes_on():
+    call, result = (
+        "<tool_call>{}</tool_call><|im_end|>\n",
+        "<|im_start|>user\n<tool_response>41</tool_response><|im_end|>\n",
+    )
+    turn = "<|im_start|>assistant\nThe answer is 42.<|im_end|>"
+    assert extract_answer(f"Let me add.\n{(call + result) * 2}{turn}").texts == ("42",)
+    assert "41" not in "".join(extract_answer(f"Let me add.\n{call}{result}").texts)
+
+
 CALLS = [
     *[
         '<tool_call>\n{"name": "add", "arguments": {"a": 40, "b": 42}}\n</tool_call>',
