@@ -78,7 +78,12 @@ def is_rounding(answer: Tree, reference: Tree) -> bool:
         return False
     places = decimal_places(answer[1])
     size = _size(reference)
-    if size is None or places is None or abs(answer[1]) * 10**places < 10 or abs(size - answer[1]) > Fraction(1, 2 * 10**places):
+    if (
+        size is None
+        or places is None
+        or abs(answer[1]) * 10**places < 10
+        or abs(size - answer[1]) > Fraction(1, 2 * 10**places)
+    ):
         return False
     return has_decimal(reference) or places > 0
 

@@ -37,17 +37,17 @@ _ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192")
 _PAIR = re.compile(r"(?<=[(\[])\s*-?\d{1,3}(?:,\d{3}){1,4}\s*(?=[)\]])")
 _ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
 _CONNECTIVE = re.compile(
-    r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]*(or|and)[\s,;]*\}"
-    r"|[\s,;]*\\q?quad\s*(or|and)\s*\\q?quad"
+    r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]{0,6}(or|and)[\s,;]{0,6}\}"
+    r"|[\s,;]{0,6}\\q?quad\s*(or|and)\s*\\q?quad"
 )
-_BETWEEN_SOLUTIONS = re.compile(r"\\q?quad\s*\\text\s*\{[\s,;]*and[\s,;]*\}\s*\\q?quad")
+_BETWEEN_SOLUTIONS = re.compile(r"\\q?quad\s*\\text\s*\{[\s,;]{0,6}and[\s,;]{0,6}\}\s*\\q?quad")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 """LaTeX that went through JSON once too often."""
-_QUADS = re.compile(r"[,;]?\s*\\q?quad(?![A-Za-z])[\s,;]*")
+_QUADS = re.compile(r"[,;]?\s?\\q?quad(?![A-Za-z])[\s,;]{0,6}")
 _RELATION = re.compile(r"[<>=]|\\[lg]e")
 _LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
 _PRIMES = re.compile(r"\^\s*(?:\\prime(?![A-Za-z])|\{(?:\s*\\prime)+\s*\})")
-_CHOOSE = re.compile(r"\{?\s*(\w+(?:[+-]\w+)?)\s*\\choose\s*(\w+(?:[+-]\w+)?)\s*\}?")
+_CHOOSE = re.compile(r"\{?\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\\choose\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\}?")
 _PLUS_INFINITY = re.compile(r"\+\s*\\infty|\+\s*\u221e")
 _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 
@@ -55,6 +55,7 @@ _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 @text_cache(4096)
 def prepared(text: str) -> str:
     """The text in the notation of the readers."""
+    text = " ".join(text.split())
     text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
     text = _PAIR.sub(lambda pair: pair.group().replace(",", ", "), text)
     if (single := _ONE_TEXT.fullmatch(text)) and (re.search(r"\d", single.group(1)) or len(single.group(1)) < 4):
@@ -67,7 +68,8 @@ def prepared(text: str) -> str:
     if _RELATION.search(text):
         text = _LOGIC.sub(lambda sign: " or " if sign.group(1) in ("lor", "vee") else " and ", text)
     text = _PRIMES.sub(lambda primes: "'" * primes.group().count("prime"), text)
-    text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+    if r"\choose" in text:
+        text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
     text = _PLUS_INFINITY.sub(r"\\infty", text)
     for written, sign in _ASCII:

@@ -68,7 +68,7 @@ _ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAC])")
 _CHANGED_FIGURES = re.compile(r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b")
 _REASON = re.compile(
     r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
-    r"|if we round|rounded|assuming)\b[^\d\\]*\Z"
+    r"|if we round|rounded|assuming)\b"
 )
 _SPELLED = re.compile(r"(?:minus |negative )?[A-Za-z]+(?:[ -][A-Za-z]+){0,12}")
 _MOST_WORDS = 12
@@ -78,8 +78,8 @@ _MOST_WORDS = 12
 def read_scalar(text: str) -> Scalar | None:
     """The single value that a whole text is; None if it is none."""
     text, is_approximate = _without_approximation(text)
-    if reason := _REASON.search(text):
-        if is_conditional(reason.group()):
+    if (reason := _REASON.search(text)) and not re.search(r"[\d\\]", text[reason.end() :]):
+        if is_conditional(text[reason.start() :]):
             return None
         text = text[: reason.start()]
     scaled = with_scales(text)
