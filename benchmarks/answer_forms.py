@@ -80,8 +80,10 @@ def _fractions(draw: random.Random) -> Value:
 def _quantities(draw: random.Random) -> Value:
     n = draw.randint(2, 60)
     unit, less, factor, other = draw.choice([
-        ("km", "m", 1000, "miles"), ("kg", "g", 1000, "pounds"), ("hours", "minutes", 60, "days"), ("kJ", "J", 1000, "MJ"),
-        ("m/s", "cm/s", 100, "km/h"), ("litres", "ml", 1000, "gallons"), ("kW", "W", 1000, "MW"), ("feet", "inches", 12, "m"),
+        ("km", "m", 1000, "miles"), ("kg", "g", 1000, "pounds"), ("hours", "minutes", 60, "days"),
+        ("kJ", "J", 1000, "MJ"),
+        ("m/s", "cm/s", 100, "km/h"), ("litres", "ml", 1000, "gallons"), ("kW", "W", 1000, "MW"),
+        ("feet", "inches", 12, "m"),
     ])  # fmt: skip
     forms = [
         rf"{n}\text{{ {unit}}}",

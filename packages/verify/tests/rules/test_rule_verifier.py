@@ -21,8 +21,8 @@ from cooper_rl.reward.scored import verdict_metrics
 from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
-STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
-DEEP = ("x+7", r"\boxed{x+" + "{" * 30 + "7" + "}" * 31)
+STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: 7^{7^{7^7}} - 1"]
+DEEP = ("2x+14", r"\boxed{2(x+" + "{" * 20 + "7" + "}" * 20 + ")}")
 SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")
 SLOWER_BUT_RIGHT = ("400", r"\boxed{" + "+".join(["1"] * 400) + "}")
 """About half a second of CPU time."""
@@ -45,13 +45,13 @@ def test_inputs_that_stall_math_verify_time_out_and_the_next_one_is_answered():
         for bomb in STALLS:
             assert verifier.verify("12", bomb) == "timeout"
             assert 0.6 < verifier.cpu_s_of("12", bomb) < 2
-        assert verifier.verify("y+12", r"\boxed{12+y}") == "correct"
+        assert verifier.verify("2y+2", r"\boxed{2(y+1)}") == "correct"
         assert verifier.counts["timeout"] == verifier.counts["killed"] == len(STALLS)
 
 
 def test_answers_that_stall_or_eat_memory_cost_their_neighbours_nothing():
     """They share a process, which dies with them."""
-    right = [(f"x+{n}", rf"\boxed{{{n}+x}}") for n in range(1, 5)]
+    right = [(f"2x+{2 * n}", rf"\boxed{{2(x+{n})}}") for n in range(1, 5)]
     pairs = [right[0], ("12", STALLS[0]), right[1], ("12", STALLS[1]), right[2], DEEP, right[3]]
     with RuleVerifier(timeout_s=1) as verifier:
         alone = [verifier.verify(*pair) for pair in pairs]
@@ -70,7 +70,7 @@ def test_a_deep_answer_spares_the_fork_that_has_learned():
         pid = _worker_pid(verifier)
         forks = Path(f"/proc/{pid}/task/{pid}/children")
         before = forks.read_text()
-        assert verifier.verify(*DEEP) == verifier.verify("y+1", r"\boxed{1+y}") == "correct"
+        assert verifier.verify(*DEEP) == verifier.verify("2y+2", r"\boxed{2(y+1)}") == "correct"
         assert forks.read_text() == before != ""
 
 
@@ -93,7 +93,7 @@ def test_a_process_that_does_nothing_is_replaced_and_asked_again():
     with RuleVerifier(wall_s=5) as verifier:
         verifier.verify(*SLOW_BUT_RIGHT)
         os.killpg(_worker_pid(verifier), signal.SIGSTOP)
-        assert verifier.verify("y+1", r"\boxed{1+y}") == "correct"
+        assert verifier.verify("2y+2", r"\boxed{2(y+1)}") == "correct"
         assert verifier.counts["lost"] == 1
 
 
@@ -102,7 +102,7 @@ def test_a_process_that_dies_is_replaced_and_asked_again():
         assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
         first = _worker_pid(verifier)
         os.kill(first, signal.SIGKILL)
-        assert verifier.verify("y+1", r"\boxed{1+y}") == "correct"
+        assert verifier.verify("2y+2", r"\boxed{2(y+1)}") == "correct"
         assert _worker_pid(verifier) != first
         assert verifier.counts["lost"] == 1
 
@@ -155,7 +155,9 @@ def test_stalled_processes_do_not_outlive_the_verifier():
 
 
 def test_many_threads_share_a_verifier(verifier):
-    pairs = [("12", f"answer: {n}") for n in range(20)] + [(f"x+{n % 5}", rf"\boxed{{{n % 7}+x}}") for n in range(40)]
+    pairs = [("12", f"answer: {n}") for n in range(20)] + [
+        (f"2x+{2 * (n % 5)}", rf"\boxed{{2(x+{n % 7})}}") for n in range(40)
+    ]
     expected = ["correct" if n == 12 else "wrong" for n in range(20)]
     expected += ["correct" if n % 5 == n % 7 else "wrong" for n in range(40)]
     with ThreadPoolExecutor(8) as threads:
@@ -164,7 +166,7 @@ def test_many_threads_share_a_verifier(verifier):
 
 
 def test_two_workers_keep_the_order():
-    pairs = [("x+1", r"\boxed{1+x}"), ("12", "answer: 12"), ("x+2", r"\boxed{1+x}"), ("12", "")]
+    pairs = [("2x+2", r"\boxed{2(x+1)}"), ("12", "answer: 12"), ("x+2", r"\boxed{1+x}"), ("12", "")]
     with RuleVerifier(workers=2) as verifier:
         assert verifier.verify_many(pairs) == ["correct", "correct", "wrong", "unparsed"]
 
@@ -172,22 +174,22 @@ def test_two_workers_keep_the_order():
 def test_the_cache_is_bounded_and_spares_the_second_question():
     with RuleVerifier(cache_size=2) as verifier:
         for n in (1, 2, 3, 3, 1):
-            verifier.verify(f"x+{n}", rf"\boxed{{{n}+x}}")
+            verifier.verify(f"2x+{2 * n}", rf"\boxed{{2(x+{n})}}")
         assert verifier.counts["cached"] == 1
         assert verifier.counts["answered"] == 4
 
 
 def test_completions_that_end_in_the_same_answer_cost_one_question():
     texts = [
-        r"So \boxed{1+x}.",
-        r"First x, then 1: \boxed{1+x}",
-        r"\boxed{1+x}. Actually no, \boxed{x}",
-        r"\boxed{1+x}, wait, no",
+        r"So \boxed{2(x+1)}.",
+        r"First x, then 1: \boxed{2(x+1)}",
+        r"\boxed{2(x+1)}. Actually no, \boxed{x}",
+        r"\boxed{2(x+1)}, wait, no",
     ]
     with RuleVerifier() as verifier:
-        assert verifier.verify_many([("x+1", text) for text in texts]) == ["correct", "correct", "wrong", "wrong"]
-        assert (verifier.counts["answered"], verifier.counts["cached"]) == (3, 1)
-        assert verifier.cpu_s_of("x+1", texts[0]) == verifier.cpu_s_of("x+1", texts[1]) > 0
+        assert verifier.verify_many([("2x+2", text) for text in texts]) == ["correct", "correct", "wrong", "wrong"]
+        assert (verifier.counts["answered"], verifier.counts["cached"]) == (2, 1)
+        assert verifier.cpu_s_of("2x+2", texts[0]) == verifier.cpu_s_of("2x+2", texts[1]) > 0
 
 
 def test_a_reference_answer_must_verify_against_itself(verifier):
@@ -238,7 +240,7 @@ def test_async_code_awaits_verdicts_while_its_loop_keeps_running():
                     beats += 1
 
             heart = asyncio.create_task(beat())
-            pairs = [("12", STALLS[0]), ("12", "answer: 12"), ("x+1", r"\boxed{1+x}")]
+            pairs = [("12", STALLS[0]), ("12", "answer: 12"), ("2x+2", r"\boxed{2(x+1)}")]
             verdicts = await asyncio.gather(*(verifier.verify_async(*pair) for pair in pairs))
             heart.cancel()
             return verdicts, beats

@@ -376,7 +376,7 @@ STATEMENTS = [
         "Die Antwort lautet: {}",
         "La r\u00e9ponse est {}.",
     ],
-    *["R\u00e9ponse : {}", "La respuesta es {}.", "Respuesta: {}", "A resposta \u00e9 {}.", "La risposta \u00e8 {}."],
+    *["R\u00e9ponse : {}", "La respuesta es {}.", "Respuesta: {}"],
     *["\u041e\u0442\u0432\u0435\u0442: {}", "\u041e\u0442\u0432\u0435\u0442: {}."],
 ]
 
@@ -513,7 +513,11 @@ def test_hostile_writing_takes_almost_no_time():
         ("300000000", "3 \u00d7 10\u2078", "correct"),
         ("19", "19 is the number in the question", "unparsed"),
         ("12", r"\boxed{12\text{ if even}}", "unparsed"),
-        ("1260", "The answer is that John makes $1260 if he works a full 7 day week.", "correct"),
+        (
+            "1260",
+            "The answer is that John makes $1260 if he works a full 7 day week.",
+            "unparsed",
+        ),  # which number is it?
     ],
 )
 def test_what_is_rejected_beside_an_answer_and_bare_numbers(answer: str, completion: str, verdict: str):

@@ -39,11 +39,16 @@ _BARE = (
 _BEGINNINGS = ("<", "\u25c1", "[T", "[/T", "[t", "[/t")
 """Most completions have none of these, and need no search for marks."""
 _TURN_END = re.compile(
-    r"<\|(?:im_(?:end|start)|endoftext|end_of_text|e[o0]t(?:_id)?|eom_id|end_of_turn|end|return|user|start_header_id"
+    r"<\|(?:im_(?:end|start)|endoftext|end_of_text|e[o0]t(?:_id)?|eom_id|end_of_turn|end(?=\|>(?!<\|start\|>assistant))|return|user|start_header_id"
     r"|END_OF_TURN_TOKEN|START_OF_TURN_TOKEN)\|>|<\uff5c(?:end\u2581of\u2581sentence|User)\uff5c>|</s>|<eos>|<(?:end|start)_of_turn>"
     r"|\[/?INST\]"
 )
 _TURN_BEGINNINGS = ("<|", "<\uff5c", "</s>", "<eos>", "_of_turn>", "INST]")
+_CALLS_END = ("</tool_call>", "</tool_call>\n", "<|tool_calls_section_end|>", "</function_calls>")
+_TURN = re.compile(
+    r"<\|im_start\|>assistant\b|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model\b|<\|assistant\|>"
+)
+"""Where the model goes on after a call and the turn of a tool."""
 _ROLE = re.compile(r"\s*(?:assistant|model)?\s*")
 """What may stand between marks in front of a reply."""
 _HISTORY_CUT = re.compile(r"split\(\s*(['\"])([^'\"\s]{3,40})\1\s*\)\s*\[-1\]")
@@ -61,7 +66,7 @@ def without_thoughts(text: str) -> str:
 def own_turn(text: str) -> str:
     """The reply up to the mark with which its turn ends, such as `<|im_end|>`: what follows is no part of it.
 
-    Marks inside a thought and in front of the reply do not count.
+    Marks inside a thought and in front of the reply do not count, nor those of a turn that ends in a call of a tool.
     """
     ends = [*_TURN_END.finditer(text)] if any(beginning in text for beginning in _TURN_BEGINNINGS) else []
     struck = text.find("<s>") if ends else -1
@@ -78,14 +83,21 @@ def _reply(text: str, turn_ends: Sequence[re.Match[str]]) -> str:
             reply_at = place + len(end)
     is_reply, stop = True, len(text)
     marks = [*_MARK.finditer(text, reply_at)] if any(beginning in text for beginning in _BEGINNINGS) else []
-    for mark in sorted([*marks, *turn_ends], key=lambda mark: mark.start()) if turn_ends else marks:
-        if mark.re is _MARK:
+    events = [(mark.start(), False, mark) for mark in marks] + [(mark.start(), True, mark) for mark in turn_ends]
+    for _, ends_turn, mark in sorted(events, key=lambda event: event[0]):
+        if mark.start() < reply_at:
+            continue  # in the turn of a tool
+        if not ends_turn:
             is_reply, reply_at = is_end(mark), mark.end()
-        elif is_reply and mark.start() >= reply_at:
-            if _ROLE.fullmatch(text, reply_at, mark.start()) is None:
-                stop = mark.start()
-                break
+        elif is_reply and _ROLE.fullmatch(text, reply_at, mark.start()):
             reply_at = mark.end()
+        elif (
+            is_reply and text.endswith(_CALLS_END, reply_at, mark.start()) and (turn := _TURN.search(text, mark.end()))
+        ):
+            reply_at = turn.end()
+        elif is_reply:
+            stop = mark.start()
+            break
     if not is_reply:
         return ""
     return text if (reply_at, stop) == (0, len(text)) else text[reply_at:stop].lstrip()

@@ -112,6 +112,8 @@ def _verify_answers(loaded: LoadedProblems, rule: "Rule", silent: bool, section:
         loaded.unread = [f"{location(problem)}: problem {problem.id}, answer {problem.answer!r}" for problem in unread]
         if unread:
             logger.warning("%s", _about_unread(loaded.unread, len(verified), section))
+        if ambiguous := [f"{location(problem)}: answer {problem.answer!r}" for problem in rule.ambiguous(verified)]:
+            logger.warning("%s", _about_ambiguous(ambiguous, len(verified), section))
         return [f"{location(problem)}: answer {problem.answer!r} {why}" for problem, why in checked if why is not None]
     heard = {problem.id for problem in verified} - {problem.id for problem in unread}
     loaded.problems = [problem if problem.id in heard else replace(problem, rule="silent") for problem, _ in checked]
@@ -126,6 +128,14 @@ def _about_unread(unread: Sequence[str], count: int, section: str) -> str:
         f"is `correct` only if it is the same text, and `unparsed` otherwise:\n{_listing(unread)}\nRemove these rows, "
         f"compare them as text (rule: exact, or {section}.rule_field), or let the reward model alone judge them "
         f"({section}.unverified: silent)."
+    )
+
+
+def _about_ambiguous(ambiguous: Sequence[str], count: int, section: str) -> str:
+    return (
+        f"{section}: the rule reads the reference answers of {len(ambiguous)} of {count} problems in two ways, such as "
+        "(1,3), a pair or an interval. An answer that means either is `correct`:\n"
+        f"{_listing(ambiguous)}\nWrite 1 < x < 3 or (x, y) = (1, 3) where it matters."
     )
 
 

@@ -4,6 +4,8 @@ What stands before `=` does not count: it names what the box is the value of. Ne
 """
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import Box
@@ -54,12 +56,44 @@ def whole_of(text: str, box: Box) -> tuple[str, int]:
     after, end = _right(text, box, before)
     content = text[box.start : box.end]
     if (
-        _IS_SUM.search(content.strip())
-        and (_BINDS.search(before) or _BINDS_AFTER.match(after.lstrip()))
-        and not _TEXT.match(after)
+        (
+            _IS_SUM.search(content.strip())
+            and (_BINDS.search(before) or _BINDS_AFTER.match(after.lstrip()))
+            and not _TEXT.match(after)
+        )
+        or (re.search(r"\d\s*\Z", before) and content[:1].isdigit())
+        or (content[-1:].isdigit() and after[:1].isdigit())
     ):
         content = f"({content})"
     return f"{before}{content}{after}", end
+
+
+_NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")
+
+
+def wholes_of(text: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
+    r"""Boxes with what stands around them, and where the last one ends. The two of `(\boxed{1}, \boxed{2})` are one.
+
+    Several that have names keep them: `x=1` and `y=2` for `x=\boxed{1}, y=\boxed{2}`.
+    """
+    if len(boxes) == 1:
+        whole, end = whole_of(text, boxes[0])
+        return [whole], end
+    start, end = boxes[0].command - 1, boxes[-1].end + 1
+    between = [text[one.end + 1 : other.command] for one, other in pairwise(boxes)]
+    if text[start : boxes[0].command] + text[end : end + 1] in ("()", "[]", "(]", "[)") and not re.search(
+        r"[()\[\]$]", "".join(between)
+    ):
+        pieces = [text[box.start : box.end] + gap for box, gap in zip(boxes, [*between, ""], strict=True)]
+        return [text[start] + "".join(pieces) + text[end]], end + 1
+    names = [_NAME.search(text, max(0, box.command - _NAME_CHARS), box.command) for box in boxes]
+    wholes = [whole_of(text, box) for box in boxes]
+    named = [f"{name.group(1)}={whole}" for name, (whole, _) in zip(names, wholes, strict=True) if name]
+    distinct = len({name.group(1) for name in names if name}) == len(boxes)
+    return named if distinct else [whole for whole, _ in wholes], wholes[-1][1]
+
+
+_NAME_CHARS = 40
 
 
 def _left(text: str, box: Box) -> str:
@@ -121,7 +155,7 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     if (words := _TEXT.match(near, end)) and _belongs(words):
         more = _formula_end(near[words.end() :], 0)
         return inside + near[end : words.end() + more], start + words.end() + more
-    kept = inside if _SPACES.sub("", inside).strip("{}. ") else ""
+    kept = inside if before or _SPACES.sub("", inside).strip("{}. ") else ""
     if not kept and (other := _OTHER_VALUE.match(near, end)) and "box" not in other.group():
         return " " + other.group().strip(), start + other.end()
     closes = _CLOSES.match(near, end)

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cooper_base.data.thoughts import without_thoughts
-from cooper_verify.rules.around_box import whole_of
-from cooper_verify.rules.languages import LANGUAGES
+from cooper_verify.rules.around_box import wholes_of
+from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
     EMOJI,
     MARK_ENDS,
@@ -129,7 +129,8 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         boxes = []
     if boxes:
         wholes, end = _wholes(tail, boxes)
-        texts = dict.fromkeys(filter(None, [*map(clean, wholes), stated or ""]))
+        values = [clean(whole) for whole in wholes if not _is_long_prose(whole)]
+        texts = dict.fromkeys(filter(None, [*values, stated or ""]))
         return FinalAnswer("boxed", tuple(texts), after if stated else tail[end:])
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else (), after)
@@ -141,13 +142,12 @@ def _wholes(tail: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
     """Each box with what stands around it, and where the last of them ends."""
     if len(boxes) > _MOST_BOXES:
         return [tail[box.start : box.end] for box in boxes], boxes[-1].end + 1
-    wholes = [whole_of(tail, box) for box in boxes]
-    return [whole for whole, _ in wholes], wholes[-1][1]
+    return wholes_of(tail, boxes)
 
 
 _LAST_FORMULA = re.compile(r"(?:\\\[|\$\$)\s*+((?:(?!\\\[|\\\]|\$\$).){1,400}?)\s*(?:\\\]|\$\$)[\s.,`*]*\Z", re.DOTALL)
 _JSON_OBJECT = re.compile(r"\s*[\[{]\s*[\[{]?\s*[\"']")
-_SENTENCE = re.compile(r"(?<=[^\s.!?])[.!?]++[\"')*]*(?=\s+\S)")
+_SENTENCE = re.compile(r"(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)")
 
 
 def _unmarked(tail: str, factorials: bool) -> str:
@@ -256,18 +256,33 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
     is_asked = end is not None and end.group() == "?" and not rest[end.end() :].strip()
     sentence = rest[: end.end() if is_asked or end.group()[0] == "!" else end.start()] if end else rest
     after = statement.string[start + (end.end() if end else len(rest)) :]
+    if changed := _CHANGED.search(statement.group()):
+        sentence = f"{changed.group()} {sentence}"
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not _VALUE_SIGN.search(sentence, 0, later.start()):
         sentence = sentence[later.end() :].lstrip()
+    if _is_long_prose(sentence):
+        return "", after
     sentence = sentence if factorials else _without_decoration(_BOLD.sub("", sentence))
     is_prose = _PROSE.search(sentence) is not None and re.search(r"\d", sentence) is not None
     value = value_in(sentence, statement.string) if is_prose else None
     return clean(_STATEMENT_ENDING.sub("", sentence) if value is None else value), after
 
 
+def _is_long_prose(text: str) -> bool:
+    """Whether a text is so long and has so many words that it is no value: reading it for one would take long."""
+    return len(text) > LONGEST and len(_LONG_WORD.findall(text, 0, LONGEST)) > _MOST_WORDS
+
+
+_LONG_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_MOST_WORDS = 40
 _VALUE_SIGN = re.compile(r"[\d\\$]")
 _PROSE = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{2,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_STATEMENT_ENDING = re.compile(rf"\s?(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})\s*\Z")
+_STATEMENT_ENDING = re.compile(
+    rf"\s?(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})[\s.]*\Z"
+)
+_CHANGED = re.compile(words_of("about", "bound", languages=[language for language in LANGUAGES if not language.spaced]))
+"""Of a statement without spaces, where such words are before the verb: "the answer is at least" in Chinese."""
 
 
 def _without_decoration(text: str) -> str:

@@ -137,6 +137,12 @@ def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
     return reference_kind(reference_text(answer))
 
 
+def reference_readings(answer: str) -> int:
+    """In how many ways a reference is read: 2 if several types of values may be meant, 1 for options and text."""
+    reference = reference_text(answer)
+    return min(len({*map(type, readings(reference))}), 2) if reference_kind(reference) == "maths" else 1
+
+
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
     """The verdict on a completion, or None if only Math-Verify can tell. For `expressions`, see `MathsRule`.
 
@@ -170,7 +176,8 @@ def verdict_by(
         return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
     texts = [with_kelvins(text, reference) for text in final.texts]
-    if final.kind == "unmarked" and _is_answer(line := clean(one_notation(completion))):
+    line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
+    if line and ("!" in reference or "!" not in line) and _is_answer(line):
         texts = [line]
     if not texts or not reference:
         return "unparsed"

@@ -41,6 +41,8 @@ class Language:
     """Anywhere in a sentence: it holds on a condition, or perhaps."""
     option: str
     """Nouns and verbs before an option's letter."""
+    right: str
+    """Beside an option: it is the answer."""
     question: str
     """At the start of a line: another question."""
     words: str
@@ -70,6 +72,7 @@ LANGUAGES = [
         unsure=r"if|unless|suppose|assuming|maybe|perhaps|possibly|might|may be|could|would be if|guess|not sure"
         r"|whether|doubt|otherwise|instead of|except|wrong|incorrect|false|impossible|unknown",
         option=r"option|choice|letter",
+        right=r"correct|right|best",
         question=r"Q|Question|Problem|Exercise|User|Human|Student",
         words=r"the|of|and|she|he|they|we|it|has|have|had|are|was|were|will|this|that|these|there|with|from|for|her|his"
         r"|their|each|how|which|thus|hence|therefore|can|would|must|needs?|gives|giving|total|value|you|your",
@@ -91,6 +94,7 @@ LANGUAGES = [
         both="et",
         unsure=r"si|sauf|suppos\w+|peut-être|pourrait|soit|ne|faux|incorrecte?|n'\w+|doute",
         option=r"option|choix|lettre|proposition",
+        right=r"correcte?|bonne|juste|exacte?",
         question=r"Question|Problème|Exercice|Utilisateur",
         words=r"les|des|du|une|donc|nous|avec|dans|est|sont|elle|aux|réponse|reste|cette|ces|vaut",
     ),
@@ -111,6 +115,7 @@ LANGUAGES = [
         both="und",
         unsure=r"wenn|falls|sofern|vielleicht|möglicherweise|könnte|entweder|angenommen|falsch|außer|ob",
         option=r"option|möglichkeit|buchstabe|auswahl",
+        right=r"richtige?|korrekte?",
         question=r"Frage|Aufgabe|Benutzer|Nutzer",
         words=r"der|das|und|ist|eine|einen|wir|beträgt|lautet|insgesamt|daher|somit|sind|kostet|bleiben|haben|antwort|sie",
     ),
@@ -131,6 +136,7 @@ LANGUAGES = [
         both="[ye]",
         unsure=r"si|salvo|excepto|quizás?|tal vez|podría|suponiendo|incorrect[oa]|fals[oa]|a menos que",
         option=r"opci[oó]n|letra|alternativa|inciso",
+        right=r"correct[oa]|acertad[oa]",
         question=r"Pregunta|Problema|Ejercicio|Usuario",
         words=r"el|los|las|es|son|hay|entonces|tiene|queda|quedan|cuesta|respuesta|distancia|total de",
     ),
@@ -151,6 +157,7 @@ LANGUAGES = [
         both="и",
         unsure=r"если|возможно|может быть|либо|кроме|неверно|неправильно|предположим|вероятно",
         option=r"вариант|выбор|буква",
+        right=r"правильн\w+|верн\w+",
         question=r"Вопрос|Задача|Пользователь",
         words=r"ответ|это|равно|равен|равна|итак|получаем|осталось|расстояние|стоит|составляет|он|она|они|значит|всего|что"
         r"|поэтому|следовательно",
@@ -171,6 +178,7 @@ LANGUAGES = [
         both=r"和|与|與|及",
         unsure=r"如果|若|假如|假设|假設|可能|也许|也許|大概|除非|错误|錯誤|不对|不對|吗|嗎",
         option=r"选项|選項|选择|選擇|选|選",
+        right=r"正确的?|正確的?|对的?|對的?",
         question=r"问题|問題|题目|題目|问|問|用户|用戶",
         words="",
         spaced=False,
@@ -191,6 +199,7 @@ LANGUAGES = [
         both=r"と|および|や",
         unsure=r"もし|なら|かもしれ|おそらく|たぶん|ではない|ではありません|じゃない|間違い",
         option=r"選択肢|オプション",
+        right=r"正しい|正解",
         question=r"問題|質問|ユーザー|問",
         words="",
         spaced=False,
@@ -200,17 +209,18 @@ LANGUAGES = [
         answer=r"정답|답변?",
         verb=r"은|는|이|가",
         states=r"를|을|총|모두",
-        ending=r"입니다|이다|이에요|예요|이야|임|다|이 됩니다|가 됩니다|이 된다|가 된다|입니까",
+        ending=r"입니다|이다|이에요|예요|이야|이 됩니다|가 됩니다|이 된다|가 된다",
         final=r"최종",
         conclusion=r"따라서|그러므로|그래서|즉|결국|모두",
         about=r"약|대략|거의|대충",
         no=r"",
         bound=r"최소한?|최대|적어도|많아야",
-        bound_after=r"이상|이하|미만|초과|이내|정도|쯤|배|[이가]?\s?아니|[이가]?\s?아닙|보다|까지|부터",
+        bound_after=r"이상|이하|미만|초과|이내|정도|쯤|배|[이가]?\s?아[니닙닌]|보다|까지|부터",
         either=r"또는|혹은|이나|나",
         both=r"와|과|그리고|및",
-        unsure=r"만약|만일|아마|아니|아닙|일 수도|혹시|틀[린렸]",
+        unsure=r"만약|만일|아마|아니|아닙|아닌|일 수도|혹시|틀[린렸]",
         option=r"선택지|보기|옵션",
+        right=r"정답|맞는|올바른|옳은",
         question=r"질문|문제|사용자",
         words="",
         spaced=False,

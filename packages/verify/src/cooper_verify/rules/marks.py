@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cooper_verify.rules.languages import LANGUAGES, words_of
 
 _BEFORE_CHARS = 60
-_FINAL_CHARS = 12
+_FINAL_CHARS = 20
 _ENGLISH, *_OTHERS = LANGUAGES
 
 

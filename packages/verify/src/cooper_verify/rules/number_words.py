@@ -124,7 +124,7 @@ _FOREIGN_SCALE = rf"(?:\b(?:{'|'.join(_FOREIGN_SCALES)})\b|{'|'.join(_UNSPACED_S
 """Thousands, millions and the like in other languages. What they make of a number takes a reader."""
 _FOREIGN_NOT = (
     "(?:\u3067\u306f(?:\u306a\u3044|\u3042\u308a\u307e\u305b\u3093)|\u3058\u3083\u306a\u3044"  # Japanese
-    r"|[\uac00\uc774]?\s?\uc544\ub2c8)"  # Korean
+    rf"|{words_of('bound_after', languages=LANGUAGES[1:])})"
 )
 _REJECTED = "wrong|incorrect|false|untrue|invalid|impossible|extraneous|rejected|inadmissible|excluded|discarded"
 CHANGES_NUMBER = re.compile(

@@ -86,6 +86,10 @@ class Rule(Grader):
         """The problems whose reference it cannot read. A right answer to them counts only in the reference's words."""
         return []
 
+    def ambiguous(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems whose reference it reads in two ways: the answer decides which is meant."""
+        return []
+
     def __enter__(self) -> Self:
         return self
 

@@ -23,7 +23,7 @@ _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}})"
     r"|(?P<money>(?:US|CA|AU|NZ|HK)?\\?[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9]\s?-?(?=\.?\d))"
-    r"|(?P<number>\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
+    r"|(?P<number>\d(?:\d|,(?=\d))*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
     r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
     rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"
     rf"|(?P<letter>(?<![^\W\d_'-])[A-Za-z](?![^\W\d_])(?!['\u2019-][A-Za-z])|[\u0370-\u03ff])"
@@ -70,7 +70,7 @@ _UNSURE = re.compile(
     r"|\b(?:is|was|are|were) given\b"
 )
 _NOT_READ = re.compile(rf"(?i){words_of('no')}|(?<!\w)not?(?!\w)|n't\b")
-_BOUND_BEFORE = re.compile(rf"(?i){words_of('bound', 'no')}[\s($\\{{*]{{0,6}}\Z")
+_BOUND_BEFORE = re.compile(rf"(?i){words_of('bound', 'no')}\s?{words_of('verb', 'states')}?[\s($\\{{*]{{0,6}}\Z")
 _BOUND_AFTER = re.compile(rf"(?i)[\s)}}\]$,]{{0,4}}\S{{0,12}}?\s?{words_of('bound_after')}")
 _ABOUT = re.compile(rf"(?i){words_of('about')}[\s($\\{{*]{{0,6}}\Z")
 _VERB = re.compile(rf"(?i){words_of('verb', 'states')}")
@@ -78,7 +78,7 @@ _CONCLUSION = re.compile(
     rf"(?i)(?:,\s*|;\s*|\A|\s-\s|:\s){words_of('conclusion')}|(?<=\w\s)which (?:is|means|gives|equals)\b|,\s"
 )
 _JOIN = re.compile(rf"\s*(?:,\s*)?(?:{words_of('either', 'both')}\s*)?", re.IGNORECASE)
-_COORDINATED = re.compile(rf"(?i){words_of('either', 'both')}|(?<!\w)(?:but|while|whereas)(?!\w)|;")
+_COORDINATED = re.compile(rf"(?i){words_of('either', 'both')}|(?<!\w)(?:but|while|whereas)(?!\w)|;|,(?!\d)")
 _ENDING = re.compile(rf"(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})\Z")
 _SUBORDINATE = re.compile(
     r"(?i)(?<![\w'])(?:when|if|because|since|as|while|where|after|before|that|which|who|whose|to)(?!\w)"
@@ -93,6 +93,10 @@ _STOP = re.compile(
     r"|no|if|unless|due|according|correct|required|needed|using|respectively|exactly|thus|hence|therefore|also|plus"
     r"|minus|times|divided|multiplied)"
 )
+_CUT_OFF = re.compile(
+    rf"(?i)(?<![\w'])(?:{words_of('either', 'both')}|but|then|the|an?|of|to|is|with|for|from|by|because|so)\Z"
+)
+"""The end of a sentence that is not finished."""
 _UNIT_WORDS = 4
 _UNIT_WORD = re.compile(
     r"(?:\\[,; ]|[\s~])?"
@@ -127,8 +131,8 @@ def value_in(sentence: str, context: str) -> str | None:
         return None
     if not stated or not _are_joined(text, stated):
         return None
-    if re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
-        return None  # it was cut off
+    if _CUT_OFF.search(text) or re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
+        return None
     begin, last = stated[0].start, stated[-1].end
     before, after = text[start:begin], text[last:]
     has_words = any(
@@ -300,7 +304,7 @@ def unit_length(after: str) -> int:
     length = 0
     for _ in range(_UNIT_WORDS):
         word = _UNIT_WORD.match(after, length)
-        if word is None or _ends_unit(word.group(1)):
+        if word is None or (_ends_unit(word.group(1)) and not (word.group(1) == "in" and word.end() == len(after))):
             break
         length = word.end()
     return length
@@ -345,6 +349,10 @@ def _is_known(text: str, before: str, rest: str, context: str) -> bool:
     return _DISTINCT.search(context, max(0, len(context) - LONGEST)) is not None
 
 
+_ARITHMETIC = re.compile(
+    r"\\(?:[dtc]?frac|cdot|times|div|sqrt|left|right|pi|log|ln|lg|exp|sin|cos|tan|cot|sec|csc|d?binom|circ|degree|displaystyle"
+    r"|quad|big+|Big+)(?![A-Za-z])|\\[,;:! %$]"
+)
 _COMMAND = re.compile(
     r"\\(?!(?:alpha|beta|gamma|delta|epsilon|theta|lambda|mu|rho|sigma|tau|phi|psi|omega)(?![A-Za-z]))[A-Za-z]+"
 )
@@ -379,7 +387,7 @@ def reduced(text: str) -> str:
     value = others[-1].strip()
     if not value:
         return text
-    if all(map(_is_calculation, (first, *others[:-1]))):
+    if (not first.strip() or _is_calculation(_COMMAND.sub(" ", first))) and all(map(_is_calculation, others[:-1])):
         return value
     if _ONE_SYMBOL.fullmatch(first):
         return f"{first.strip()} = {value}"
@@ -391,7 +399,7 @@ def _depth(text: str) -> int:
 
 
 def _is_calculation(side: str) -> bool:
-    """Whether a side has a value of its own: no variables."""
-    bare = _COMMAND.sub(" ", _TEXT.sub(" ", side))
+    """Whether a side has a value of its own: no variables, and no signs whose meaning is not known."""
+    bare = _ARITHMETIC.sub(" ", _TEXT.sub(" ", side))
     bare = re.sub(rf"(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_])|(?<=\d)\s?x\s?(?=[\d(])", " ", bare)
     return re.search(r"[^\W\d_]", bare) is None and re.search(r"\d", side) is not None

@@ -46,6 +46,10 @@ class Verifier(Rule):
         by_rule = self._by_rule(problems)
         return [problem for rule, places in by_rule for problem in rule.unread([problems[i] for i in places])]
 
+    def ambiguous(self, problems: Sequence[Problem]) -> list[Problem]:
+        by_rule = self._by_rule(problems)
+        return [problem for rule, places in by_rule for problem in rule.ambiguous([problems[i] for i in places])]
+
     def settings(self) -> dict[str, Any]:
         """What decides the verdicts: the default rule, and those with names."""
         default, named = self._given

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.extraction import SENTENCE_END, TAIL_CHARS, is_retracted, reference_text, text_answer
+from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.plain_text import bare_text, differ_in_form, plain_text
 from cooper_verify.rules.rule import RULES, ComputedConfig
@@ -16,7 +17,11 @@ from cooper_verify.rules.text_cache import text_cache
 
 Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
-_LEAD = r"(?i:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choices?|letters?)\b[\s:=]*)*"
+_OTHERS = words_of("answer", "verb", "final", "conclusion", "option", "right", languages=LANGUAGES[1:])
+_LEAD = (
+    rf"(?i:(?:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choices?|letters?)\b|(?:l[ae]s?|el|die)\b|{_OTHERS})"
+    r"[\s:=,]*)*"
+)
 _OPTION = re.compile(
     rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
 )
@@ -32,7 +37,10 @@ _SINGLE = re.compile(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|(
 _WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL)
 _RUN = re.compile(r"[A-J]{2,6}")
 _DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
-_REASON = re.compile(r"[,\s]\s*(?:\(|because\b|since\b|is (?:the )?(?:correct|right|best|answer)\b)", re.IGNORECASE)
+_IS_RIGHT = rf"{words_of('verb', languages=LANGUAGES[1:])}\s?{words_of('right', languages=LANGUAGES[1:])}"
+_REASON = re.compile(
+    rf"[,\s]\s*(?:\(|because\b|since\b|is (?:the )?(?:correct|right|best|answer)\b|{_IS_RIGHT})", re.IGNORECASE
+)
 _ASIDE = re.compile(
     r"[)\]]?(?:,?\s+(?:because|since|as|while|whereas|although|though)\s"
     r"|,\s+(?:it|that|this|which)\s(?!could|may|might)"
@@ -50,7 +58,7 @@ _NEGATION = re.compile(
 )
 _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?"
-    r"(?:not|no|nicht|pas|\u043d\u0435|rather than|instead of)\s++[(\[]?[A-J][)\]]?"
+    r"(?:(?:not|rather than|instead of|no|nicht|pas|\u043d\u0435)\s++|\u4e0d\u662f\s*+)[(\[]?[A-J][)\]]?"
     r"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*)[)\s.]*+\Z"
 )
 _ELIMINATION = re.compile(

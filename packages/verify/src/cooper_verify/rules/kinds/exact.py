@@ -1,6 +1,7 @@
 """The rule for answers in words: an answer is right if its text is the same, whatever its formatting."""
 
 import re
+from itertools import islice
 from typing import Literal
 
 from cooper_base.data.problem import Problem
@@ -24,6 +25,7 @@ _AGAINST = {
 _FEW_WORDS = 4
 """A longer answer may be told in many ways: only a reader can say that another text differs from it."""
 _NUMERIC_DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b")
+_MORE_STOPS = 3
 _IN_WORD = re.compile(r"\w")
 _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
 
@@ -69,9 +71,11 @@ def _boxed_verdict(reference: str, answer: TextAnswer) -> Verdict:
 def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
     """The verdict on a line that states an answer, and the rest of the line after the answer.
 
-    A full stop may belong to the answer ("St. Louis", "p.m."), so every start of the line up to a full stop is tried.
+    A full stop may belong to the answer ("St. Louis", "p.m."), so the line is tried up to each of as many full stops as
+    the reference has, and a few more.
     """
-    beginnings = [(line[: end.start()], line[end.end() :]) for end in SENTENCE_END.finditer(line)] + [(line, "")]
+    tried = islice(SENTENCE_END.finditer(line), len(SENTENCE_END.findall(reference)) + _MORE_STOPS)
+    beginnings = [(line[: end.start()], line[end.end() :]) for end in tried] + [(line, "")]
     for beginning, rest in beginnings:
         if _is_same(reference, beginning):
             return "correct", rest
@@ -88,7 +92,8 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
         return True
     if (none := read_none(reference)) and none == read_none(text):
         return True
-    if (value := spelled_number(expected)) is not None and value in (spelled_number(found), _whole_number(found)):
+    value = spelled_number(expected) if expected[0].isalpha() and "!" not in text else None
+    if value is not None and value in (spelled_number(found), _whole_number(found)):
         return True
     # A name may lack its accents: Sao Paulo is São Paulo, but ano is not año.
     is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()

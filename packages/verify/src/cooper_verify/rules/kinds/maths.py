@@ -17,14 +17,12 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.text import boxed
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.child import Budget, current_budget
-from cooper_verify.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer
+from cooper_verify.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer, reference_readings
 from cooper_verify.rules.guard import guarded
 from cooper_verify.rules.rule import RULES, ProblemAndText, Rule, RuleConfig, unverified
 from cooper_verify.rules.worker import Checked, WorkerProcess
 
 WALL_S = 60.0
-_ANY_NUMBER = "271828"
-"""An answer that every readable reference can be compared with."""
 
 
 class RuleVerifier(Rule):
@@ -93,11 +91,16 @@ class RuleVerifier(Rule):
         return [refused if kind == "exact" else fault for kind, fault in zip(kinds, faults, strict=True)]
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The problems with a mathematical reference that has no value: not even a number can be compared with it."""
-        kinds = guarded(kind_of_answer, [(problem.answer,) for problem in problems], "maths")
-        formulas = [problem for problem, kind in zip(problems, kinds, strict=True) if kind == "maths"]
-        verdicts = self.verify_many([(problem.answer, boxed(_ANY_NUMBER)) for problem in formulas])
-        return [p for p, verdict in zip(formulas, verdicts, strict=True) if verdict not in ("correct", "wrong")]
+        """The problems with a mathematical reference that is no value as a whole."""
+        return self._with_readings(problems, 0)
+
+    def ambiguous(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems with a reference such as `(1,3)`, a pair or an interval."""
+        return self._with_readings(problems, 2)
+
+    def _with_readings(self, problems: Sequence[Problem], count: int) -> list[Problem]:
+        counts = guarded(reference_readings, [(problem.answer,) for problem in problems], 0)
+        return [problem for problem, found in zip(problems, counts, strict=True) if found == count]
 
     def settings(self) -> dict[str, Any]:
         """As `rule_settings` has them."""

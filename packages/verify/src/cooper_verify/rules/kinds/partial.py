@@ -80,6 +80,9 @@ class PartiallySilent(Rule):
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         return self.rule.unread([problem for problem in problems if self.judges(problem)])
 
+    def ambiguous(self, problems: Sequence[Problem]) -> list[Problem]:
+        return self.rule.ambiguous([problem for problem in problems if self.judges(problem)])
+
     def close(self) -> None:
         self.rule.close()
 

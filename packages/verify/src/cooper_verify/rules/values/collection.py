@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.values.expression import UnprovenError
 from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
 from cooper_verify.rules.values.scalar import Scalar, read_scalar
 from cooper_verify.rules.values.tree import Tree, canonical, inverse, negative, replaced
@@ -18,6 +19,8 @@ Read = Callable[[str], Sequence[Any]]
 """The readings of a part of a text."""
 Compare = Callable[[Sequence[Any], Sequence[Any]], Verdict]
 """The verdict on the readings of a part of an answer."""
+_MOST_PAIRS = 900
+"""Comparisons of elements that are not the same bare numbers."""
 _MOST = 300
 """Elements that are read."""
 
@@ -151,24 +154,37 @@ def compare_several(reference: Several, answer: Several, compare: Compare) -> Ve
 
 
 def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare) -> tuple[list[Any], list[Any]]:
-    left, missing = list(answer), []
+    """The elements of each side that the other lacks. Bare numbers find each other by their figures."""
+    by_figure: dict[Tree | None, list[int]] = {}
+    for place, element in enumerate(answer):
+        by_figure.setdefault(_figure(element), []).append(place)
+    open_places, missing = set(range(len(answer))), []
     for element in reference:
-        place = next((i for i, other in enumerate(left) if _look_alike(element, other)), None)
-        if place is None:
-            place = next((i for i, other in enumerate(left) if compare(element, other) == "correct"), None)
-        if place is None:
-            missing.append(element)
+        figure = _figure(element)
+        if figure is not None and by_figure.get(figure):
+            open_places.remove(by_figure[figure].pop())
         else:
-            del left[place]
-    return missing, left
+            missing.append(element)
+    if len(missing) * len(open_places) > _MOST_PAIRS:
+        raise UnprovenError
+    for element in [*missing]:
+        place = next((i for i in sorted(open_places) if compare(element, answer[i]) == "correct"), None)
+        if place is not None:
+            open_places.remove(place)
+            missing.remove(element)
+    return missing, [answer[place] for place in sorted(open_places)]
+
+
+def _figure(element: Sequence[Any]) -> Tree | None:
+    """The tree of a bare number; None for all else."""
+    value = element[0]
+    is_bare = isinstance(value, Scalar) and value.tree[0] == "number" and not value.unit and value.base == 10
+    return canonical(value.tree) if is_bare else None
 
 
 def _look_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether two elements are bare numbers with the same figure, which needs no comparison."""
-    values = [elements[0] for elements in (one, other)]
-    return all(isinstance(value, Scalar) and not value.unit and value.base == 10 for value in values) and canonical(
-        values[0].tree
-    ) == canonical(values[1].tree)
+    return _figure(one) is not None and _figure(one) == _figure(other)
 
 
 def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict:

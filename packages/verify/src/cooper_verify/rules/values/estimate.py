@@ -11,6 +11,9 @@ from cooper_verify.rules.values.tree import Tree, names
 _ROUNDING = 2.0**-49
 """Relative error of one operation, with a margin over the 2^-53 of IEEE doubles."""
 _LARGEST = 1e100
+_POINTS = 5
+_SMALLEST, _LARGEST_NAME = 0.05, 4.0
+"""Between these are the values of variables at a point, given by their names."""
 Estimate = tuple[float, float]
 """A value and a bound of its error."""
 
@@ -20,15 +23,17 @@ class NoEstimateError(ValueError):
 
 
 def are_different(first: Tree, other: Tree) -> bool:
-    """Whether two formulas have different values where every variable has a value between 1/2 and 1, given by its name.
+    """Whether two formulas have different real values at a point where both have one.
 
     False proves nothing: a formula with anything but real numbers, variables and the functions here is not read.
     """
-    try:
-        (a, error), (b, other_error) = estimate(first), estimate(other)
-    except (NoEstimateError, ArithmeticError, ValueError):
-        return False
-    return abs(a - b) > error + other_error + 1e-9 * max(abs(a), abs(b))
+    for point in range(_POINTS):
+        try:
+            (a, error), (b, other_error) = estimate(first, point), estimate(other, point)
+        except (NoEstimateError, ArithmeticError, ValueError):
+            continue
+        return abs(a - b) > error + other_error + 1e-9 * max(abs(a), abs(b))
+    return False
 
 
 def value_of(tree: Tree) -> float | None:
@@ -43,16 +48,18 @@ def value_of(tree: Tree) -> float | None:
         return None
 
 
-def estimate(tree: Tree) -> Estimate:
-    """The value of a formula. Raises NoEstimateError, ArithmeticError or ValueError where there is none."""
+def estimate(tree: Tree, point: int = 0) -> Estimate:
+    """The value of a formula at a point. Raises NoEstimateError, ArithmeticError or ValueError where there is none."""
     head, *parts = tree
     if head == "number":
         return _rounded(float(tree[1]))
-    if head in ("name", "pi", "e"):
-        return _rounded({"pi": math.pi, "e": math.e}.get(head) or 0.5 + zlib.crc32(tree[1].encode()) / 2**33)
+    if head == "name":
+        return _rounded(_SMALLEST * (_LARGEST_NAME / _SMALLEST) ** (zlib.crc32(f"{point} {tree[1]}".encode()) / 2**32))
+    if head in ("pi", "e"):
+        return _rounded(math.pi if head == "pi" else math.e)
     if head not in _OPERATIONS:
         raise NoEstimateError(head)
-    value, error = _OPERATIONS[head](*map(estimate, parts))
+    value, error = _OPERATIONS[head](*(estimate(part, point) for part in parts))
     if not abs(value) < _LARGEST or not error < _LARGEST:
         raise NoEstimateError(head)
     return value, error + abs(value) * _ROUNDING

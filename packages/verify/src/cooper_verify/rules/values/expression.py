@@ -29,10 +29,9 @@ def same(first: Tree, other: Tree, symbolic: Symbolic) -> bool:
     if None not in values:
         return bool(decimals) and _rounded_alike(*values)  # pyright: ignore[reportArgumentType]
     if decimals:
-        sizes = value_of(first), value_of(other)
+        sizes = _size(first), _size(other)
         if None not in sizes:
-            exact = [Fraction(size) if value is None else value for value, size in zip(values, sizes, strict=True)]  # pyright: ignore[reportArgumentType]
-            return _rounded_alike(*exact)
+            return _rounded_alike(*sizes)  # pyright: ignore[reportArgumentType]
     if "i" not in names(first) | names(other) and are_different(first, other):
         return False
     verdict = symbolic(first, other)
@@ -54,14 +53,21 @@ def _leading_zeros(value: Fraction) -> int:
     return math.ceil(-size) if size < -3 else 0
 
 
+def _size(tree: Tree) -> Fraction | None:
+    """The value of a constant, exactly or to the precision of floats; None if it has none that is finite."""
+    if (value := constant(tree)) is not None:
+        return value
+    size = value_of(tree)
+    return None if size is None or not math.isfinite(size) else Fraction(size)
+
+
 def is_rounded(rounded: Tree, exact: Tree) -> bool:
     """Whether a decimal of three or more significant figures is an exact value, rounded to its last decimal."""
     if rounded[0] != "number" or not rounded[2] or has_decimal(exact) or names(exact):
         return False
-    value = constant(exact)
-    size = Fraction(value_of(exact) or 0) if value is None else value
+    size = _size(exact)
     places = decimal_places(rounded[1])
-    if places is None or size == 0 or abs(rounded[1]) * 10**places < 100:
+    if places is None or not size or abs(rounded[1]) * 10**places < 100:
         return False
     return abs(size - rounded[1]) <= Fraction(1, 2 * 10**places)
 
@@ -71,8 +77,13 @@ def is_rounding(answer: Tree, reference: Tree) -> bool:
     if answer[0] != "number":
         return False
     places = decimal_places(answer[1])
-    size = constant(reference) or Fraction(value_of(reference) or 0)
-    if places is None or abs(answer[1]) * 10**places < 10 or abs(size - answer[1]) > Fraction(1, 2 * 10**places):
+    size = _size(reference)
+    if (
+        size is None
+        or places is None
+        or abs(answer[1]) * 10**places < 10
+        or abs(size - answer[1]) > Fraction(1, 2 * 10**places)
+    ):
         return False
     return has_decimal(reference) or places > 0
 

@@ -9,7 +9,8 @@ _KINDS = r"(?:solutions?|roots?|values?|integers?|numbers?)"
 _EMPTY = re.compile(
     r"\u2205|\\emptyset|(?:the )?(?:empty|null) set|none"
     rf"|(?:there (?:is|are) )?no (?:real |integer |such |possible )?{_KINDS}(?: exists?)?"
-    r"|keine l\u00f6sung|aucune solution|sin soluci\u00f3n|\u043d\u0435\u0442 \u0440\u0435\u0448\u0435\u043d\u0438\u0439"
+    r"|keine l\u00f6sung|aucune solution|sin soluci\u00f3n"
+    r"|\u043d\u0435\u0442 \u0440\u0435\u0448\u0435\u043d\u0438\u0439"
     r"|\u65e0\u89e3|\u89e3\u306a\u3057|\ud574\uac00 \uc5c6\ub2e4|\ud574 \uc5c6\uc74c"
 )
 _UNDEFINED = re.compile(r"dne|(?:the limit )?(?:does not|doesn't) exist|(?:is )?undefined")

@@ -4,6 +4,7 @@ r"""What an answer's readers see of a text: one sign for each relation, connecti
 """
 
 import re
+from functools import cache
 
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.values.formula import without_layout
@@ -33,19 +34,20 @@ _SIGNS = {
 _SIGN = re.compile("|".join(f"(?:\\\\(?:{names})(?![A-Za-z]))" for names in _SIGNS.values()))
 _SIGN_OF = {name: sign for sign, names in _SIGNS.items() for name in names.split("|")}
 _ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192"), ("->", "\u2192"), ("==", "="))
+_PAIR = re.compile(r"(?<=[(\[])\s*-?\d{1,3}(?:,\d{3}){1,4}\s*(?=[)\]])")
 _ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
 _CONNECTIVE = re.compile(
-    r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]*(or|and)[\s,;]*\}"
-    r"|[\s,;]*\\q?quad\s*(or|and)\s*\\q?quad"
+    r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]{0,6}(or|and)[\s,;]{0,6}\}"
+    r"|[\s,;]{0,6}\\q?quad\s*(or|and)\s*\\q?quad"
 )
-_BETWEEN_SOLUTIONS = re.compile(r"\\q?quad\s*\\text\s*\{[\s,;]*and[\s,;]*\}\s*\\q?quad")
+_BETWEEN_SOLUTIONS = re.compile(r"\\q?quad\s*\\text\s*\{[\s,;]{0,6}and[\s,;]{0,6}\}\s*\\q?quad")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 """LaTeX that went through JSON once too often."""
-_QUADS = re.compile(r"[,;]?\s*\\q?quad(?![A-Za-z])[\s,;]*")
+_QUADS = re.compile(r"[,;]?\s?\\q?quad(?![A-Za-z])[\s,;]{0,6}")
 _RELATION = re.compile(r"[<>=]|\\[lg]e")
 _LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
 _PRIMES = re.compile(r"\^\s*(?:\\prime(?![A-Za-z])|\{(?:\s*\\prime)+\s*\})")
-_CHOOSE = re.compile(r"\{?\s*(\w+(?:[+-]\w+)?)\s*\\choose\s*(\w+(?:[+-]\w+)?)\s*\}?")
+_CHOOSE = re.compile(r"\{?\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\\choose\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\}?")
 _PLUS_INFINITY = re.compile(r"\+\s*\\infty|\+\s*\u221e")
 _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 
@@ -53,8 +55,10 @@ _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 @text_cache(4096)
 def prepared(text: str) -> str:
     """The text in the notation of the readers."""
+    text = " ".join(text.split())
     text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
-    if (single := _ONE_TEXT.fullmatch(text)) and re.search(r"\d", single.group(1)):
+    text = _PAIR.sub(lambda pair: pair.group().replace(",", ", "), text)
+    if (single := _ONE_TEXT.fullmatch(text)) and (re.search(r"\d", single.group(1)) or len(single.group(1)) < 4):
         text = single.group(1)
     text = _without_dollars(text)
     text = _BETWEEN_SOLUTIONS.sub("; ", text)
@@ -64,7 +68,8 @@ def prepared(text: str) -> str:
     if _RELATION.search(text):
         text = _LOGIC.sub(lambda sign: " or " if sign.group(1) in ("lor", "vee") else " and ", text)
     text = _PRIMES.sub(lambda primes: "'" * primes.group().count("prime"), text)
-    text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+    if r"\choose" in text:
+        text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
     text = _PLUS_INFINITY.sub(r"\\infty", text)
     for written, sign in _ASCII:
@@ -82,23 +87,23 @@ def _without_dollars(text: str) -> str:
 
 
 def split(text: str, *separators: str) -> list[str]:
-    """The parts of a text between separators outside all brackets. A word is a separator between spaces."""
-    parts, depth, start, place = [], 0, 0, 0
-    while place < len(text):
-        character = text[place]
+    """The parts of a text between separators outside all brackets."""
+    parts, level, start = [], 0, 0
+    for sign in _signs(separators).finditer(text):
+        character = sign.group()
         if character in _OPEN:
-            depth += 1
+            level += 1
         elif character in _CLOSE:
-            depth -= 1
-        elif depth == 0:
-            separator = next((one for one in separators if text.startswith(one, place)), None)
-            if separator is not None and not (separator == "," and _in_thousands(text, place)):
-                parts.append(text[start:place].strip())
-                place += len(separator)
-                start = place
-                continue
-        place += 1
+            level -= 1
+        elif level == 0 and not (character == "," and _in_thousands(text, sign.start())):
+            parts.append(text[start : sign.start()].strip())
+            start = sign.end()
     return [*parts, text[start:].strip()]
+
+
+@cache
+def _signs(separators: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join([f"[{re.escape(_OPEN + _CLOSE)}]", *map(re.escape, separators)]))
 
 
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
@@ -109,6 +114,15 @@ def _in_thousands(text: str, place: int) -> bool:
     return any(
         number.start() < place < number.end() for number in _THOUSANDS.finditer(text, max(0, place - 40), place + 40)
     )
+
+
+def depth(text: str) -> int:
+    """How many brackets stand in each other at most."""
+    deepest = level = 0
+    for character in text:
+        level += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, level)
+    return deepest
 
 
 def enclosed(text: str) -> tuple[str, str, str] | None:

@@ -12,7 +12,7 @@ from typing import Any
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.values.collection import Several, both_signs, items, read_bracket, read_list, read_ratio
 from cooper_verify.rules.values.none import read_none
-from cooper_verify.rules.values.notation import SET_OPEN, prepared, split
+from cooper_verify.rules.values.notation import SET_OPEN, depth, prepared, split
 from cooper_verify.rules.values.region import (
     Region,
     point,
@@ -27,15 +27,20 @@ from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.tree import has, number
 
 _LONGEST = 8000
+_DEEPEST = 30
+"""Brackets in brackets."""
 _SIZES = re.compile(r"[<>\u2264\u2265\u2260]")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
+_ONLY_DECIMAL = re.compile(r"-?0,\d{2,20}")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
 
 
 @text_cache(8192)
 def readings(text: str) -> tuple[Any, ...]:
     """The values that a text may be, as a whole; none if it cannot be read."""
-    return tuple(_read(prepared(text))) if len(text) <= _LONGEST else ()
+    if len(text) > _LONGEST or depth(text) > _DEEPEST:
+        return ()
+    return tuple(_read(prepared(text)))
 
 
 def answer_readings(text: str) -> tuple[Any, ...]:
@@ -58,6 +63,8 @@ def _read(text: str) -> list[Any]:
     else:
         found = _listed(parts, text)
         found += filter(None, [read_scalar(text), read_parts(text)])
+    if _ONLY_DECIMAL.fullmatch(text):
+        found.append(Scalar(text, number(Fraction(text.replace(",", ".")), True), True))
     if _THOUSANDS.fullmatch(text):
         found += filter(None, [read_list(text.split(","), _read, "list")])
     return found

@@ -62,14 +62,13 @@ _BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d+)\s*\}?")
 _POWER_OF_UNIT = re.compile(r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)")
 _VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|could|should|would)\b")
 _PERCENT = {"percent"}
+_MAY_SCALE = re.compile(r"\d[kKMBT]\Z")
 _PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bpercent|\bpct)\Z")
-_ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAKC])")
-_CHANGED_FIGURES = re.compile(
-    r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d[kKMBT]\Z|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b"
-)
+_ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAC])")
+_CHANGED_FIGURES = re.compile(r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b")
 _REASON = re.compile(
     r",?\s(?:because|since|so that|as (?:it|he|she|they|we|there|the)|which|where|after|when rounded|after rounding"
-    r"|if we round|rounded|assuming)\b[^\d\\]*\Z"
+    r"|if we round|rounded|assuming)\b"
 )
 _SPELLED = re.compile(r"(?:minus |negative )?[A-Za-z]+(?:[ -][A-Za-z]+){0,12}")
 _MOST_WORDS = 12
@@ -79,8 +78,8 @@ _MOST_WORDS = 12
 def read_scalar(text: str) -> Scalar | None:
     """The single value that a whole text is; None if it is none."""
     text, is_approximate = _without_approximation(text)
-    if reason := _REASON.search(text):
-        if is_conditional(reason.group()) or CONDITION.search(reason.group()):
+    if (reason := _REASON.search(text)) and not re.search(r"[\d\\]", text[reason.end() :]):
+        if is_conditional(text[reason.start() :]):
             return None
         text = text[: reason.start()]
     scaled = with_scales(text)
@@ -171,6 +170,10 @@ def _is_irrational(reference: Scalar, answer: Scalar) -> bool:
 
 def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool = False) -> Verdict:
     """The verdict on a single value."""
+    if any(_MAY_SCALE.search(side.text) for side in (reference, answer)) and names(reference.tree) != names(
+        answer.tree
+    ):
+        return "unparsed"  # 12k may be 12 thousand, and 12K 12 kelvins
     if answer.is_scaled != reference.is_scaled or (answer.is_scaled and reference.is_scaled):
         return _compare_scaled(reference, answer, symbolic, expressions)
     if answer.base != reference.base:
@@ -215,7 +218,7 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
             return "unparsed"
         if _lacks_its_letter(reference, answer):
             return "unparsed"
-        if answer.is_approximate and is_number and not (reference.is_approximate or has_decimal(reference.tree)):
+        if answer.is_approximate and is_number and not (reference.is_approximate or _is_measured(reference.tree)):
             return "unparsed"  # "about 12" is no count; a reference with decimals is rounded itself
         return "correct"
     if answer.is_approximate or any(has_bare_logarithm(side.tree) for side in (reference, answer)):
@@ -253,6 +256,12 @@ def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
         )
         return [tree, turned]
     return [tree]
+
+
+def _is_measured(tree: Tree) -> bool:
+    """Whether a number has decimals that are not zero: it is rounded itself."""
+    value = constant(tree)
+    return has_decimal(tree) and value is not None and value.denominator != 1
 
 
 def _has_other_names(reference: Scalar, answer: Scalar) -> bool:

@@ -29,6 +29,6 @@ def spelling(text: str) -> tuple[str, ...]:
         symbols.append(token)
         if token == "}" and len(symbols) > 2 and symbols[-3] == "{" and symbols[-2] not in "{}":
             symbols[-3:] = [symbols[-2]]
-    while symbols and symbols[-1] in ".,;":
+    if symbols and symbols[-1] in ".,;" and symbols[-2:] != [".", "."]:
         symbols.pop()
     return tuple(symbols)

@@ -1,0 +1,171 @@
+"""What is claimed of a language works in it: the same sentences in each, and nothing but boxes in any other."""
+
+import pytest
+
+from cooper_base.data.text import boxed
+from cooper_verify.rules.extraction import extract_answer
+from cooper_verify.rules.fast_path import fast_verdict
+from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
+from cooper_verify.rules.languages import LANGUAGES
+from cooper_verify.rules.symbolic import maths_verdict
+
+SENTENCES = {
+    "English": {
+        "statement": "The answer is {}.",
+        "final": "The final answer is {}.",
+        "label": "Answer: {}",
+        "sentence": "So the distance is {} km.",
+        "estimate": "The answer is about {}.",
+        "no statement": "The answer is not {}.",
+        "no sentence": "The distance is not {} km.",
+        "bound": "The answer is at least {}.",
+        "bound in a sentence": "The distance is at least {} km.",
+        "either": "The answer is {} or 99.",
+        "option": "Option {}",
+        "option stated": "The answer is {}.",
+    },
+    "French": {
+        "statement": "La réponse est {}.",
+        "final": "La réponse finale est {}.",
+        "label": "Réponse : {}",
+        "sentence": "Donc la distance est {} km.",
+        "estimate": "La réponse est environ {}.",
+        "no statement": "La réponse n'est pas {}.",
+        "no sentence": "La distance n'est pas {} km.",
+        "bound": "La réponse est au moins {}.",
+        "bound in a sentence": "La distance est au moins {} km.",
+        "either": "La réponse est {} ou 99.",
+        "option": "Option {}",
+        "option stated": "La bonne réponse est {}.",
+    },
+    "German": {
+        "statement": "Die Antwort lautet {}.",
+        "final": "Die endgültige Antwort ist {}.",
+        "label": "Antwort: {}",
+        "sentence": "Also beträgt die Entfernung {} km.",
+        "estimate": "Die Antwort ist ungefähr {}.",
+        "no statement": "Die Antwort ist nicht {}.",
+        "no sentence": "Die Entfernung ist nicht {} km.",
+        "bound": "Die Antwort ist mindestens {}.",
+        "bound in a sentence": "Die Entfernung ist mindestens {} km.",
+        "either": "Die Antwort ist {} oder 99.",
+        "option": "Option {}",
+        "option stated": "Die richtige Antwort ist {}.",
+    },
+    "Spanish": {
+        "statement": "La respuesta es {}.",
+        "final": "La respuesta final es {}.",
+        "label": "Respuesta: {}",
+        "sentence": "Entonces la distancia es {} km.",
+        "estimate": "La respuesta es aproximadamente {}.",
+        "no statement": "La respuesta no es {}.",
+        "no sentence": "La distancia no es {} km.",
+        "bound": "La respuesta es al menos {}.",
+        "bound in a sentence": "La distancia es al menos {} km.",
+        "either": "La respuesta es {} o 99.",
+        "option": "Opción {}",
+        "option stated": "La respuesta correcta es {}.",
+    },
+    "Russian": {
+        "statement": "Ответ равен {}.",
+        "final": "Окончательный ответ: {}.",
+        "label": "Ответ: {}",
+        "sentence": "Итак, расстояние равно {} км.",
+        "estimate": "Ответ: примерно {}.",
+        "no statement": "Ответ не {}.",
+        "no sentence": "Расстояние не {} км.",
+        "bound": "Ответ: не менее {}.",
+        "bound in a sentence": "Расстояние не меньше {} км.",
+        "either": "Ответ: {} или 99.",
+        "option": "Вариант {}",
+        "option stated": "Правильный ответ: {}.",
+    },
+    "Chinese": {
+        "statement": "答案是{}。",
+        "final": "最终答案是{}。",
+        "label": "答案：{}",
+        "sentence": "所以距离是{}公里。",
+        "estimate": "答案大约是{}。",
+        "no statement": "答案不是{}。",
+        "no sentence": "距离不是{}公里。",
+        "bound": "答案至少是{}。",
+        "bound in a sentence": "距离至少是{}公里。",
+        "either": "答案是{}或99。",
+        "option": "选{}",
+        "option stated": "正确答案是{}。",
+    },
+    "Japanese": {
+        "statement": "答えは{}です。",
+        "final": "最終的な答えは{}です。",
+        "label": "答え：{}",
+        "sentence": "したがって、距離は{}kmです。",
+        "estimate": "答えは約{}です。",
+        "no statement": "答えは{}ではありません。",
+        "no sentence": "距離は{}kmではない。",
+        "bound": "答えは{}以上です。",
+        "bound in a sentence": "距離は少なくとも{}kmです。",
+        "either": "答えは{}または99です。",
+        "option": "選択肢{}",
+        "option stated": "答えは{}です。",
+    },
+    "Korean": {
+        "statement": "답은 {}입니다.",
+        "final": "최종 답은 {}입니다.",
+        "label": "정답: {}",
+        "sentence": "따라서 거리는 {}km입니다.",
+        "estimate": "답은 약 {}입니다.",
+        "no statement": "답은 {}이 아닙니다.",
+        "no sentence": "거리는 {}km가 아닙니다.",
+        "bound": "답은 {} 이상입니다.",
+        "bound in a sentence": "거리는 최소 {}km입니다.",
+        "either": "답은 {} 또는 99입니다.",
+        "option": "보기 {}",
+        "option stated": "정답은 {}입니다.",
+    },
+}
+ELSEWHERE = [
+    *["La risposta è {}.", "Quindi la distanza è {} km.", "La risposta non è {}.", "La risposta è circa {}."],
+    *["A resposta é {}.", "Portanto, a distância é {} km.", "A resposta não é {}."],
+    *["Het antwoord is {}.", "Het antwoord is niet {}.", "Dus de afstand is {} km."],
+    *["Odpowiedź to {}.", "Odpowiedź to nie {}.", "Cevap {}.", "الجواب هو {}.", "उत्तर {} है।", "Svaret är inte {}."],
+]
+
+
+def test_every_language_of_the_table_has_the_same_sentences():
+    assert {*SENTENCES} == {language.name for language in LANGUAGES}
+    assert {tuple(sentences) for sentences in SENTENCES.values()} == {tuple(SENTENCES["English"])}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_value_is_read_where_a_language_states_it(name: str):
+    for kind in ("statement", "label", "sentence", "final"):
+        for number in ("12", "-7", "1,250", "3.5"):
+            text = "5 + 94 = 99\n" + SENTENCES[name][kind].format(number)
+            assert maths_verdict(number, text) == "correct", text
+            assert maths_verdict("99", text) == "wrong", text
+    assert maths_verdict("12", f"{boxed('99')}\n{SENTENCES[name]['final'].format(12)}") == "correct"
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_what_changes_a_value_in_a_language_pays_nothing(name: str):
+    for kind in ("estimate", "no statement", "no sentence", "bound", "bound in a sentence", "either"):
+        for number in ("12", "250"):
+            for reference in (number, f"{number} km"):
+                assert maths_verdict(reference, SENTENCES[name][kind].format(number)) != "correct", kind
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_an_option_is_read_in_a_language(name: str):
+    expected = reference_choice("B")
+    assert expected is not None
+    for kind in ("option", "option stated", "label"):
+        text = SENTENCES[name][kind]
+        assert choice_verdict(expected, text.format("B"), {}) == "correct", text
+        assert choice_verdict(expected, text.format("C"), {}) == "wrong", text
+
+
+@pytest.mark.parametrize("sentence", ELSEWHERE)
+def test_in_other_languages_only_a_box_counts(sentence: str):
+    assert extract_answer(sentence.format(12)).texts == ()
+    assert fast_verdict("12", sentence.format(12)) == "unparsed"
+    assert fast_verdict("12", sentence.format(boxed("12"))) == "correct"
