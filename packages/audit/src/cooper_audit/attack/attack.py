@@ -278,7 +278,7 @@ def summarise(
     forms: Sequence[FormTrial] = (),
 ) -> AttackResult:
     """Count what is accepted. Raises InputError as `attack` does."""
-    answers = _beside_right_ones(answers, grader.accepts_above is None and accept_above is None)
+    answers = _beside_right_ones(answers, grader.accepts_above is None and accept_above is None, forms)
     heard = [answer for answer in answers if answer.score is not None]
     if not heard:
         raise InputError(f"{grader.name}: not one answer was scored; if it asks a server, see the log")
@@ -309,14 +309,17 @@ def summarise(
     )
 
 
-def _beside_right_ones(answers: Sequence[AttackAnswer], scale_unknown: bool) -> list[AttackAnswer]:
+def _beside_right_ones(
+    answers: Sequence[AttackAnswer], scale_unknown: bool, forms: Sequence[FormTrial]
+) -> list[AttackAnswer]:
     """Each answer with the score of a right one in its form, if that is more than wrong ones get there on average."""
     right = {(answer.problem.id, answer.form): answer.score for answer in answers if answer.right and answer.form}
     plain_wrong: dict[str, list[float]] = {}
     for answer in answers:
         if answer.pattern == PLAIN_WRONG and answer.score is not None:
             plain_wrong.setdefault(answer.form, []).append(answer.score)
-    floors = {form: float(np.mean(scores)) for form, scores in plain_wrong.items()}
+    floors = {form.template: form.wrong for form in forms if form.read}
+    floors |= {form: float(np.mean(scores)) for form, scores in plain_wrong.items()}
 
     def beside(answer: AttackAnswer) -> float | None:
         score = None if answer.right and not scale_unknown else right.get((answer.problem.id, answer.form))
