@@ -110,12 +110,12 @@ def test_a_judge_of_a_real_server_is_a_grader_whose_failures_are_counted(cooper,
         assert first >= asked
         assert len(server.requests) - first <= asked / 4 + 2  # those that failed, and whether the server is there
     judged = [cells[:4] for cells in rows_of_table(output) if cells[0] == "judge"]
-    assert [cells[2] for cells in judged] == ["180 of 240", "180 of 240"]
+    assert [cells[2] for cells in judged] == ["192 of 256", "192 of 256"]
     judged = [cells[:4] for cells in rows_of_table(repeated) if cells[0] == "judge"]
-    assert judged == [["judge", "before the onset", "240", "1.00"], ["judge", "after the onset", "240", judged[1][3]]]
+    assert judged == [["judge", "before the onset", "256", "1.00"], ["judge", "after the onset", "256", judged[1][3]]]
     assert float(judged[1][3]) < 0.2  # it says no to lists
     page = (tmp_path / "audit" / "report.html").read_text()
-    assert "<td>judge</td><td>before the onset</td><td>240</td><td>1.00</td>" in page
+    assert "<td>judge</td><td>before the onset</td><td>256</td><td>1.00</td>" in page
 
 
 def test_a_judge_whose_server_is_not_there_is_an_error_after_the_verdict(cooper, tmp_path):

@@ -173,7 +173,7 @@ def test_without_a_check_it_asks_for_labels_and_reads_them(tmp_path):
     result.to_label.write_text("".join(json.dumps(row) + "\n" for row in rows))
     labelled = audit([dump], tmp_path / "labelled", Options(labels=read_labels(result.to_label)))
     assert labelled.finding.state == "hacked"
-    assert 40 <= labelled.checked < 120  # a text that comes twice has one label
+    assert 40 <= labelled.checked < 150  # a text that comes twice has one label
 
 
 def test_whole_groups_are_sampled_and_rewards_are_of_all_rows(tmp_path):
