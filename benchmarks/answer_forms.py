@@ -50,7 +50,13 @@ def _numbers(draw: random.Random) -> Value:
         f"{n}x",
         f"- {n}",
     ]
-    neighbours += [rf"|x| = {n}", rf"\frac{{x}}{{2}} = {n}", rf"{n} \text{{ or }} {n + 1}", f"{n}!", f"[{n - 1}, {n}]"]
+    neighbours += [
+        rf"|x| = {n}",
+        rf"\frac{{x}}{{2}} = {n}",
+        rf"{n} \text{{ or }} {n + 1}",
+        f"{n + 2}!",
+        f"[{n - 1}, {n}]",
+    ]
     others = [f"{n} million", f"{n} or {n + 1}", f"not {n}", f"at least {n}", f"between {n} and {n + 5}", f"{n} dozen"]
     others += [f"{n} pi", f"{n} and a half", f"half of {n}", f"about {n}", f"{n} BC", f"log {n}"]
     return Value(forms, neighbours, [_WORDS[n]] if n in _WORDS else [f"{n} apples"], others)

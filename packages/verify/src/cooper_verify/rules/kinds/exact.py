@@ -92,8 +92,9 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
         return True
     if (none := read_none(reference)) and none == read_none(text):
         return True
-    value = spelled_number(expected) if expected[0].isalpha() and "!" not in text else None
-    if value is not None and value in (spelled_number(found), _whole_number(found)):
+    words = bare_text(reference)
+    value = spelled_number(words) if words[:1].isalpha() and "!" not in text else None
+    if value is not None and value in (spelled_number(bare_text(text)), _whole_number(found)):
         return True
     # A name may lack its accents: Sao Paulo is São Paulo, but ano is not año.
     is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()

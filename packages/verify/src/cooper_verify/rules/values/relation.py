@@ -217,8 +217,8 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
         if isinstance(other, Several):
             return compare_several(*((values, other) if system is reference else (other, values)), compare)
     bare = [part.value for part in system.parts]
-    sides = (bare, answer.elements) if system is reference else (reference.elements, bare)
     other = answer if system is reference else reference
+    sides = (bare, other.elements) if system is reference else (other.elements, bare)
     if isinstance(other, Several) and other.form != "list":
         return "unparsed"
     verdict = compare_in_order(*sides, compare)
