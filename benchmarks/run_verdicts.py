@@ -19,7 +19,8 @@ import numpy as np
 from numpy import ndarray
 from numpy.random import Generator
 
-from cooper_audit.rollouts.evidence import COLUMNS, GARBLED, Table, finding_of_table
+from cooper_audit.rollouts.evidence import finding_of_table
+from cooper_audit.rollouts.table import COLUMNS, GARBLED, Table
 from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.verdict import verdict_of

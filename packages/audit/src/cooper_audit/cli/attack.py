@@ -101,7 +101,6 @@ def attack_reward(
         )
     if repair is not None:
         mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
-
     with nullcontext() if out is None else OwnedFolder(out, COMMAND):
         result, signature = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
         if table and not (as_json or as_markdown):
@@ -118,9 +117,9 @@ def attack_reward(
         lines += [] if repaired is None else ["", *first_screen(last, fail_above)]
         tables = further_tables(result, findings, repaired)
         if as_json or as_markdown:
-            record = as_record(result, fail_above, signature)
-            whole = markdown(lines, [*pattern_tables(result), *tables])
-            stdout().print(json.dumps(record, indent=2) if as_json else whole, soft_wrap=True)
+            record = json.dumps(as_record(result, fail_above, signature), indent=2)
+            text = record if as_json else markdown(lines, [*pattern_tables(result), *tables])
+            stdout().print(text, soft_wrap=True)
         else:
             _show_screen(lines, tables, table)
         if out is not None:

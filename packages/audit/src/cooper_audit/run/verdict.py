@@ -216,8 +216,8 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
     """
     if (audited := _audited(run)) is not None:
         return audited
-    (alarms, alarm_at, _), status = _replay(run.metrics), status_of(run)
-    _, convicted_at, alarm_lasts = _replay(run.metrics, ERROR)
+    (alarms, alarm_at, _), (_, convicted_at, alarm_lasts) = _replay(run.metrics), _replay(run.metrics, ERROR)
+    status = status_of(run)
     accuracies = {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
     reward = run.series("reward/mean")
     state, first, said, signals_of_truth, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
@@ -239,11 +239,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
     elif run.step >= FEWEST:
         metrics = ", ".join(truth.metric for truth in TRUTHS)
         said = f"Nothing on record measures the truth: none of {metrics} has {FEWEST} values."
-    faults = [
-        f"{rule.metric} is a fault since step {since}: {rule.advice}"
-        for rule, since in Watch((), seen=run.metrics).lasting
-        if rule.metric in FAULTS
-    ]
+    faults = _faults(run)
     if state in ("healthy", "nothing learned", "unknown") and (status.died or faults):
         state = "faults"
     fired: dict[str, list[Mapping[str, Any]]] = {}
@@ -252,13 +248,21 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
         if event.get("action") not in (*ENDS, NOTE) and event.get("metric") != HACKING:  # the alarm has been replayed
             fired.setdefault(str(event["metric"]), []).append(event)
     broken = [
-        f"Watch rule at step {', '.join(str(event['step']) for event in events)}: {events[0]['message']}"
+        Signal("bad", f"Watch rule at step {', '.join(str(event['step']) for event in events)}: {events[0]['message']}")
         for events in fired.values()
     ]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *signals_of_truth, *alarms, *(Signal("bad", text) for text in broken), *notes]
+    signals = [*first_told, *signals_of_truth, *alarms, *broken, *notes]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+
+
+def _faults(run: RunRecord) -> list[str]:
+    return [
+        f"{rule.metric} is a fault since step {since}: {rule.advice}"
+        for rule, since in Watch((), seen=run.metrics).lasting
+        if rule.metric in FAULTS
+    ]
 
 
 def _of_gold(truth: Truth) -> str:

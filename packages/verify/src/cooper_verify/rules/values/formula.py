@@ -5,134 +5,29 @@ its tree or to notation without meaning (spaces, `\left`, dollars). Letters keep
 product, unless they name a function, a constant or a Greek letter.
 """
 
-import re
 from collections.abc import Callable
 from fractions import Fraction
 
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.values.tokens import (
+    CONSTANTS,
+    FUNCTIONS,
+    GREEK,
+    SAME_FUNCTION,
+    NoFormulaError,
+    tokens,
+    written_alike,
+)
 from cooper_verify.rules.values.tree import Tree, constant, inverse, negative, number
 
-_GREEK = [
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "varepsilon",
-    "zeta",
-    "eta",
-    "theta",
-    "vartheta",
-    "iota",
-    "kappa",
-    "lambda",
-    "mu",
-    "nu",
-    "xi",
-    "rho",
-    "varrho",
-    "sigma",
-    "tau",
-    "upsilon",
-    "phi",
-    "varphi",
-    "chi",
-    "psi",
-    "omega",
-    "Gamma",
-    "Delta",
-    "Theta",
-    "Lambda",
-    "Xi",
-    "Sigma",
-    "Upsilon",
-    "Phi",
-    "Psi",
-    "Omega",
-]
-_GREEK_LETTERS = dict(
-    zip(
-        "αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ",
-        (
-            *[
-                "alpha",
-                "beta",
-                "gamma",
-                "delta",
-                "varepsilon",
-                "zeta",
-                "eta",
-                "theta",
-                "iota",
-                "kappa",
-                "lambda",
-                "mu",
-                "nu",
-                "xi",
-                "rho",
-                "sigma",
-                "tau",
-                "upsilon",
-                "varphi",
-                "chi",
-                "psi",
-                "omega",
-                "Gamma",
-                "Delta",
-                "Theta",
-                "Lambda",
-                "Xi",
-                "Sigma",
-                "Phi",
-                "Psi",
-                "Omega",
-            ],
-        ),
-        strict=True,
-    )
-)
-_FUNCTIONS = {
-    *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
-    *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
-}
-_SAME_FUNCTION = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "tg": "tan", "ctg": "cot", "cosec": "csc"}
 _INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
 TRIGONOMETRIC = {"sin", "cos", "tan", "cot", "sec", "csc"}
-_CONSTANTS: dict[str, Tree] = {"pi": ("pi",), "e": ("e",), "infty": ("oo",), "infinity": ("oo",), "inf": ("oo",)}
 _APPLIED = set("fghFGP")
 """Letters that are functions in front of a bracket."""
-_NO_MEANING = re.compile(
-    r"\\(?:left|right|middle)\s*\.|\\(?:left|right|middle|displaystyle|textstyle|limits|nolimits|,|;|:|!|>| |quad|qquad"
-    r"|enspace|thinspace|[bB]igg?[lrm]?|[()\[\]])(?![A-Za-z])|\\[,;:!> ()\[\]]|[$~]"
-)
-_SPELLINGS = (
-    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
-    (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
-    (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])|[\u00d7\u00b7\u22c5\u2217]"), " * "),
-    (re.compile(r"\\div(?![A-Za-z])|\u00f7"), " / "),
-    (re.compile(r"\*\*"), "^"),
-    (re.compile(r"\\(?:operatorname\*?|mathrm|text|textrm|mathit)\s*\{\s*([A-Za-z]{2,9})\s*\}"), r"\\\1 "),
-    (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([dei])\s*\}"), r" \1"),
-    (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
-    (re.compile(r"\{,\}"), ","),
-    (re.compile(r"\\(?:lvert|rvert|vert)(?![A-Za-z])"), "|"),
-    (re.compile(r"\\[lr]brace(?![A-Za-z])"), ""),
-    (re.compile(r"\^\s*(?:\{\s*)?\\prime\s*\}?"), "'"),
-    (re.compile(r"\\%"), "%"),
-)
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:[1-9]\d{0,2}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d*)?|\.\d+)"
-    r"|\\(?P<command>[A-Za-z]+)|(?P<word>[A-Za-z]+)|(?P<greek>[\u03b1-\u03c9\u0391-\u03a9])|(?P<sign>\S))",
-    re.ASCII,
-)
 _DEEPEST = 40
 _LONGEST = 2000
 """Characters of a formula. Longer ones are compared by their spelling alone."""
 _MAX_DIGITS = 400
-
-
-class NoFormulaError(ValueError):
-    """A text is not one whole formula."""
 
 
 @text_cache(4096)
@@ -141,80 +36,16 @@ def formula(text: str) -> Tree | None:
     if len(text) > _LONGEST:
         return None
     try:
-        return _Reader(_written_alike(text)).whole()
+        return _Reader(written_alike(text)).whole()
     except (NoFormulaError, ZeroDivisionError):
         return None
-
-
-def without_layout(text: str) -> str:
-    """The text without delimiters of formulas, sizes of brackets and spaces of LaTeX."""
-    return _NO_MEANING.sub(" ", text)
-
-
-def _written_alike(text: str) -> str:
-    text = without_layout(text)
-    for pattern, spelling in _SPELLINGS:
-        text = pattern.sub(spelling, text)
-    return text
-
-
-def _tokens(text: str) -> list[tuple[str, str, bool]]:
-    """The kind, the text and whether a space stands before it, of each token."""
-    found, position = [], 0
-    text = text.rstrip()
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None:
-            raise NoFormulaError
-        kind = token.lastgroup or ""
-        spaced = token.start(kind) > position
-        if kind == "greek":
-            kind, written = "command", _GREEK_LETTERS.get(token[kind], "pi" if token[kind] == "\u03c0" else "?")
-        else:
-            written = token[kind]
-        if kind == "word":
-            if found and found[-1][0] == "word" and spaced and len(written) > 1:
-                raise NoFormulaError  # words in a row
-            found += _words(written, spaced)
-        else:
-            found.append((kind, written, spaced))
-        position = token.end()
-    return found
-
-
-_KNOWN_WORDS = sorted(
-    {*_FUNCTIONS, *_SAME_FUNCTION, "pi", "infinity", *_GREEK} - {"eta", "xi", "nu", "mu"}, key=len, reverse=True
-)
-
-
-_NO_PRODUCT = re.compile(
-    r"[A-Z][a-z]{2,}|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
-    r"|had|can|get|for|was|but|out|per|her|his|you|our|am|pm|my|us|let|one|two|six|ten|see|sum)"
-)
-
-
-def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
-    """A run of letters: a name that is known, or letters that are multiplied, perhaps before a name (`2xsin`)."""
-    if (
-        written in _FUNCTIONS
-        or written in _SAME_FUNCTION
-        or (written in _CONSTANTS and len(written) > 1)
-        or written in _GREEK
-    ):
-        return [("command", written, spaced)]
-    known = next((word for word in _KNOWN_WORDS if len(word) > 1 and written.endswith(word)), "")
-    letters = written[: len(written) - len(known)]
-    if len(letters) > 3 or (known and len(letters) > 1) or _NO_PRODUCT.fullmatch(letters):
-        raise NoFormulaError  # a word
-    parts = [("word", letter, spaced and place == 0) for place, letter in enumerate(letters)]
-    return [*parts, ("command", known, False)] if known else parts
 
 
 class _Reader:
     """A recursive-descent parser of one formula. Each method reads from the next token on."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = _tokens(text)
+        self._tokens = tokens(text)
         self._place = 0
         self._depth = 0
         self._bars = 0
@@ -448,12 +279,12 @@ class _Reader:
         return trees
 
     def _command(self, name: str) -> Tree:
-        name = _SAME_FUNCTION.get(name, name)
-        if name in _FUNCTIONS:
+        name = SAME_FUNCTION.get(name, name)
+        if name in FUNCTIONS:
             return self._function(name)
-        if name in _CONSTANTS:
-            return _CONSTANTS[name]
-        if name in _GREEK:
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name in GREEK:
             return ("name", f"\\{name}{self._index()}")
         if reader := _COMMANDS.get(name):
             return reader(self)
@@ -520,7 +351,7 @@ class _Reader:
         factors = [self._factor()]
         while self._begins_factor():
             kind, written, _ = self._tokens[self._place]
-            if kind == "command" and _SAME_FUNCTION.get(written, written) in _FUNCTIONS - {"sqrt"}:
+            if kind == "command" and SAME_FUNCTION.get(written, written) in FUNCTIONS - {"sqrt"}:
                 break
             if (kind, written) == ("sign", "("):
                 raise NoFormulaError  # sin x(x+1) is read in two ways

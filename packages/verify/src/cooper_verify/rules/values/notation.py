@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.values.formula import without_layout
+from cooper_verify.rules.values.tokens import without_layout
 
 SET_OPEN, SET_CLOSE = "\u2983", "\u2984"
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]|\$\d[\d,.]*\s*\Z")

@@ -1,0 +1,183 @@
+r"""The tokens of a formula: one spelling for LaTeX and plain notation, Greek letters, names of functions, words."""
+
+import re
+
+from cooper_verify.rules.values.tree import Tree
+
+GREEK = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "varepsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "vartheta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "rho",
+    "varrho",
+    "sigma",
+    "tau",
+    "upsilon",
+    "phi",
+    "varphi",
+    "chi",
+    "psi",
+    "omega",
+    "Gamma",
+    "Delta",
+    "Theta",
+    "Lambda",
+    "Xi",
+    "Sigma",
+    "Upsilon",
+    "Phi",
+    "Psi",
+    "Omega",
+]
+_GREEK_LETTERS = dict(
+    zip(
+        "αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ",
+        (
+            *[
+                "alpha",
+                "beta",
+                "gamma",
+                "delta",
+                "varepsilon",
+                "zeta",
+                "eta",
+                "theta",
+                "iota",
+                "kappa",
+                "lambda",
+                "mu",
+                "nu",
+                "xi",
+                "rho",
+                "sigma",
+                "tau",
+                "upsilon",
+                "varphi",
+                "chi",
+                "psi",
+                "omega",
+                "Gamma",
+                "Delta",
+                "Theta",
+                "Lambda",
+                "Xi",
+                "Sigma",
+                "Phi",
+                "Psi",
+                "Omega",
+            ],
+        ),
+        strict=True,
+    )
+)
+FUNCTIONS = {
+    *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
+    *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
+}
+SAME_FUNCTION = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "tg": "tan", "ctg": "cot", "cosec": "csc"}
+CONSTANTS: dict[str, Tree] = {"pi": ("pi",), "e": ("e",), "infty": ("oo",), "infinity": ("oo",), "inf": ("oo",)}
+_NO_MEANING = re.compile(
+    r"\\(?:left|right|middle)\s*\.|\\(?:left|right|middle|displaystyle|textstyle|limits|nolimits|,|;|:|!|>| |quad|qquad"
+    r"|enspace|thinspace|[bB]igg?[lrm]?|[()\[\]])(?![A-Za-z])|\\[,;:!> ()\[\]]|[$~]"
+)
+_SPELLINGS = (
+    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
+    (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])|[\u00d7\u00b7\u22c5\u2217]"), " * "),
+    (re.compile(r"\\div(?![A-Za-z])|\u00f7"), " / "),
+    (re.compile(r"\*\*"), "^"),
+    (re.compile(r"\\(?:operatorname\*?|mathrm|text|textrm|mathit)\s*\{\s*([A-Za-z]{2,9})\s*\}"), r"\\\1 "),
+    (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([dei])\s*\}"), r" \1"),
+    (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"\\(?:lvert|rvert|vert)(?![A-Za-z])"), "|"),
+    (re.compile(r"\\[lr]brace(?![A-Za-z])"), ""),
+    (re.compile(r"\^\s*(?:\{\s*)?\\prime\s*\}?"), "'"),
+    (re.compile(r"\\%"), "%"),
+)
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:[1-9]\d{0,2}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d*)?|\.\d+)"
+    r"|\\(?P<command>[A-Za-z]+)|(?P<word>[A-Za-z]+)|(?P<greek>[\u03b1-\u03c9\u0391-\u03a9])|(?P<sign>\S))",
+    re.ASCII,
+)
+
+
+class NoFormulaError(ValueError):
+    """A text is not one whole formula."""
+
+
+def without_layout(text: str) -> str:
+    """The text without delimiters of formulas, sizes of brackets and spaces of LaTeX."""
+    return _NO_MEANING.sub(" ", text)
+
+
+def written_alike(text: str) -> str:
+    text = without_layout(text)
+    for pattern, spelling in _SPELLINGS:
+        text = pattern.sub(spelling, text)
+    return text
+
+
+def tokens(text: str) -> list[tuple[str, str, bool]]:
+    """The kind, the text and whether a space stands before it, of each token."""
+    found, position = [], 0
+    text = text.rstrip()
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            raise NoFormulaError
+        kind = token.lastgroup or ""
+        spaced = token.start(kind) > position
+        if kind == "greek":
+            kind, written = "command", _GREEK_LETTERS.get(token[kind], "pi" if token[kind] == "\u03c0" else "?")
+        else:
+            written = token[kind]
+        if kind == "word":
+            if found and found[-1][0] == "word" and spaced and len(written) > 1:
+                raise NoFormulaError  # words in a row
+            found += _words(written, spaced)
+        else:
+            found.append((kind, written, spaced))
+        position = token.end()
+    return found
+
+
+_KNOWN_WORDS = sorted(
+    {*FUNCTIONS, *SAME_FUNCTION, "pi", "infinity", *GREEK} - {"eta", "xi", "nu", "mu"}, key=len, reverse=True
+)
+
+
+_NO_PRODUCT = re.compile(
+    r"[A-Z][a-z]{2,}|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
+    r"|had|can|get|for|was|but|out|per|her|his|you|our|am|pm|my|us|let|one|two|six|ten|see|sum)"
+)
+
+
+def _words(written: str, spaced: bool) -> list[tuple[str, str, bool]]:
+    """A run of letters: a name that is known, or letters that are multiplied, perhaps before a name (`2xsin`)."""
+    if (
+        written in FUNCTIONS
+        or written in SAME_FUNCTION
+        or (written in CONSTANTS and len(written) > 1)
+        or written in GREEK
+    ):
+        return [("command", written, spaced)]
+    known = next((word for word in _KNOWN_WORDS if len(word) > 1 and written.endswith(word)), "")
+    letters = written[: len(written) - len(known)]
+    if len(letters) > 3 or (known and len(letters) > 1) or _NO_PRODUCT.fullmatch(letters):
+        raise NoFormulaError  # a word
+    parts = [("word", letter, spaced and place == 0) for place, letter in enumerate(letters)]
+    return [*parts, ("command", known, False)] if known else parts
