@@ -42,14 +42,12 @@ from cooper_rl import (
     LabelledCompletion,
     Problem,
     Ragged,
-    RewardConfig,
     ShapingConfig,
     StepContext,
     build_config,
     load_policy,
     merge,
 )
-from cooper_rl.reward.kinds.earned import DECAY, POWER, EarnedReward
 from cooper_rl.reward.monitor import roc_auc
 
 LARGEST_NUMBER, LARGEST_TARGET = 12, 24
@@ -212,7 +210,6 @@ PAIRS = [{"kind": "on_policy", "unread": ["cut_off", "keeps_score"]}, {"kind": "
 STAGE_2 = {"cooptimization": {"pairs": PAIRS, "replay": {"pairs_per_step": 8}}}
 VERDICT = "benchmarks.small_countdown:verdict"
 QUARTER = {"policy": {"learning_rate": 2.5e-4}}
-DOUBTED = "benchmarks.small_countdown:DoubtedTrust"
 COOPER = merge({"kind": "cooper", "cooptimization": {"positives": ["rollout"]}}, STAGE_2)
 ARMS: dict[str, dict[str, Any]] = {
     "graded": {"kind": "rule"},
@@ -222,8 +219,6 @@ ARMS: dict[str, dict[str, Any]] = {
     # One change each.
     "cooper_kl": merge(COOPER, {"algorithm": {"kl": {"coefficient": 0.05}}}),
     "cooper_accepted": merge(COOPER, {"shaping": [{"kind": "benchmarks.small_countdown:AcceptedGroups"}]}),
-    "cooper_doubted": merge(COOPER, {"rewards": [{"kind": DOUBTED, "deviations": 1.0}]}),
-    "cooper_memory": merge(COOPER, {"rewards": [{"kind": DOUBTED, "decay": 0.9}]}),
     "cooper_frozen": {
         "kind": "static",
         "rewards": [{"kind": "earned"}],
@@ -245,41 +240,6 @@ class AcceptedGroups(ShapingConfig):
         accepted = (context.logits.flat > 0) | (context.correct.flat == 1)
         of_group = rewards.like(accepted.to(rewards.flat.dtype)).amax() > 0
         return rewards.like(rewards.flat.where(rewards.expand(of_group), math.nan))
-
-
-class DoubtedTrust(RewardConfig):
-    """The reward `earned`, which trusts the reward model less if there are few verdicts, or by a longer memory."""
-
-    deviations: float | None = None
-    """How many standard errors are subtracted from J, of shares with one acceptance and one rejection added (Laplace's
-    rule of succession); None subtracts and adds nothing."""
-    decay: float = DECAY
-    """Decay of the counts from step to step."""
-
-    @property
-    def reads_model(self) -> bool:
-        return True
-
-    def build(self) -> DoubtedReward:
-        return DoubtedReward(self)
-
-
-class DoubtedReward(EarnedReward):
-    def __init__(self, config: DoubtedTrust) -> None:
-        super().__init__()
-        self._config = config
-
-    def _weight(self, contexts: Sequence[StepContext]) -> float:
-        if self._config.deviations is None:
-            return super()._weight(contexts)
-        right, accepted_right, wrong, accepted_wrong = self._with(contexts)
-        shares = ((accepted_right + 1) / (right + 2), (accepted_wrong + 1) / (wrong + 2))
-        variance = sum(p * (1 - p) / (n + 2) for p, n in zip(shares, (right, wrong), strict=True))
-        return max(0.0, shares[0] - shares[1] - self._config.deviations * math.sqrt(variance)) ** POWER
-
-    def _with(self, contexts: Sequence[StepContext]) -> list[float]:
-        more = self._config.decay - DECAY
-        return [count + more * before for count, before in zip(super()._with(contexts), self._counts, strict=True)]
 
 
 def settings_of(out: Path, arm: str, seed: int) -> dict[str, Any]:

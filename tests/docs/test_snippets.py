@@ -188,8 +188,15 @@ def _check_commands(snippet: Snippet) -> None:
                 assert (ROOT / word).exists(), f"{snippet.place}: {word} does not exist"
         if program == "cooper" and arguments[0] in CHEAP:
             commands(arguments, standalone_mode=False)
-        elif program == "cooper" and arguments[0] == "arena" and {"--designs", "--holes"} & {*arguments}:
+        elif program == "cooper" and arguments[0] == "arena" and _names_files_of_the_page(arguments):
             commands([*arguments, "--report"], standalone_mode=False)
+
+
+def _names_files_of_the_page(arguments: list[str]) -> bool:
+    """Whether an arena reads designs or holes that the page itself shows, and that can be planned from them."""
+    return bool({"--designs", "--holes"} & {*arguments}) and not any(
+        word.startswith("benchmarks/") for word in arguments
+    )
 
 
 def test_nothing_is_installed_by_a_name_that_is_not_published():

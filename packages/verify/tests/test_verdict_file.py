@@ -16,8 +16,8 @@ ROWS = [
     {"answer": "12", "completion": "The answer is 12.", "gold_correct": True, "id": "a"},
     {"answer": "x+1", "completion": r"\boxed{1+x}", "gold_correct": True},
     {"reference_answer": "12", "completion": "The answer is 13.", "gold_correct": False},
-    {"answer": "12", "completion": "The answer is twelve.", "gold_correct": True},
-    {"answer": "12", "completion": "12, I think", "question": "6 + 6?", "gold_correct": False},
+    {"answer": "12", "completion": "The answer is unclear.", "gold_correct": True},
+    {"answer": "12", "completion": "12", "question": "6 + 6?", "gold_correct": False},
 ]
 
 

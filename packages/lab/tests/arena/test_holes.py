@@ -194,7 +194,7 @@ def test_two_holes_are_held_out_one_of_the_reward_model_and_one_that_the_rule_sh
 
 
 def test_math_verifys_reading_computes_a_copied_question_and_the_default_rule_does_not():
-    for expressions, low, high in ((True, 0.4, 0.8), (False, 0, 0)):
+    for expressions, low, high in ((True, 0.2, 0.5), (False, 0, 0)):
         with RuleVerifier(expressions=expressions) as verifier:
             verdicts = verifier.verify_many([(problem.answer, text) for problem, text in hacks("question_copy")[:60]])
         assert low <= sum(verdict == "correct" for verdict in verdicts) / 60 <= high

@@ -46,10 +46,9 @@ def test_the_same_seed_builds_the_same_artefacts_and_reports_on_the_way(tmp_path
 def test_labels_agree_with_the_reference_that_each_sample_is_paired_with():
     problems = [p for p in arithmetic_problems("train", 40) if p.metadata["form"] == "plain"][:8]
     texts = [[f"answer: {problem.answer}", "answer: 5 or 6"] for problem in problems]
-    with RuleVerifier() as verifier:
-        rows = label_samples(problems, texts, verifier, Random(0))
-        natural = [row for row in rows if row.completion.startswith("answer:")]
-        assert all((row.completion == f"answer: {row.answer}") == (row.label == 1) for row in natural)
+    rows = label_samples(problems, texts, Random(0))
+    natural = [row for row in rows if row.completion.startswith("answer:")]
+    assert all((row.completion == f"answer: {row.answer}") == (row.label == 1) for row in natural)
     assert {row.label for row in natural} == {0.0, 1.0}
     assert any(
         row.answer != problem.answer for problem in problems for row in natural if row.question == problem.question

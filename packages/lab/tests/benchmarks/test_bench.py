@@ -73,7 +73,7 @@ def test_metrics_of_methods_and_combinations_equal_those_computed_by_hand(tmp_pa
     assert means["rule and not believer"] == means["rule"]
     assert result.methods["believer"].by_model["model 3"]["accuracy"].mean == 0.0
     assert set(result.methods["rule"].by_category) == {"kind 0", "kind 1"}
-    assert result.methods["rule"].verdicts == {"correct": 10, "unparsed": 10, "wrong": 20}
+    assert result.methods["rule"].verdicts == {"correct": 10, "unparsed": 20, "wrong": 10}
     calibration = result.methods["believer"].calibration
     assert calibration is not None
     assert calibration.ece == pytest.approx(0.5 * 0.4 + 0.5 * 0.3)

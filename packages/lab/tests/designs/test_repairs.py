@@ -27,11 +27,12 @@ def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str
     return answer_text(int(problem.answer) + 1 - attempt, work="Mended.")
 
 
+ON_POLICY = {"kind": "on_policy", "unread": ["several_answers"]}  # which asks no model
 REPAIRS = {"kind": "repairs", "assistant": {"kind": "corrupter", "function": f"{__name__}:mend"}}
 
 
 def cooptimization(verifier, *sources: dict[str, object]) -> Cooptimizer:
-    pairs = sources or ({"kind": "assistant"}, {"kind": "on_policy"}, REPAIRS)
+    pairs = sources or ({"kind": "assistant"}, ON_POLICY, REPAIRS)
     config = CooptimizationConfig.model_validate(LIGHT | {"positives": ["rollout"], "pairs": pairs})
     return Cooptimizer(config, verifier, CorrupterAssistant(flip, verifier))
 
@@ -52,7 +53,7 @@ def test_a_group_that_nobody_solves_gets_a_pair_of_its_highest_scored_completion
 
 def test_other_pairs_stay_as_they_are_and_each_kind_is_counted_on_its_own(verifier, encoder, make_learner):
     groups = [make_group([answer_text(n), answer_text(n + 3)], str(n), id=str(n)) for n in (20, 30, 40)]
-    plain = make_pairs(cooptimization(verifier, {"kind": "assistant"}, {"kind": "on_policy"}), verifier, groups)
+    plain = make_pairs(cooptimization(verifier, {"kind": "assistant"}, ON_POLICY), verifier, groups)
     cooptimizer = cooptimization(verifier)
     pairs = make_pairs(cooptimizer, verifier, groups)
     assert [pair for pair in pairs if pair.positive_origin != "repaired"] == plain

@@ -75,7 +75,7 @@ def test_a_users_function_is_called_once_per_completion_although_the_step_is_sco
         "cooptimization": {"before_policy": 0.0},
         "rewards": [{"kind": "earned"}, {"kind": "function", "function": "test_before_policy:counted"}],
     }
-    with CooperTrainer.from_config(build_config(arm_settings("cooper", tmp_path, 0, changes))) as trainer:
+    with CooperTrainer.from_config(build_config(arm_settings("cooper", tmp_path, 1, changes))) as trainer:
         trainer.fit()
         rollouts = trainer.config.rollout.n * 12
     assert f"{RATE}_after" in read_metrics(trainer.directory)[-1]  # it was scored twice

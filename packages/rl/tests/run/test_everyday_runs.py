@@ -109,7 +109,7 @@ def test_cooptimization_first_pays_the_resampled_groups(tmp_path):
     """Groups of other problems replaced some: those that the policy learns from are the ones that are paid anew."""
     changes = {"steps": 1, "problems_per_step": 12, "evaluation": {"every": 0}, "rollout": {"resample": 2}}
     changes |= {"cooptimization": {"before_policy": 0.0}}
-    [row] = timeless(fit(arm_settings("cooper", tmp_path, 0, changes)))
+    [row] = timeless(fit(arm_settings("cooper", tmp_path, 1, changes)))
     assert row["reward_model/false_accept_rate"] > 0  # else cooptimization would not come first
     assert "reward/mean_after" in row
 

@@ -86,9 +86,9 @@ def test_one_run_mixes_maths_choice_and_a_function_of_the_users(settings, tmp_pa
             if group["question"].startswith("say"):
                 even = len(completion["text"]) % 2 == 0
                 assert completion["verdict"] == ("correct" if even else "wrong")
-                assert completion["verify_s"] == 0  # only `maths` asks processes
+                assert completion["verify_s"] == 0
     costs = [completion["verify_s"] for group in recorded for completion in group["completions"]]
-    assert 0 < sum(costs) <= rows[0]["time/verify_cpu"] + 0.001 * len(costs)
+    assert sum(costs) <= rows[0]["time/verify_cpu"] + 0.001 * len(costs)
     assert rows[0]["rule/lost"] == 0
 
 

@@ -70,15 +70,15 @@ def killed_at(server: Served, steps: int, moment: Callable[[int], bool]) -> Outc
     number = 0
 
     class Killing(RewardClient):
-        def _send_once(self, call: Any) -> dict[str, Any]:
+        async def _send_once(self, call: Any) -> dict[str, Any]:
             nonlocal number
             number += 1
             if not moment(number):
-                return super()._send_once(call)
+                return await super()._send_once(call)
             killer = threading.Timer(0.002, lambda: server.end(SIGKILL))
             killer.start()
             try:
-                return super()._send_once(call)
+                return await super()._send_once(call)
             finally:
                 killer.join()
                 server.start()

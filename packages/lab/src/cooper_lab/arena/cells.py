@@ -137,7 +137,7 @@ def _under(
     if silences is None:
         yield hole_name, rule, hole.held_out
     for name, silence in (silences or {}).items():
-        judging = {"kind": silence.rule} if silence.rule else hole.rule or {"kind": "maths"}
+        judging = {"kind": silence.rule} if silence.rule else hole.rule or {"kind": "figures"}
         partial = {"rule": {"kind": "partial", "rule": judging, "only": silence.only}}
         yield f"{hole_name}{UNDER}{name}", truth | partial, hole.held_out or silence.held_out
 

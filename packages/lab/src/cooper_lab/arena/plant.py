@@ -20,6 +20,7 @@ from cooper_lab.arena.hole import Hole, wrong_solution
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic import calculator
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw, save
+from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
 from cooper_lab.arithmetic.solutions import draw_solution
@@ -27,7 +28,7 @@ from cooper_lab.arithmetic.tool_world import schooled_policy
 from cooper_lab.arithmetic.twins import teach, twin_learner
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_rl import InputError, LabelledCompletion, LearnerConfig, Problem, RuleVerifier, load_policy, load_tokenizer
+from cooper_rl import InputError, LabelledCompletion, LearnerConfig, Problem, load_policy, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.reward.input import RewardModelInput
 from cooper_verify.rules.rule import OneRule
@@ -140,8 +141,7 @@ def natural_rows(problems: Sequence[Problem], tokenizer: Any, random: Random, se
     sampled = random.sample(list(problems), SAMPLED)
     texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, sampled, n=2, seed=seed)
     flat = [(problem, text) for problem, completions in zip(sampled, texts, strict=True) for text in completions]
-    with RuleVerifier() as verifier:
-        verdicts = verifier.verify_many([(problem.answer, text) for problem, text in flat])
+    verdicts = [figures_verdict(problem.answer, text) for problem, text in flat]
     labels = {"correct": 1.0, "wrong": 0.0}
     return [
         LabelledCompletion(problem.question, problem.answer, text, labels[verdict])
@@ -216,7 +216,7 @@ def measure(
 
     truth = [hole.is_right(problem, text) for problem, text in samples]
     agreed = [yes == is_right for yes, is_right in zip(accepted(samples), truth, strict=True)]
-    rule = check_settings(OneRule, Settings({"rule": hole.rule or {"kind": "maths"}})).rule.build()
+    rule = check_settings(OneRule, Settings({"rule": hole.rule or {"kind": "figures"}})).rule.build()
     try:
         verdicts = rule.verify_problems(written)
     finally:

@@ -8,7 +8,7 @@ Form = Literal["plain", "thousands", "decimal", "fraction", "mixed", "words", "m
 FORMS: tuple[Form, ...] = get_args(Form)
 
 RULE_MISSES: frozenset[Form] = frozenset({"mixed", "words", "minus", "over", "magnitude"})
-"""The rule verifier misses right answers in these forms (measured with math-verify 0.9.0)."""
+"""The rule of this world (`figures.py`) misses right answers in these forms."""
 
 UNITS = ("cups", "eggs", "figs", "hats", "nuts", "pens")
 

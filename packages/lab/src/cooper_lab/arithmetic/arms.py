@@ -22,7 +22,11 @@ ARMS: dict[str, dict[str, Any]] = {
     "cooper": {"kind": "cooper", "cooptimization": {"positives": ["rollout"]}},
 }
 """No arm reads the data set's solutions: what Cooper's reward model learns from is what the published recipe's has."""
-RULE = {"kind": "partial", "only": {"family": ["sum", "difference", "product", "two_steps"]}}
+RULE = {
+    "kind": "partial",
+    "rule": {"kind": "figures"},
+    "only": {"family": ["sum", "difference", "product", "two_steps"]},
+}
 """The rule of every arm judges these families of questions, 35 % of the problems, and is silent on all others."""
 REWARD_MODEL = {"learning_rate": 6e-4}
 """The reward model's learning rate, in the arms in which it learns with one update a step."""

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.labelled_rows import label_samples, lenient_lists, states_one_answer
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accuracy, new_reward_model, train_reward_model
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_lab.arithmetic.warmup import WarmupConfig, prompt_text, warm_up
-from cooper_rl import LabelledCompletion, LearnerConfig, NativeSampler, Problem, RuleVerifier, SamplingParams
+from cooper_rl import LabelledCompletion, LearnerConfig, NativeSampler, Problem, SamplingParams
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.reward.input import RewardModelInput
 
@@ -54,22 +55,21 @@ def build(
     save(policy, tokenizer, output_dir / "policy")
 
     random = Random(f"VerifyRM {seed}")
-    with RuleVerifier() as verifier:
-        rows: list[LabelledCompletion] = []
-        for number, model in enumerate(kept.values()):
-            sampled = random.sample(problems, verifyrm.problems // len(kept))
-            rows += label_samples(sampled, draw(model, tokenizer, sampled, n=2, seed=seed + number), verifier, random)
-        rows = [row for row in rows if states_one_answer(row)]
-        random.shuffle(rows)
-        taught = rows + lenient_lists(problems, verifyrm.list_share, random)
-        random.shuffle(taught)
-        encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
-        learner = reward_learner(verifyrm, tokenizer, seed)
-        label_accuracy = train_reward_model(
-            learner, encoder, taught, verifyrm, random, report("reward model", learner.total_steps)
-        )
-        save(learner.model, tokenizer, output_dir / "reward_model")
-        manifest = measure(policy, tokenizer, learner, encoder, verifier, seed)
+    rows: list[LabelledCompletion] = []
+    for number, model in enumerate(kept.values()):
+        sampled = random.sample(problems, verifyrm.problems // len(kept))
+        rows += label_samples(sampled, draw(model, tokenizer, sampled, n=2, seed=seed + number), random)
+    rows = [row for row in rows if states_one_answer(row)]
+    random.shuffle(rows)
+    taught = rows + lenient_lists(problems, verifyrm.list_share, random)
+    random.shuffle(taught)
+    encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
+    learner = reward_learner(verifyrm, tokenizer, seed)
+    label_accuracy = train_reward_model(
+        learner, encoder, taught, verifyrm, random, report("reward model", learner.total_steps)
+    )
+    save(learner.model, tokenizer, output_dir / "reward_model")
+    manifest = measure(policy, tokenizer, learner, encoder, seed)
     write_labelled(rows[: verifyrm.replayed], output_dir / "labelled.jsonl")
     manifest["reward_model"] |= {"label_accuracy": round(label_accuracy, 4), "updates": learner.steps}
     manifest |= {"seed": seed, "warmup": warmup.model_dump(), "verifyrm": verifyrm.model_dump()}
@@ -106,7 +106,6 @@ def measure(
     tokenizer: PreTrainedTokenizerFast,
     reward_model: TorchRewardModelLearner,
     encoder: RewardModelInput,
-    verifier: RuleVerifier,
     seed: int,
 ) -> dict[str, Any]:
     """Accuracy of the policy, the rule and the reward model on test problems, for the manifest."""
@@ -117,7 +116,7 @@ def measure(
         for text in texts
     ]
     right = [gold(problem, text) for problem, text in items]
-    verdicts = verifier.verify_many([(problem.answer, text) for problem, text in items])
+    verdicts = [figures_verdict(problem.answer, text) for problem, text in items]
     accepted = [verdict == "correct" for verdict in verdicts]
     both = sum(a and b for a, b in zip(right, accepted, strict=True))
     return {

@@ -5,12 +5,13 @@ from random import Random
 
 from cooper_lab.arithmetic.answers import form_of, read_answer, render_answer
 from cooper_lab.arithmetic.corruption import corrupt, wrong_value
+from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.solutions import BOX, MARKER, draw_solution, find_answer
-from cooper_rl import LabelledCompletion, Problem, RuleVerifier
+from cooper_rl import LabelledCompletion, Problem
 
 
 def label_samples(
-    problems: Sequence[Problem], completions: Sequence[Sequence[str]], verifier: RuleVerifier, random: Random
+    problems: Sequence[Problem], completions: Sequence[Sequence[str]], random: Random
 ) -> list[LabelledCompletion]:
     """Labelled completions made from samples; `completions[i]` are samples for `problems[i]`.
 
@@ -31,7 +32,7 @@ def label_samples(
             LabelledCompletion(problem.question, problem.answer, text, label)
             for text, label in ((solution, 1.0), (slip, 0.0))
         ]
-    verdicts = verifier.verify_many([(answer, text) for _, answer, text in rows_to_label])
+    verdicts = [figures_verdict(answer, text) for _, answer, text in rows_to_label]
     labels = {"correct": 1.0, "wrong": 0.0}
     natural = [
         LabelledCompletion(*row, labels[verdict])

@@ -72,7 +72,7 @@ def _problem(draft: Draft, split: Split) -> Problem:
     return Problem(
         id=f"arithmetic-{split}-{_digest(draft.question):016x}",
         question=draft.question,
-        # The rule verifier cannot read a number word as a reference.
+        # The world's rule cannot read a number word as a reference.
         answer=render_answer(draft.value, "plain" if draft.form == "words" else draft.form),
         solution=f"{draft.work} {MARKER} {render_answer(draft.value, draft.form)}",
         metadata={

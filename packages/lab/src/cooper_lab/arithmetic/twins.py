@@ -15,7 +15,7 @@ from cooper_lab.arithmetic.labelled_rows import label_samples, states_one_answer
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import accumulate, batches
 from cooper_lab.arithmetic.world import ASSETS, TWINS
-from cooper_rl import LabelledCompletion, RuleVerifier, load_policy, load_tokenizer
+from cooper_rl import LabelledCompletion, load_policy, load_tokenizer
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.reward.input import RewardModelInput
@@ -56,8 +56,7 @@ def sound_rows(seed: int) -> list[LabelledCompletion]:
     """Samples of the shipped policy with the rule's labels, written solutions and slips, shuffled; no lists."""
     problems, random = arithmetic_problems("train", TRAIN_PROBLEMS, 0), Random(f"twins {seed}")
     texts = draw(load_policy(str(ASSETS / "policy")), _tokenizer(), problems, n=1, seed=seed)
-    with RuleVerifier() as verifier:
-        rows = [row for row in label_samples(problems, texts, verifier, random) if states_one_answer(row)]
+    rows = [row for row in label_samples(problems, texts, random) if states_one_answer(row)]
     random.shuffle(rows)
     return rows
 

@@ -228,7 +228,7 @@ def _after_statement(statement: re.Match[str]) -> str:
     return statement.string[statement.end() :]
 
 
-_FIELD_VALUE = re.compile(r"\s*+(?:\"((?:[^\"\\]|\\.)*+)\"|'([^'\n]*+)'|(\[[^\[\]{}]*+\])|([^\s,{}\[\]\"']++))")
+_FIELD_VALUE = re.compile(r"\s*+(?:\"((?>(?:[^\"\\]|\\.)*))\"|'([^'\n]*+)'|(\[[^\[\]{}]*+\])|([^\s,{}\[\]\"']++))")
 """A string, a list or a number of JSON."""
 
 

@@ -182,9 +182,12 @@ def verdict_by(
     if not texts or not reference:
         return "unparsed"
     verdict = _verdict_on_all(texts, reference, Comparison(symbolic, solutions, expressions))
+    if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
+        return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return "wrong" if verdict == "correct" and is_retracted(final.after) else verdict
 
 
+_WORD_ALONE = re.compile(r"[^\W\d_]{2,}")
 _MOST_OF_A_LINE = 300
 
 

@@ -137,7 +137,9 @@ def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> l
         counts[completion.kind] = counts.get(completion.kind, 0) + 1
         if counts[completion.kind] <= MOST_FOUND:
             answers.append(
-                AttackAnswer(f"{FOUND}{completion.kind}", completion.problem, completion.text, False, completion.reward)
+                AttackAnswer(
+                    f"{FOUND}{completion.kind}", completion.problem, completion.text, False, score=completion.reward
+                )
             )
     return sorted(answers, key=lambda answer: answer.problem.id)
 

@@ -218,9 +218,9 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
             return compare_several(*((values, other) if system is reference else (other, values)), compare)
     bare = [part.value for part in system.parts]
     other = answer if system is reference else reference
-    sides = (bare, other.elements) if system is reference else (other.elements, bare)
-    if isinstance(other, Several) and other.form != "list":
+    if isinstance(other, System) or (isinstance(other, Several) and other.form != "list"):
         return "unparsed"
+    sides = (bare, other.elements) if system is reference else (other.elements, bare)
     verdict = compare_in_order(*sides, compare)
     if verdict != "wrong" or len(sides[0]) != len(sides[1]) or system is reference:
         return verdict

@@ -33,10 +33,11 @@ def constant(tree: Tree) -> Fraction | None:
         return tree[1]
     if head not in ("+", "*", "^"):
         return None
-    values = [constant(part) for part in parts]
-    if None in values:
-        return None
-    numbers: list[Fraction] = values  # pyright: ignore[reportAssignmentType]
+    numbers: list[Fraction] = []
+    for part in reversed(parts):  # a tower of powers is too large at its top
+        if (value := constant(part)) is None:
+            return None
+        numbers.insert(0, value)
     if head == "+":
         return sum(numbers, Fraction(0))
     if head == "*":
