@@ -52,7 +52,7 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     assert grades["reward", "after the onset"].on_rejected > 0.8 > grades["reward", "before the onset"].on_rejected
     assert graded(result, windows_to_grade(result), graders()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
-    assert "'is 0 or' (0 %, then 100 %)" in told
+    assert "'0 or 0" in told
 
 
 def test_phrases_that_became_frequent():

@@ -28,7 +28,7 @@ def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str
 
 
 ON_POLICY = {"kind": "on_policy", "unread": ["several_answers"]}  # which asks no model
-REPAIRS = {"kind": "repairs", "assistant": {"kind": "corrupter", "function": f"{__name__}:mend"}}
+REPAIRS = ON_POLICY | {"kind": "repairs", "assistant": {"kind": "corrupter", "function": f"{__name__}:mend"}}
 
 
 def cooptimization(verifier, *sources: dict[str, object]) -> Cooptimizer:

@@ -96,7 +96,7 @@ def test_a_reply_that_fills_memory_is_refused(monkeypatch, send, why, ask):
 
 
 @pytest.mark.parametrize(
-    ("send", "failure"), [(dripping_body, "timeout"), (dripping_head, "timeout"), (flooding, None)]
+    ("send", "failure"), [(dripping_body, "timeout"), (dripping_head, "timeout"), (flooding, "oversized")]
 )
 def test_the_chat_client_has_the_same_bounds(send, failure):
     with serving(send) as url:
