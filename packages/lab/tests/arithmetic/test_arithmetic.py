@@ -11,6 +11,7 @@ from cooper_base.errors import InputError
 from cooper_lab.arithmetic.answers import (
     FORMS,
     RULE_MISSES,
+    Form,
     can_render,
     form_of,
     read_answer,
@@ -138,7 +139,8 @@ def test_the_rule_is_precise_and_misses_right_answers_in_the_listed_forms_only()
     problems = arithmetic_problems("train", 120, 2)
     for problem in problems:
         value = Fraction(problem.metadata["value"])
-        for form in (form for form in FORMS if can_render(value, form)):
+        forms: list[Form] = [form for form in FORMS if can_render(value, form)]
+        for form in forms:
             text = f"{problem.metadata['work']} answer: {render_answer(value, form)}"
             assert figures_verdict(problem.answer, text) == ("unparsed" if form in RULE_MISSES else "correct"), text
         slip = corrupt(problem, problem.solution or "")
