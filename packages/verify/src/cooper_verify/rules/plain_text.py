@@ -71,8 +71,14 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     return " ".join(_NUMBERS.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 
 
+_IN_FORMULA = re.compile(r"\\(?:[dt]?frac|sqrt)(?![A-Za-z])|[\^=]")
+
+
 def case_matters(text: str) -> bool:
-    """Whether an answer is so short that its case may carry meaning: Co is cobalt, CO is a gas, and mW is not MW."""
+    """Whether the case of an answer may carry meaning: in a formula, and where it is so short that Co is cobalt, CO is
+    a gas, and mW is not MW."""
+    if _IN_FORMULA.search(text):
+        return True
     letters = bare_text(text).strip(_EDGES)
     return len(letters) == 2 and letters.isalpha() and letters != letters.lower() and letters.casefold() != "no"
 

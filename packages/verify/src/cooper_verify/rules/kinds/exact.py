@@ -131,7 +131,8 @@ def _difference(reference: str, text: str) -> Verdict:
 
 
 def _whole_number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 40 else None
+    whole, _, rest = text.partition(".")
+    return int(whole) if whole.isdecimal() and not rest.strip("0") and len(text) < 40 else None
 
 
 def _figures(text: str) -> list[int]:
