@@ -1,6 +1,5 @@
 """A grader says of each answer whether it is right, what it is worth, or why it says neither."""
 
-import hashlib
 import inspect
 import reprlib
 from abc import ABC, abstractmethod
@@ -14,7 +13,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict, is_right
 from cooper_base.errors import InputError
 from cooper_base.files.durable import Journal
-from cooper_base.files.owned_folder import file_hash
+from cooper_base.files.hashes import file_hash, text_key
 
 NO_ANSWER = "no_answer_from_server"
 UNREADABLE = "unreadable"
@@ -158,7 +157,7 @@ def opinions_of(grader: Grader, chunks: Iterable[Sequence[Asked]], path: Path | 
                 yield opinions_on(grader, chunk)
                 continue
             texts = "\0".join(f"{problem.question}\0{problem.answer}\0{text}" for problem, text in chunk)
-            key = f"{start} {hashlib.sha256(texts.encode('utf-8', 'replace')).hexdigest()[:32]}"
+            key = f"{start} {text_key(texts)}"
             values = journal.completed(key, chunk, ask, lambda value: value["why"] == NO_ANSWER)
             yield [Opinion(**value) for value in values]
             start += len(chunk)

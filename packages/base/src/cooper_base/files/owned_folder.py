@@ -1,6 +1,5 @@
 """Folders that a command may overwrite, because a mark says that it has written them. Everything else is somebody's."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Self
@@ -8,21 +7,11 @@ from typing import Self
 from cooper_base.errors import InputError
 from cooper_base.files.durable import append_line, check_regular, read_regular, write_text, writing
 from cooper_base.files.folder_lock import BUSY_OUT, LOCK, FolderLock, holder_of
+from cooper_base.files.hashes import content_hash, file_hash
 
 MARK = ".written-by.jsonl"
 """The mark of a folder: a line that names the command, and one for each content that it wrote with `OwnedFolder.write`,
 by the path inside the folder and the content's hash. A file of the same name with other content is somebody else's."""
-
-
-def content_hash(data: bytes) -> str:
-    """The hash by which a mark knows a content."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def file_hash(path: Path) -> str:
-    """`content_hash` of a file, which may be large."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_owned(folder: Path, command: str) -> None:

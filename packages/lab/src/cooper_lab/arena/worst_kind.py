@@ -117,12 +117,13 @@ class EarnedByWorstReward(EarnedReward):
         super().restore(state[:-1])
         self._kinds = state[-1]
 
-    def _weight(self, contexts: "Sequence[StepContext]") -> float:
-        correct, accepted, _, _ = self._evidence(contexts)
+    def _weight(self, counts: Sequence[float], contexts: "Sequence[StepContext]") -> float:
+        correct, accepted, _, _ = counts
+        by_average = super()._weight(counts, contexts)
         if correct < 1:
-            return super()._weight(contexts)
+            return by_average
         margin = accepted / correct - worst_acceptance(self._kinds_with(contexts).values())
-        return min(super()._weight(contexts), max(0.0, margin) ** POWER)
+        return min(by_average, max(0.0, margin) ** POWER)
 
     def _kinds_with(self, contexts: "Sequence[StepContext]") -> dict[str, list[float]]:
         counts = {kind: [DECAY * wrong, DECAY * accepted] for kind, (wrong, accepted) in self._kinds.items()}

@@ -5,7 +5,6 @@ A crash can only leave hidden folders behind: `.000120.partial` is half written,
 `.000120.replaced` an old checkpoint whose replacement has not been renamed yet. A manifest of hashes reveals damage.
 """
 
-import hashlib
 import json
 import logging
 import math
@@ -21,6 +20,7 @@ from pydantic import Field
 from cooper_base.config.base import Config
 from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step, read_regular, sync, sync_tree
+from cooper_base.files.hashes import file_hash
 
 if TYPE_CHECKING:
     from cooper_audit.run.watch import Firing
@@ -225,9 +225,7 @@ def find_damage(folder: Path, only: Sequence[str] = ()) -> str | None:
 
 
 def _describe(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"bytes": file.tell(), "sha256": digest}
+    return {"bytes": path.stat().st_size, "sha256": file_hash(path)}
 
 
 def _read_state(folder: Path) -> dict[str, Any] | None:

@@ -1,6 +1,5 @@
 """Checkpoints, for each a journal of what came after it, and the assistant's replies for a replay."""
 
-import hashlib
 import json
 import logging
 import os
@@ -15,6 +14,7 @@ from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step, is_intact, read_fields, seal_of, sealed, sync, write_text
 from cooper_base.files.folder_lock import FolderLock
+from cooper_base.files.hashes import text_key
 from cooper_rl.record.checkpoint import CheckpointConfig, CheckpointStore
 from cooper_rl.reward.pairs.assistant import Assistant, RewriteRequest, Rewrites
 
@@ -281,4 +281,4 @@ class RememberingAssistant:
 
 def _name(requests: Sequence[RewriteRequest]) -> str:
     content = json.dumps([asdict(request) for request in requests], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
+    return text_key(content)

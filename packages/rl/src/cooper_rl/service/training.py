@@ -1,6 +1,5 @@
 """The state of the service: scoring, commits, checkpoints and recovery. One thread owns it."""
 
-import hashlib
 import json
 import logging
 import re
@@ -17,6 +16,7 @@ from cooper_base import __version__
 from cooper_base.clock import MEASURED
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.errors import InputError
+from cooper_base.files.hashes import text_key
 from cooper_rl.record.exact_resume import changes, conditions
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.pairs.base import Pair
@@ -488,4 +488,4 @@ class Training:
     def _digest_after(self, step: int, keep: Sequence[str] | None) -> str:
         records = [group.in_order().record() for _, group in sorted(self.ledger.groups.items())]
         content = json.dumps([self.digest, step, keep, records], sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
+        return text_key(content)

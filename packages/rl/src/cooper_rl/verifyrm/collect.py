@@ -1,6 +1,5 @@
 """Collects completions of many models for many problems in one table, which survives interruptions."""
 
-import hashlib
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import normalise
 from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
+from cooper_base.files.hashes import text_key
 from cooper_base.progress import awaited
 from cooper_rl.data.prompts import PromptEncoder, chat_messages
 from cooper_rl.engines.local.device import set_threads
@@ -95,8 +95,7 @@ class _Batch:
         settings = model.model_dump_json(exclude={*HANDLING, "max_rows", "device"})
         questions = "\n".join(problem.question for problem in self.problems)
         text = f"{settings}{self.dataset.prompt.model_dump_json()}\n{questions}"
-        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-        return f"{model.name} / {self.dataset.name} / {self.problems[0].id} / {digest}"
+        return f"{model.name} / {self.dataset.name} / {self.problems[0].id} / {text_key(text)}"
 
 
 def collect(config: CollectConfig, progress: Callable[[int, int], None] | None = None) -> Collected:

@@ -1,6 +1,5 @@
 """Labels completions with a rule, a judge and any grader, each by itself, and keeps those on which all agree."""
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
@@ -14,6 +13,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
+from cooper_base.files.hashes import text_key
 from cooper_rl.engines.local.device import set_threads
 from cooper_verify.grader import NO_ANSWER, Asked, Grader, Opinion, check_gives_verdicts, opinions_on
 from cooper_verify.graders.judge import JudgeConfig, JudgeGrader, judge_settings
@@ -136,7 +136,7 @@ def label_completions(
         ask = partial(_opinions, by, judge, grader)
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            key = f"{start} {hashlib.sha256(repr(chunk).encode()).hexdigest()[:32]}"
+            key = f"{start} {text_key(repr(chunk))}"
             values = journal.completed(key, chunk, ask, _failed)
             for row, (verdict, *others) in zip(chunk, values, strict=True):
                 judgement = None if judge is None else Judgement(**others.pop(0))

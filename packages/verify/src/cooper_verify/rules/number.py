@@ -15,7 +15,6 @@ _PLAIN = re.compile(
     rf"(?P<sign>-\s?|\+)?(?:[$€£¥₹₽₩]\s?)?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])",
     re.ASCII,
 )
-_WRITTEN = rf"(?:{_NUMBER})(?:{_EXPONENT}|\s*/\s*\d+)?"
 _PREFIX = re.compile(
     r"(?:[A-Za-z]\s*=|=|(?:US|C|CA|A|AU|NZ|HK|S)?\\?\$(?=\s*-?[\d.])|(?:USD|EUR|GBP|INR|JPY|CNY|RMB|CHF|Rs\.?)(?=\s?\d))\s*"
 )

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cooper_verify.rules.languages import LANGUAGES, words_of
-from cooper_verify.rules.number_words import CHANGES_BEFORE, changes_after, is_conditional
+from cooper_verify.rules.number_words import CHANGES_BEFORE, ONES, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
 
 LONGEST = 600
@@ -55,10 +55,7 @@ class _Run(NamedTuple):
     end: int
 
 
-_NUMERAL = (
-    r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
-    r"|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|[mb]illion|dozens?)"
-)
+_NUMERAL = rf"(?:{'|'.join(word for word, value in ONES.items() if value > 1)}|hundred|thousand|[mb]illion|dozens?)"
 _ANOTHER_NUMBER = re.compile(rf"(?i)(?<![\w-])(?:{_NUMERAL}|one of|one in|one out)(?![\w])")
 _LABEL = re.compile(
     r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"

@@ -1,6 +1,5 @@
 """Trains a reward model on what an attack found in it, and attacks it again on patterns and problems kept apart."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_base.files.folder_lock import BUSY_OUT, FolderLock, check_writable
+from cooper_base.files.hashes import content_hash
 from cooper_rl.adapters.graders.paid_run import paid_run
 from cooper_rl.adapters.graders.run_reward import RunReward
 from cooper_rl.engines.model_folder import local_folder
@@ -110,7 +110,7 @@ def _made_from(config: RunConfig, taught: Sequence[AttackAnswer], steps: int) ->
     files = hashes_of(sorted(model.glob("*.safetensors"))) if model is not None else {}
     answers = [[answer.pattern, answer.problem.id, answer.problem.question, answer.text] for answer in taught]
     values = [config.model_dump(mode="json"), [*files.values()], answers, steps]
-    return hashlib.sha256(json.dumps(values, default=str).encode("utf-8", "replace")).hexdigest()
+    return content_hash(json.dumps(values, default=str).encode())
 
 
 def _is_repaired(folder: Path, made_from: str) -> bool:

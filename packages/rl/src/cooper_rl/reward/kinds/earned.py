@@ -57,7 +57,8 @@ class EarnedReward:
         The evidence is that of finished steps, of these answers and of the others of their step that were scored.
         """
         seen = [context, *context.others_of_step]
-        weight, counts, rule = self._weight(seen), self._evidence(seen), context.correct
+        counts, rule = self._evidence(seen), context.correct
+        weight = self._weight(counts, seen)
         scores, by_rule = context.probabilities.flat, rule.flat.to(context.probabilities.flat.dtype)
         pays = scores.isfinite() & (weight > 0)  # 0 * NaN would be NaN
         by_model = context.silent.flat & ~context.passed_over.flat
@@ -82,8 +83,9 @@ class EarnedReward:
         """Restore what `state` returned; an earlier version wrote a fifth number."""
         self._counts = list(state[:4])
 
-    def _weight(self, contexts: Sequence[StepContext]) -> float:
-        return earned_weight(self._evidence(contexts))
+    def _weight(self, counts: Sequence[float], contexts: Sequence[StepContext]) -> float:
+        """The weight by the counts after a step with these groups."""
+        return earned_weight(counts)
 
     def _evidence(self, contexts: Sequence[StepContext]) -> list[float]:
         counts = self._with(contexts)

@@ -56,7 +56,6 @@ _LABEL = re.compile(
     rf"|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
 )
 _WORDS = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:[ -][^\W\d_(][^\W\d_'’-]*\)?){0,11}")
-_ARITHMETIC = re.compile(r"[\d\s.,()/*+^\u00d7\u00f7{}-]+|\\(?:frac|sqrt)")
 _PLAIN_WORDS = re.compile(
     r"(?<=\d)\s*(?!x\b|times\b)[A-Za-z]+(?:[ /][A-Za-z]+){0,3}|\\?[$\u20ac\u00a3]|\\text\{[^{}\d]{1,30}\}"
 )

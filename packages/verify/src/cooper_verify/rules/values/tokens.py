@@ -4,85 +4,12 @@ import re
 
 from cooper_verify.rules.values.tree import Tree
 
-GREEK = [
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "varepsilon",
-    "zeta",
-    "eta",
-    "theta",
-    "vartheta",
-    "iota",
-    "kappa",
-    "lambda",
-    "mu",
-    "nu",
-    "xi",
-    "rho",
-    "varrho",
-    "sigma",
-    "tau",
-    "upsilon",
-    "phi",
-    "varphi",
-    "chi",
-    "psi",
-    "omega",
-    "Gamma",
-    "Delta",
-    "Theta",
-    "Lambda",
-    "Xi",
-    "Sigma",
-    "Upsilon",
-    "Phi",
-    "Psi",
-    "Omega",
-]
-_GREEK_LETTERS = dict(
-    zip(
-        "αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ",
-        (
-            *[
-                "alpha",
-                "beta",
-                "gamma",
-                "delta",
-                "varepsilon",
-                "zeta",
-                "eta",
-                "theta",
-                "iota",
-                "kappa",
-                "lambda",
-                "mu",
-                "nu",
-                "xi",
-                "rho",
-                "sigma",
-                "tau",
-                "upsilon",
-                "varphi",
-                "chi",
-                "psi",
-                "omega",
-                "Gamma",
-                "Delta",
-                "Theta",
-                "Lambda",
-                "Xi",
-                "Sigma",
-                "Phi",
-                "Psi",
-                "Omega",
-            ],
-        ),
-        strict=True,
-    )
+_GREEK_NAMES = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon varphi chi psi"
+    " omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 )
+_GREEK_LETTERS = dict(zip("αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ", _GREEK_NAMES.split(), strict=True))
+GREEK = {*_GREEK_LETTERS.values(), "epsilon", "vartheta", "varrho", "phi", "Upsilon"}
 FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
     *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),

@@ -37,7 +37,8 @@ def constant(tree: Tree) -> Fraction | None:
     for part in reversed(parts):  # a tower of powers is too large at its top
         if (value := constant(part)) is None:
             return None
-        numbers.insert(0, value)
+        numbers.append(value)
+    numbers.reverse()
     if head == "+":
         return sum(numbers, Fraction(0))
     if head == "*":
