@@ -34,16 +34,20 @@ def write_run(
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(yaml.safe_dump({**SETTINGS, **(settings or {})}), encoding="utf-8")
     rows = list(metrics)
-    write_lines(folder / "metrics.jsonl", rows)
     for row in rows:
         if row["step"] > 0:
             write_lines(folder / "rollouts" / f"{row['step']:06d}.jsonl", groups(row["step"]))
             write_lines(folder / "pairs" / f"{row['step']:06d}.jsonl", pairs(row["step"]))
+    # last, as the recorder does: whoever follows the run takes a step that has metrics for a whole one
+    write_lines(folder / "metrics.jsonl", rows)
     return folder
 
 
 def write_lines(path: Path, rows: Iterable[Row]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    """A reader of the folder finds the file as it was or whole."""
+    half = path.with_suffix(".partial")
+    half.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    half.replace(path)
 
 
 def group(problem: str, *completions: Row) -> Row:

@@ -1,12 +1,13 @@
 """The rule for answers in words: an answer is right if its text is the same, whatever its formatting."""
 
 import re
+from fractions import Fraction
 from itertools import islice
 from typing import Literal
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, reference_text, text_answer
+from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, is_retracted, reference_text, text_answer
 from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.values.none import read_none
@@ -27,6 +28,7 @@ _FEW_WORDS = 4
 _NUMERIC_DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b")
 _MORE_STOPS = 3
 _IN_WORD = re.compile(r"\w")
+_NUMBER = re.compile(r"(?:[A-Za-z]\s?=\s?)?(-?\d{1,30}+(?:\.\d{1,30}+)?)", re.ASCII)
 _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
 
 
@@ -94,7 +96,7 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
         return True
     words = bare_text(reference)
     value = spelled_number(words) if words[:1].isalpha() and "!" not in text else None
-    if value is not None and value in (spelled_number(bare_text(text)), _whole_number(found)):
+    if value is not None and value in (spelled_number(bare_text(text)), _value(clean(text))):
         return True
     # A name may lack its accents: Sao Paulo is São Paulo, but ano is not año.
     is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()
@@ -130,9 +132,10 @@ def _difference(reference: str, text: str) -> Verdict:
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
 
 
-def _whole_number(text: str) -> int | None:
-    whole, _, rest = text.partition(".")
-    return int(whole) if whole.isdecimal() and not rest.strip("0") and len(text) < 40 else None
+def _value(text: str) -> Fraction | None:
+    """The number in "40.0" or "x = 40". A unit belongs to an answer: "3 BC" is not three."""
+    number = _NUMBER.fullmatch(text)
+    return Fraction(number[1]) if number else None
 
 
 def _figures(text: str) -> list[int]:
