@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 from statistics import fmean
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from courses import write
 
 from cooper_audit.rollouts import Options, audit
+from cooper_audit.rollouts.auditing import Audit
 from cooper_audit.rollouts.graders import _grade, described, frequent_phrases, graded, windows_to_grade
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.world import ASSETS
@@ -53,6 +55,23 @@ def test_a_rule_and_a_reward_model_read_the_rows_that_were_paid(tmp_path, tiny_m
     assert graded(result, windows_to_grade(result), graders()) == [*grades.values()]  # from the journal
     told = " ".join(described(windows_to_grade(result)))
     assert "'0 or 0" in told
+
+
+def test_where_a_group_is_paid_alike_nobody_says_whether_it_is_accepted():
+    """A reward that pays every wrong answer alike has no advantage anywhere, which is not a rejection."""
+
+    def rows(pay: list[float]) -> list[dict]:
+        mean = fmean(pay)
+        return [row("wrong", one - mean) | {"reward": one, "paid": one > mean, "text": ""} for one in pay]
+
+    graded_alike, graded_apart = (
+        graded(cast(Audit, None), {"w": rows(pay)}, {})[0] for pay in ([1.0] * 4, [1.0, 1.0, 1.0, 0.0])
+    )
+    assert graded_alike.cells()[3:5] == ["–", "–"]
+    assert (graded_apart.accepts, graded_apart.agreement) == (0.75, 0.25)
+    told = described({"before": rows([1.0, 0.0]), "after": rows([1.0] * 4)})
+    assert "1 paid and rejected, 0 not paid and accepted, 1 not paid and rejected." in told[0]
+    assert "4 paid like their group and rejected" in told[1]
 
 
 def test_phrases_that_became_frequent():

@@ -19,6 +19,8 @@ MOST_ROWS = 256
 LONGEST_TEXT = 20_000
 """Of a longer completion the end is searched for phrases."""
 _NUMBERS = re.compile(r"\d++(?>(?:[.,]\d++)*)")
+_PAID = {1: "paid", -1: "not paid", 0: "paid like their group"}
+"""By the sign of an advantage."""
 RowToGrade = dict[str, Any]
 """A row of an audited run, which graders read."""
 
@@ -104,7 +106,9 @@ def graded(result: Audit, windows: Mapping[str, Sequence[RowToGrade]], graders: 
     """
     grades = []
     for window, rows in windows.items():
-        grades.append(_grade("reward", window, rows, [(row["reward"], row["paid"]) for row in rows]))
+        # where a group is paid alike, nothing says whether that is much or little
+        opinions = [(row["reward"], row["paid"] if row["advantage"] else None) for row in rows]
+        grades.append(_grade("reward", window, rows, opinions))
     for name, grader in graders.items():
         with closing(grader):
             for window, rows in windows.items():
@@ -178,11 +182,14 @@ def described(windows: Mapping[str, Sequence[RowToGrade]]) -> list[str]:
     before, after = windows.values()
     lines = []
     for name, rows in windows.items():
-        counts = Counter((row["paid"], row["verdict"] == "correct") for row in rows if is_judged(row["verdict"]))
-        cells = [(paid, good) for paid in (True, False) for good in (True, False)]
+        counts = Counter(
+            (_sign(row["advantage"]), row["verdict"] == "correct") for row in rows if is_judged(row["verdict"])
+        )
         named = [
-            f"{counts[paid, good]} {'paid' if paid else 'not paid'} and {'accepted' if good else 'rejected'}"
-            for paid, good in cells
+            f"{counts[sign, good]} {words} and {'accepted' if good else 'rejected'}"
+            for sign, words in _PAID.items()
+            for good in (True, False)
+            if sign or counts[sign, good]
         ]
         lines.append(f"Of {len(rows)} rows {name}: {', '.join(named)}.")
     lengths = [_mean([len(row["text"]) for row in rows]) for rows in (before, after)]
@@ -195,6 +202,10 @@ def described(windows: Mapping[str, Sequence[RowToGrade]]) -> list[str]:
         named = ", ".join(f"{phrase!r} ({100 * was:.0f} %, then {100 * now:.0f} %)" for phrase, was, now in phrases)
         lines.append(f"Became frequent: {named}.")
     return lines
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
 
 
 def frequent_phrases(before: Sequence[str], after: Sequence[str], most: int = 5) -> list[tuple[str, float, float]]:
