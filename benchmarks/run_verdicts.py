@@ -2,7 +2,9 @@
 
     python benchmarks/run_verdicts.py simulate [--honest 84] [--hacked 60] [--out benchmarks/results/run_verdicts.jsonl]
     python benchmarks/run_verdicts.py tables [benchmarks/results/run_verdicts.jsonl]
+    python benchmarks/run_verdicts.py peers [--runs 5] [--out benchmarks/results/run_verdicts_peers.jsonl]
 
+`peers` asks rewardspy and rldoctor about the same runs; they must be installed.
 A run has 6 to 400 steps of 2 to 64 problems with 4 or 8 completions each, all drawn by its number. A completion is
 right with a probability that depends on its problem, the step and the shape; reward and check follow from that.
 `simulate` appends to its file and goes on where it stopped.
@@ -27,6 +29,7 @@ from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
 RESULTS = Path("benchmarks/results/run_verdicts.jsonl")
+PEERS = Path("benchmarks/results/run_verdicts_peers.jsonl")
 STEPS, PROBLEMS, SAMPLES = (6, 10, 20, 40, 100, 200, 400), (2, 4, 8, 16, 32, 64), (4, 8)
 
 
@@ -93,6 +96,8 @@ class Run:
     table: Table
     rows: list[dict[str, float]]
     """As in `metrics.jsonl`."""
+    rewards: ndarray
+    """steps × problems × completions."""
     config: dict[str, Any] = field(default_factory=dict)
 
 
@@ -128,7 +133,7 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
     reward = reward + shape.weight * formed
     config = {"steps": steps, "problems_per_step": problems, "rollout": {"n": samples}}
     table = _table(asked, characters, reward, accepted, hack & accepted)
-    return Run(table, _rows(score, reward, accepted, generator), config)
+    return Run(table, _rows(score, reward, accepted, generator), reward, config)
 
 
 def _table(asked: ndarray, characters: ndarray, reward: ndarray, accepted: ndarray, garbled: ndarray) -> Table:
@@ -196,11 +201,54 @@ def simulate(honest: int, hacked: int, out: Path) -> None:
                         file.flush()
 
 
+def ask_peers(runs: int, out: Path) -> None:
+    """Append what rewardspy (AvAdiii/rewardspy) and rldoctor 0.2 say of the first runs of each shape.
+
+    rewardspy reads every reward, with its default sensitivity; the texts are left empty, so its check of lengths is not
+    asked. rldoctor reads the metrics of the steps, with the check's accuracy as its held-out score.
+    """
+    from rewardspy.integrations.grpo import GRPOSpy  # pyright: ignore[reportMissingImports]
+    from rl_doctor import Severity, diagnose, run_from_records  # pyright: ignore[reportMissingImports]
+
+    done = {(row["shape"], row["run"]) for row in read(out)} if out.exists() else set()
+    asked = [(name, number) for number in range(runs) for name in (*HONEST, *HACKED) if (name, number) not in done]
+    with out.open("a", encoding="utf-8") as file:
+        for name, number in asked:
+            run = simulated(name, number)
+            spy = GRPOSpy(lambda text, reward: reward)
+            for step in run.rewards:
+                for group in step:
+                    with spy.step():
+                        for reward in group:
+                            spy.reward("", float(reward))
+            scored = [row | {"eval_score": row["rule/accuracy"]} for row in run.rows]
+            found = diagnose(run_from_records(scored)).by_name("reward_hacking")
+            alerts = sorted({alert.detector for alert in spy.store.alerts})
+            row = {"shape": name, "run": number, "rewardspy": alerts, "rldoctor": found.severity.name}
+            row |= {"rldoctor_warns": found.severity >= Severity.WARNING}
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+
+def peers_table(path: Path) -> Iterator[str]:
+    """The peers beside our three verdicts, on the runs that the peers were asked about."""
+    ours, peers = {(row["shape"], row["run"]): row for row in read(RESULTS)}, read(path)
+    rows = [ours[row["shape"], row["run"]] | row for row in peers]
+    yield "| shapes | audit: hacked | report: hacked | alarm | rewardspy: any alert | rldoctor: reward hacking |"
+    yield "|---|---|---|---|---|---|"
+    for title, shapes in (("honest", HONEST), ("hacked", HACKED)):
+        for name in (*shapes, f"all {title}"):
+            own = [row for row in rows if row["shape"] == name or (name.startswith("all ") and row["shape"] in shapes)]
+            cells = [share(own, column, ACCUSED) for column in ("audit", "report")] + [alarms(own)]
+            cells += [share([{"on": bool(row[peer])} for row in own], "on", [True]) for peer in PEER_COLUMNS]
+            yield f"| {' | '.join([name, *cells])} |"
+
+
 def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def share(rows: Sequence[Mapping[str, Any]], column: str, states: Sequence[str]) -> str:
+def share(rows: Sequence[Mapping[str, Any]], column: str, states: Sequence[Any]) -> str:
     """How many of the runs, as a share with its 95 % interval."""
     hits = sum(row[column] in states for row in rows)
     low, high = wilson_interval(hits / len(rows), len(rows))
@@ -212,6 +260,7 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> str:
     return share(marked, "alarm", ["on"])
 
 
+PEER_COLUMNS = ("rewardspy", "rldoctor_warns")
 ACCUSED = ("hacked", "recovered")
 
 
@@ -245,10 +294,16 @@ def main() -> None:
     simulating.add_argument("--honest", type=int, default=84)
     simulating.add_argument("--hacked", type=int, default=60)
     simulating.add_argument("--out", type=Path, default=RESULTS)
+    asking = commands.add_parser("peers")
+    asking.add_argument("--runs", type=int, default=5, help="of each shape")
+    asking.add_argument("--out", type=Path, default=PEERS)
     commands.add_parser("tables").add_argument("results", nargs="?", type=Path, default=RESULTS)
     asked = parser.parse_args()
     if asked.command == "simulate":
         simulate(asked.honest, asked.hacked, asked.out)
+    elif asked.command == "peers":
+        ask_peers(asked.runs, asked.out)
+        print("\n".join(peers_table(asked.out)))
     else:
         print("\n".join(tables(asked.results)))
 
