@@ -94,7 +94,9 @@ def main() -> None:
     parser.add_argument("--labelled", type=Path, help="labelled completions, for the reward models")
     parser.add_argument("--units", nargs="*", type=int, default=[unit.seed for unit in UNITS])
     parser.add_argument("--pilot", action="store_true", help="the KL coefficients with the rule alone, on another unit")
-    parser.add_argument("--save", type=Path, help="write gold and alarm of the finished runs into this file")
+    parser.add_argument(
+        "--save", type=Path, help="gold and alarm of the finished runs, beside those of units in this file"
+    )
     given = parser.parse_args()
     if given.bases is not None:
         bases = dict(zip(BASES, given.bases, strict=True))
@@ -113,6 +115,8 @@ def main() -> None:
     runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
     table(runs, GOLD)
     found = reported(results(runs, ARMS))
+    if given.save is not None:
+        found = beside(found, given.save)
     compare(found)
     if given.save is not None:
         write_text(given.save, "[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
@@ -209,6 +213,15 @@ def reported(found: Sequence[Result]) -> list[Result]:
     """The runs of the planned units, with what each unit is."""
     units = {unit.seed: {"base": unit.base, "judged": list(unit.judged)} for unit in UNITS}
     return [one | units[one["unit"]] for one in found if one["unit"] in units]
+
+
+def beside(found: Sequence[Result], path: Path) -> list[Result]:
+    """The runs, and those of the file's other units, which another machine has finished."""
+    saved = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    here = {one["unit"] for one in found}
+    return sorted(
+        [*found, *(one for one in saved if one["unit"] not in here)], key=lambda one: (one["unit"], one["arm"])
+    )
 
 
 def compare(found: Sequence[Result]) -> None:
