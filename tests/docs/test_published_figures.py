@@ -224,7 +224,7 @@ def test_the_pictures_doses_are_those_of_the_saved_runs():
             assert values == pytest.approx(_doses(design, dose, saved=saved), abs=1e-3), (arm, dose)
 
 
-DECIDES = "benchmarks/real_model/decides.md"
+DECIDES, HEADLINE = "benchmarks/real_model/decides.md", "benchmarks/real_model/headline.md"
 
 
 def gold_at_the_end(arm: str, part: str = "all") -> dict[int, float]:
@@ -260,6 +260,19 @@ def test_gold_of_a_language_model_is_that_of_the_saved_runs():
 def test_coopers_gain_on_a_language_model_is_that_of_the_saved_runs(name: str, phrase: str):
     ours, rule = gold_at_the_end("cooper"), gold_at_the_end("rule")
     assert phrase.format(*mean_interval([ours[unit] - rule[unit] for unit in sorted(ours)])) in page(name)
+
+
+def test_gold_of_the_headlines_units_is_that_of_the_saved_runs():
+    saved = {(run["unit"], run["arm"]): run["gold"] for run in runs("headline")}
+    shown = 0
+    for head, _, *rows in [rows_of(table) for table in re.split(r"\n\n(?=\| unit \d)", page(HEADLINE))[1:]]:
+        unit, arms = int(head[0].removeprefix("unit ").removesuffix(", gold")), [cell.strip("`") for cell in head[2:]]
+        for label, start, *cells in rows:
+            golds = [saved[unit, arm][label.split()[0]] for arm in arms]
+            assert {f"{gold[0]:.3f}" for gold in golds} == {start}, (unit, label)
+            assert [f"{gold[-1]:.3f}" for gold in golds] == cells, (unit, label)
+            shown += len(cells)
+    assert shown == 3 * len(saved)
 
 
 def test_what_the_alarm_sees_on_a_language_model_is_that_of_the_saved_runs():
