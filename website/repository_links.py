@@ -27,6 +27,7 @@ TOP_PAGES = {
     "packages/lab/src/cooper_lab/benchmarks/README.md": "measured/verifiers.md",
     "packages/lab/src/cooper_lab/designs/README.md": "measured/designs.md",
     "packages/lab/src/cooper_lab/overopt/README.md": "measured/overoptimisation.md",
+    "packages/lab/src/cooper_lab/paper/README.md": "measured/paper.md",
     "packages/lab/src/cooper_lab/plan/README.md": "measured/planner.md",
     "packages/rl/tests/adapters/README.md": "measured/trainers.md",
     "packages/rl/tests/crash/README.md": "measured/kills.md",

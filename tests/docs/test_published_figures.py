@@ -113,7 +113,7 @@ def test_the_speeds_beside_peers_are_those_of_the_saved_benchmarks():
     assert [row[1:3] for row in rows] == cells
 
 
-SHORT = {  # of docs/performance.md: the names of a row, and whether it tells the inverse
+SHORT = {  # of benchmarks/README.md: the names of a row, and whether it tells the inverse
     "GRPO step against TRL, embedded, 0.66 M": (["step_vs_trl_tiny"], True, 1),
     "the same, completions end by themselves, embedded": (["step_vs_trl_tiny_free_lengths"], True, 1),
     "GRPO step against TRL, SmolLM2-135M": (["step_vs_trl_smollm2"], True, 1),
@@ -134,7 +134,7 @@ SHORT = {  # of docs/performance.md: the names of a row, and whether it tells th
 
 
 def test_the_short_table_of_speeds_is_that_of_the_saved_benchmarks():
-    _, table = page("docs/performance.md").split("| comparison | model |")
+    _, table = page("benchmarks/README.md").split("| comparison | model |")
     saved = [json.loads((RESULTS / name).read_text())["comparisons"] for name in ("family_26.json", "latest.json")]
     shown = {f"{row[0]}, {row[1]}": row[2:] for row in rows_of(table.split("\n\n")[0])[1:]}
     for label, (names, is_inverse, digits) in SHORT.items():
