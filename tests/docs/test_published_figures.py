@@ -14,7 +14,7 @@ from cooper_lab.arena.alarm_roc import alarm_report
 from repository import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
-ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "docs/watch.md"
+ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "benchmarks/alarm.md"
 Runs = list[dict[str, Any]]
 
 
