@@ -15,6 +15,7 @@ from repository import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "benchmarks/alarm.md"
+WORLD = "packages/lab/src/cooper_lab/arithmetic/README.md"
 Runs = list[dict[str, Any]]
 
 
@@ -193,7 +194,7 @@ def test_the_dose_is_that_of_the_saved_runs(measure: str, begin: str, end: str):
             *(ARENA, "**The dose without solutions**", "Gold on silent"),
             *(["`rule`", "`cooper` without solutions"], "{0:.2f} ({1:.2f} to {2:.2f})"),
         ),
-        ("docs/reward-hacking.md", "## The dose", "The less the rule", ["rule", "Cooper"], "{0:.2f}"),
+        (WORLD, "## The dose", "The less the rule", ["rule", "Cooper"], "{0:.2f}"),
     ],
 )
 def test_the_dose_without_solutions_is_that_of_the_saved_runs(
