@@ -29,6 +29,7 @@ TOP_PAGES = {
     "packages/lab/src/cooper_lab/overopt/README.md": "measured/overoptimisation.md",
     "packages/lab/src/cooper_lab/paper/README.md": "measured/paper.md",
     "packages/lab/src/cooper_lab/plan/README.md": "measured/planner.md",
+    "packages/rl/src/cooper_rl/reward/README.md": "packages/reward-input.md",
     "packages/rl/src/cooper_rl/service/README.md": "packages/service.md",
     "packages/verify/src/cooper_verify/rules/README.md": "packages/rules.md",
     "packages/rl/tests/adapters/README.md": "measured/trainers.md",
