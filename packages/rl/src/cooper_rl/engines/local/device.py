@@ -29,7 +29,10 @@ def resolve_device(name: str = "auto") -> torch.device:
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        if torch.backends.mps.is_available():
+            warn_untried("device: mps")
+            return torch.device("mps")
+        return torch.device("cpu")
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -38,6 +41,12 @@ def resolve_device(name: str = "auto") -> torch.device:
     if missing_cuda or (device.type == "mps" and not torch.backends.mps.is_available()):
         raise InputError(f"device: {name!r} is not available on this machine; use device: auto")
     return device
+
+
+@cache
+def warn_untried(part: str) -> None:
+    """Log, once in a process, that `part` of a run has been compared on CPUs and has never run on what it is for."""
+    logger.warning("%s has never run on a GPU here, only on CPUs: see docs/gpu.md before a long run", part)
 
 
 def set_threads(n: int | None = None) -> int:
