@@ -6,7 +6,7 @@ DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
 CHECKED := $(VENV)/checks.log
 
-.PHONY: demo test quick test-slow test-long test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check lint format clean
+.PHONY: demo test quick test-slow test-long test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check release-check lint format clean
 
 # Where no GPU is found, PyTorch's build for CPUs is installed first (install.py): the build on PyPI brings 4.8 GB of CUDA.
 # TORCH_INDEX= keeps to pip's own index; TORCH_INDEX=URL takes any other. Where none has such a build, CUDA it is.
@@ -134,6 +134,10 @@ map: $(INSTALLED)
 # conformance, chunks, vllm or step; GPU='--model FOLDER' takes a model. See benchmarks/gpu_check.py.
 gpu-check: $(INSTALLED)
 	$(BIN)/python -m benchmarks.gpu_check $(PART) $(GPU)
+
+# The wheels and sdists of a release in dist/, checked as an index would show them; nothing is published.
+release-check: $(INSTALLED)
+	$(BIN)/python tests/release_check.py
 
 # The documentation as a site, in site/.
 docs: $(INSTALLED)
