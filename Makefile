@@ -6,16 +6,13 @@ DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
 CHECKED := $(VENV)/checks.log
 
-.PHONY: demo test quick test-slow test-long test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check lint format clean
+.PHONY: demo test quick test-slow test-long test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check release-check lint format clean
 
-# Where no GPU is found, PyTorch's build for CPUs is installed first: the build on PyPI brings 4.8 GB of CUDA.
-# TORCH_INDEX= keeps the build of PyPI; TORCH_INDEX=URL takes any other index.
-GPU := $(shell command -v nvidia-smi 2>/dev/null) $(wildcard /dev/nvidia0 /dev/dxg /dev/kfd)
-TORCH_INDEX ?= $(if $(strip $(GPU)),,https://download.pytorch.org/whl/cpu)
+# Where no GPU is found, PyTorch's build for CPUs is installed first (install.py): the build on PyPI brings 4.8 GB of CUDA.
+# TORCH_INDEX= keeps to pip's own index; TORCH_INDEX=URL takes any other. Where none has such a build, CUDA it is.
 TORCH := $(shell grep '^torch==' constraints.txt)
-NO_INDEX = $(TORCH_INDEX) does not offer $(TORCH) now: the usual index is used, whose build may need 6 GB instead of 1.3
-install_torch = $(if $(TORCH_INDEX),$(1)/python -m pip install --quiet --no-deps --retries 1 --index-url $(TORCH_INDEX) \
-	$(TORCH) || echo "$(NO_INDEX)")
+install_torch = $(1)/python install.py --torch-only --with-cuda \
+	$(if $(filter undefined,$(origin TORCH_INDEX)),,--torch-index '$(TORCH_INDEX)')
 
 # The five packages from this clone, in one call of pip: they need each other in equal versions. The last
 # one is followed by its extras where there are any.
@@ -137,6 +134,10 @@ map: $(INSTALLED)
 # conformance, chunks, vllm or step; GPU='--model FOLDER' takes a model. See benchmarks/gpu_check.py.
 gpu-check: $(INSTALLED)
 	$(BIN)/python -m benchmarks.gpu_check $(PART) $(GPU)
+
+# The wheels and sdists of a release in dist/, checked as an index would show them; nothing is published.
+release-check: $(INSTALLED)
+	$(BIN)/python tests/release_check.py
 
 # The documentation as a site, in site/.
 docs: $(INSTALLED)

@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
 # Cooper on NVIDIA GPUs: docker build -f docker/cuda.Dockerfile -t cooper:cuda .   (docs/scale.md)
+# Has never been built, nor run on a GPU (docs/gpu.md).
 
 FROM python:3.11-slim AS build
 WORKDIR /src

@@ -1,5 +1,6 @@
 #!/bin/bash
 # One Ray process a node, and `cooper train` on the first: sbatch examples/cluster/slurm.sh run.yaml
+# Has never run on a real cluster (docs/gpu.md): its tests have stubs of Slurm.
 #SBATCH --job-name=cooper
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

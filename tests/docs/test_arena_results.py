@@ -9,18 +9,14 @@ from benchmarks.boundary import boundary_table, favoured_table, signs_table
 from repository import ROOT
 
 BEGIN, END = "<!-- table of benchmarks/results/arena.json -->\n", "<!-- end of the table -->\n"
-FIRST_ROW, LAST_ROW = "<!-- rows of benchmarks/results/arena.json -->\n", "<!-- end of the rows -->\n"
 
 
-def test_the_tables_on_the_pages_are_computed_from_the_saved_results():
+def test_the_table_on_the_page_is_computed_from_the_saved_results():
     on_page = _between("packages/lab/src/cooper_lab/arena/README.md", BEGIN, END)
-    main_rows = _between("docs/what-stops-hacking.md", FIRST_ROW, LAST_ROW)
     command = [sys.executable, "benchmarks/arena_table.py", "benchmarks/results/arena.json"]
     printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert on_page.startswith("| design |")
     assert printed.startswith(on_page)
-    assert main_rows.startswith("| design |")
-    assert set(main_rows.splitlines()) <= set(printed.splitlines())
 
 
 def test_the_tables_of_the_planted_judge_are_computed_from_the_saved_results():

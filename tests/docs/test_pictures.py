@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from docs.snippets import PAGES
 from repository import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -31,7 +32,6 @@ def test_the_digest_is_of_what_the_page_is_made_of(tmp_path):
 
 
 def test_every_picture_is_shown_by_a_page():
-    shown = {
-        name for page in (ROOT / "docs").rglob("*.md") for name in re.findall(r"\(([\w-]+\.png)\)", page.read_text())
-    }
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    shown = {name for text in texts for name in re.findall(r"!\[[^]]*\]\((?:[\w./-]*/)?([\w-]+\.png)\)", text)}
     assert shown >= PICTURES.keys()

@@ -14,7 +14,8 @@ from cooper_lab.arena.alarm_roc import alarm_report
 from repository import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
-ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "docs/watch.md"
+ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "benchmarks/alarm.md"
+WORLD = "packages/lab/src/cooper_lab/arithmetic/README.md"
 Runs = list[dict[str, Any]]
 
 
@@ -113,7 +114,7 @@ def test_the_speeds_beside_peers_are_those_of_the_saved_benchmarks():
     assert [row[1:3] for row in rows] == cells
 
 
-SHORT = {  # of docs/performance.md: the names of a row, and whether it tells the inverse
+SHORT = {  # of benchmarks/README.md: the names of a row, and whether it tells the inverse
     "GRPO step against TRL, embedded, 0.66 M": (["step_vs_trl_tiny"], True, 1),
     "the same, completions end by themselves, embedded": (["step_vs_trl_tiny_free_lengths"], True, 1),
     "GRPO step against TRL, SmolLM2-135M": (["step_vs_trl_smollm2"], True, 1),
@@ -134,7 +135,7 @@ SHORT = {  # of docs/performance.md: the names of a row, and whether it tells th
 
 
 def test_the_short_table_of_speeds_is_that_of_the_saved_benchmarks():
-    _, table = page("docs/performance.md").split("| comparison | model |")
+    _, table = page("benchmarks/README.md").split("| comparison | model |")
     saved = [json.loads((RESULTS / name).read_text())["comparisons"] for name in ("family_26.json", "latest.json")]
     shown = {f"{row[0]}, {row[1]}": row[2:] for row in rows_of(table.split("\n\n")[0])[1:]}
     for label, (names, is_inverse, digits) in SHORT.items():
@@ -193,7 +194,7 @@ def test_the_dose_is_that_of_the_saved_runs(measure: str, begin: str, end: str):
             *(ARENA, "**The dose without solutions**", "Gold on silent"),
             *(["`rule`", "`cooper` without solutions"], "{0:.2f} ({1:.2f} to {2:.2f})"),
         ),
-        ("docs/reward-hacking.md", "## The dose", "The less the rule", ["rule", "Cooper"], "{0:.2f}"),
+        (WORLD, "## The dose", "The less the rule", ["rule", "Cooper"], "{0:.2f}"),
     ],
 )
 def test_the_dose_without_solutions_is_that_of_the_saved_runs(

@@ -2,9 +2,13 @@
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -15,39 +19,93 @@ VERSIONS = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints.txt").read
 HAS_GPU = any(Path(device).exists() for device in ("/dev/nvidia0", "/dev/dxg", "/dev/kfd"))
 
 
-def _steps(tmp_path: Path, *arguments: str, programs: Path | None = None) -> list[str]:
-    """The commands that `make` would run in a fresh clone. `programs` is searched for programs first."""
-    path = os.environ["PATH"] if programs is None else f"{programs}:{os.environ['PATH']}"
+def _steps(tmp_path: Path, *arguments: str) -> list[str]:
+    """The commands that `make` would run in a fresh clone."""
     make = ["make", "-n", "-B", "--no-print-directory", f"VENV={tmp_path}/venv", *arguments]
-    return subprocess.run(
-        make, cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.replace("\\\n", "").splitlines()
 
 
-@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
 @pytest.mark.parametrize("target", ["demo", "test", "test-vllm", "test-trackers"])
-def test_without_a_gpu_the_build_for_cpus_comes_before_everything_that_needs_torch(target, tmp_path):
-    steps = [line for line in _steps(tmp_path, target) if " pip install" in line and "--upgrade pip" not in line]
-    assert CPU_INDEX in steps[0]
-    assert f"torch=={VERSIONS['torch']}" in steps[0]
+def test_the_build_for_cpus_comes_before_everything_that_needs_torch(target, tmp_path):
+    steps = [line for line in _steps(tmp_path, target) if "install" in line and "--upgrade pip" not in line]
+    assert steps[0].endswith("install.py --torch-only --with-cuda ")
+
+
+def test_make_hands_on_another_index_also_none(tmp_path):
+    for given in ("", CPU_INDEX):
+        assert any(
+            line.endswith(f"--torch-index '{given}'") for line in _steps(tmp_path, "demo", f"TORCH_INDEX={given}")
+        )
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory) -> Path:
+    """The Python of an environment with pip and nothing else."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder / "bin/python"
+
+
+def _index(folder: Path, *builds: str) -> str:
+    """An index of packages in a folder, with wheels of torch that hold nothing."""
+    page = folder / "torch" / "index.html"
+    page.parent.mkdir(parents=True)
+    for build in builds:
+        name, info = f"torch-{build}-py3-none-any.whl", f"torch-{build}.dist-info"
+        with zipfile.ZipFile(page.parent / name, "w") as wheel:
+            wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {build}\n")
+            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{info}/RECORD", "")
+    page.write_text("".join(f"<a href='{quote(wheel.name)}'>{wheel.name}</a>" for wheel in page.parent.glob("*.whl")))
+    return folder.as_uri()
+
+
+def _install(python: Path, usual: str, *arguments: str, programs: str = "") -> subprocess.CompletedProcess[str]:
+    """`install.py` with pip set to the index `usual` and to nothing else."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+    environment = kept | {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": usual}
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
+    command = [str(python), str(ROOT / "install.py"), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+TORCH = VERSIONS["torch"]
+
+
+@pytest.mark.skipif(HAS_GPU or sys.platform != "linux", reason="needs Linux without a GPU")
+@pytest.mark.parametrize(
+    ("usual", "other", "says"),
+    [
+        ([TORCH], [f"{TORCH}+cpu"], "PyTorch for CPUs, 1.3 GB in all"),
+        ([TORCH, f"{TORCH}+cpu"], [], "PyTorch for CPUs, 1.3 GB in all"),  # a mirror that has both
+        ([TORCH], ["1.0+cpu"], "no index offers"),
+    ],
+)
+def test_the_build_is_named_before_anything_is_downloaded(bare, tmp_path, usual, other, says):
+    indexes = _index(tmp_path / "usual", *usual), "--torch-index", _index(tmp_path / "other", *other)
+    done = _install(bare, *indexes, "--torch-only")
+    installed = [*bare.parents[1].glob("lib/python*/site-packages/torch-*.dist-info")]
+    if "for CPUs, 1.3" in says:
+        assert (done.returncode, says in done.stdout) == (0, True), done.stderr
+        assert [folder.name for folder in installed] == [f"torch-{TORCH}+cpu.dist-info"]
+        assert f"PyTorch {TORCH}+cpu is there and stays" in _install(bare, *indexes, "--check").stdout
+        shutil.rmtree(installed[0])
+    else:
+        assert (done.returncode, installed) == (1, [])
+        assert says in done.stderr
+        assert "Nothing was downloaded" in done.stderr
 
 
 @pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
-def test_with_a_gpu_or_without_an_index_the_usual_build_is_installed(tmp_path):
+def test_a_gpu_gets_the_usual_build_and_a_package_without_torch_none(bare, tmp_path):
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    assert not any(CPU_INDEX in line for line in _steps(tmp_path, "demo", programs=tmp_path))
-    assert not any(CPU_INDEX in line for line in _steps(tmp_path, "demo", "TORCH_INDEX="))
-
-
-def test_an_index_that_does_not_answer_is_reported_and_the_installation_goes_on(tmp_path):
-    install = next(line for line in _steps(tmp_path, "demo", f"TORCH_INDEX={CPU_INDEX}") if CPU_INDEX in line)
-    (tmp_path / "venv/bin").mkdir(parents=True)
-    (tmp_path / "venv/bin/python").symlink_to("/bin/false")
-    done = subprocess.run(install, shell=True, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert f"{CPU_INDEX} does not offer torch=={VERSIONS['torch']} now" in done.stdout
+    usual = _index(tmp_path / "usual", TORCH)
+    assert "PyTorch with CUDA, 6.1 GB in all" in _install(bare, usual, "--check", programs=str(tmp_path)).stdout
+    assert _install(bare, usual, "--check", "audit").stdout == "base, verify, audit: 182 MB, without PyTorch\n"
+    assert "nothing: no package of Cooper" in _install(bare, usual, "--check", "nothing").stderr
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "test-vllm", "test-trackers"])

@@ -11,7 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
+from release_check import faults_of, metadata_of
 from repository import PACKAGES, ROOT
 
 pytestmark = pytest.mark.xdist_group("packages")  # one worker builds them
@@ -116,3 +118,23 @@ def test_what_the_wheels_install_runs_outside_the_checkout(built, tmp_path):
     table = _run(cooper, "demo", "--steps", "1", cwd=tmp_path, stream="stderr")
     assert "Cooper as published" in table  # whole in a terminal of 80 columns
     assert (tmp_path / "runs" / "demo" / "picture.png").stat().st_size > 10_000
+
+
+def test_the_check_of_a_release_names_what_an_index_would_show_wrongly():
+    described = "# cooper-x\n\n[a](https://x.org) [b](#b) [c](../../docs/c.md)\n"
+    head = "Metadata-Version: 2.4\nName: cooper-x\nVersion: 0.1.0\nSummary: x\nKeywords: x\nRequires-Python: >=3.11\n"
+    kind = "Description-Content-Type: text/markdown\n"
+    about = Metadata.from_email(f"{head}{kind}\n{described}")
+    assert faults_of(about, "0.2.0") == [
+        "no license_expression",
+        "no classifiers",
+        "no project_urls",
+        "version 0.1.0, and the code has 0.2.0",
+        "the description links to ../../docs/c.md",
+    ]
+
+
+@pytest.mark.slow
+def test_an_index_would_show_each_package_as_it_should(built):
+    for wheel in built.glob("*.whl"):
+        assert faults_of(metadata_of(wheel), _settings("base")["version"]) == []

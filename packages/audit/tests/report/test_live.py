@@ -317,3 +317,8 @@ def test_a_sparkline_goes_from_the_lowest_to_the_highest():
     assert sparkline([0, 1, 2, 3], 8) == "▁▃▆█"
     assert sparkline([1, 1, 5, 5], 2) == "▁█"
     assert sparkline([], 5) == ""
+
+
+def test_a_constant_zero_is_no_half():
+    assert sparkline([0, 0.0, 0], 8) == "▁▁▁"
+    assert sparkline([0.5, 0.5], 8) == "▄▄"

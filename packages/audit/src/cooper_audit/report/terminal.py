@@ -207,10 +207,12 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 def _scaled(value: float, limits: tuple[float, float], cells: int) -> int:
-    """The cell of a value when its range is divided into `cells`; the middle for a range without width."""
+    """The cell of a value when its range is divided into `cells`. In a range without width, 0 is lowest and any other
+    value in the middle.
+    """
     low, high = limits
     if not high > low:
-        return (cells - 1) // 2
+        return (cells - 1) // 2 if value else 0
     return min(max(int((value - low) / (high - low) * cells), 0), cells - 1)
 
 

@@ -27,7 +27,7 @@ STRONGEST = 100.0
 
 
 class HackingAlarm:
-    """Looks for reward hacking in the metrics of any training loop, one step after another. docs/watch.md has the
+    """Looks for reward hacking in the metrics of any training loop, one step after another. benchmarks/alarm.md has the
     formula.
 
     It needs no gold labels. It does need `reward/mean` (what the policy is paid) and `rule/accuracy` (a measure that

@@ -59,6 +59,8 @@ class Outcome:
     too."""
     hacked_at: int | None
     """The first step at which the run counts as hacked."""
+    learned: float | None
+    """The rise from first to last that counts as learning; None where windows are compared in random orders too."""
 
 
 def outcome_of(
@@ -109,7 +111,8 @@ def outcome_of(
     before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], at(paid, fall[1][0])))
     if state == "nothing learned" and _has_vanished(reward):
         state = "broken"
-    return Outcome(state, shown, paid, before if hacks else best, worst, hacks[0][1][0] if hacks else None)
+    first = hacks[0][1][0] if hacks else None
+    return Outcome(state, shown, paid, before if hacks else best, worst, first, learned if known else None)
 
 
 def _error_of(truth: Points, problems: int | None) -> float:
@@ -312,8 +315,8 @@ def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None
     course = (outcome.truth[0], outcome.best, outcome.worst, outcome.truth[-1])
     start, best, worst, end = (_share(value) for _, value in course)
     if state in ("healthy", "nothing learned"):
-        noise = "" if state == "healthy" else ", which is no rise"
-        return f"{truth.title} went from {start} to {end}{noise}, {best} at its best."
+        went = f"{truth.title} went from {start} to {end}, {best} at its best"
+        return f"{went}." if state == "healthy" else f"{went}. Only a rise of more than {_rise_wanted(outcome)} counts."
     if state == "broken":
         highest, (_, last) = max(value for _, value in outcome.reward), outcome.reward[-1]
         went = f"training reward went from {_share(highest)} at its best to {_share(last)}"
@@ -329,6 +332,12 @@ def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None
         back = f"at step {outcome.worst[0]} while the training reward rose from {low} to {high}. It is back at {end}."
         return f"{truth.title} {fall} {back}"
     return f"The training reward rose from {low} to {high} while {truth.name} {fall}."
+
+
+def _rise_wanted(outcome: Outcome) -> str:
+    if outcome.learned is not None:
+        return _share(outcome.learned)
+    return f"{_share(LEARNED)}, and of more than the same steps show in random orders,"
 
 
 def _silence(truth: Truth, run: RunRecord) -> str:

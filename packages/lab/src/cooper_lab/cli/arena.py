@@ -91,7 +91,7 @@ def _run(plan: "Plan", workers: int | None) -> None:
     check_finished(plan.cells)
     workers = workers or available_cores()
     with FolderLock(plan.output_dir, BUSY_RUNS):
-        with progress("planting holes", len(plan.models)) as advance:
+        with progress("planting holes, a minute or two each,", len(plan.models)) as advance:
             plant_missing(plan.models, workers, advance)
         total = sum(cell.settings["steps"] for cell in plan.cells)
         with progress("arena, steps", total) as advance:

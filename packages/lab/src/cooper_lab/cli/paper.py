@@ -22,7 +22,8 @@ def paper(
     ] = "base,rule,static,paper,cooper",
     scale: Annotated[str, typer.Option(help="full, or tiny: every stage within minutes on one core.")] = "full",
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the problems in files, where there is no hub (docs/paper.md).")
+        Path | None,
+        typer.Option(help="Folder with the problems in files, where there is no hub (cooper_lab/paper/README.md)."),
     ] = None,
     labelled: Annotated[
         Path | None, typer.Option(help="VerifyRM's training rows; the public ones by default.", dir_okay=False)

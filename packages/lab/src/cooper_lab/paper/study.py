@@ -114,7 +114,8 @@ class Study:
         if self.data is not None:
             missing = [name for name, _ in FILES.values() if not (self.data / name).is_file()]
             if missing:
-                raise InputError(f"--data {self.data}: has no {', '.join(missing)}; docs/paper.md says where they are")
+                files = ", ".join(missing)
+                raise InputError(f"--data {self.data}: has no {files}; cooper_lab/paper/README.md says where they are")
 
     @property
     def trained(self) -> tuple[str, ...]:

@@ -78,11 +78,11 @@ class LearnerConfig(Config):
     tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
     attention: Attention = "auto"
-    """Kernel of attention over packed rows: FlashAttention (`flash`, needs the package flash_attn, a GPU and bfloat16),
-    PyTorch's FlexAttention (`flex`; on a CPU without training) or PyTorch's SDPA (`sdpa`). `auto` takes on a GPU the
-    first of these that is installed and passes a short trial, elsewhere `sdpa`. Where the model's attention allows it,
-    rows are packed: a beginning that several rows share is computed once, and nothing is padded. `padded` never packs
-    and computes by SDPA; use it where packing is suspected of an error."""
+    """Kernel of attention over packed rows: FlashAttention (`flash`, needs the package flash_attn, a GPU and bfloat16;
+    it has never run on a GPU here), PyTorch's FlexAttention (`flex`; on a CPU without training) or PyTorch's SDPA
+    (`sdpa`). `auto` takes on a GPU `flex` if it passes a short trial, else `sdpa`. Where the model's attention allows
+    it, rows are packed: a beginning that several rows share is computed once, and nothing is padded. `padded` never
+    packs and computes by SDPA; use it where packing is suspected of an error."""
     fused_logprobs: bool = False
     """Compute log-probabilities by Liger's fused linear cross-entropy (the extra `liger`, on a GPU), which keeps no
     logits, in place of chunks by PyTorch. For a policy."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from cooper_rl import InputError
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.attention import KERNELS, FlashAttention, choose_kernel, kernel_error
+from cooper_rl.engines.local.device import warn_untried
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.packing import pack_rows
 from cooper_rl.records import Column
@@ -117,3 +118,16 @@ def test_on_a_gpu_results_and_gradients_are_those_of_sdpa(make_policy, kernel, b
     config = make_policy(hidden_size=256, num_attention_heads=4, num_key_value_heads=2).config
     error = kernel_error(kernel, config, torch.device("cuda"), bfloat16, learns=True)
     assert error < (0.02 if bfloat16 else 1e-5)
+
+
+@needs_cuda
+def test_auto_takes_no_kernel_that_has_never_run_on_a_gpu(make_policy):
+    assert choose_kernel("auto", make_policy().config, torch.device("cuda"), bfloat16=True, learns=True) != "flash"
+
+
+def test_a_part_that_has_never_run_on_a_gpu_is_told_once(caplog):
+    for part in ("engine: a", "engine: b", "engine: a"):
+        warn_untried(part)
+    told = [message.partition(" has never run on a GPU")[0] for message in caplog.messages]
+    assert told == ["engine: a", "engine: b"]
+    assert "docs/gpu.md" in caplog.text

@@ -1,6 +1,6 @@
 """Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
 
-PyTorch's own MKL leaves AVX-512 unused on AMD processors (docs/performance.md), and its bfloat16 autocast converts the
+PyTorch's own MKL leaves AVX-512 unused on AMD processors (benchmarks/README.md), and its bfloat16 autocast converts the
 weights in every pass: here packed copies of 2 bytes a weight, also of the transpose, are kept until the weights change.
 """
 

@@ -20,7 +20,7 @@ from transformers.pytorch_utils import Conv1D
 
 from cooper_base.errors import InputError
 from cooper_rl.engines.config import LoraConfig
-from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.local.device import resolve_device, warn_untried
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
 
 ADAPTER = "default"  # peft's name for the only adapter of a model
@@ -89,6 +89,8 @@ def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
         return {}
     lora.check()
     place = resolve_device(device)
+    if place.type == "cuda":
+        warn_untried("lora: load_in_4bit")
     try:
         from bitsandbytes.nn import Linear4bit  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
 

@@ -22,6 +22,7 @@ from transformers.masking_utils import sdpa_mask
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines.config import Attention
 from cooper_rl.engines.cpu import has_bfloat16
+from cooper_rl.engines.local.device import warn_untried
 from cooper_rl.engines.local.numerics import exact_float32
 from cooper_rl.engines.local.packing import PackedRows, length_mask, pack_rows, pad_tokens
 
@@ -174,28 +175,27 @@ def choose_kernel(
 ) -> Kernel:
     """The kernel for a model with these heads that `enable_packing` has taken, for products in `bfloat16` or float32.
 
-    On a GPU `auto` is the first of flash, flex and sdpa that is installed and passes a trial (`kernel_error`). Raises
-    MissingExtraError and InputError for one that is `wanted` and cannot run, and what it raises in its trial.
+    On a GPU `auto` is flex if Triton is installed and flex passes a trial (`kernel_error`), else sdpa. FlashAttention
+    has never run on a GPU here, so it is only used where it is `wanted`. Raises MissingExtraError and InputError for a
+    kernel that is `wanted` and cannot run, and what it raises in its trial.
     """
     if wanted in ("flash", "flex"):
         _check_runs(wanted, device, bfloat16, learns)
+        if wanted == "flash":
+            warn_untried("attention: flash")
         if (error := kernel_error(wanted, model, device, bfloat16, learns)) > AGREES:
             raise InputError(
                 f"attention: the result of {wanted} differs from that of sdpa on {device}: {error:.2g}; use auto"
             )
         return wanted
-    if wanted == "auto" and device.type == "cuda":
-        needs: dict[Kernel, str] = {"flash": "flash_attn", "flex": "triton"}
-        for kernel, package in needs.items():
-            if not find_spec(package) or (kernel == "flash" and not bfloat16):
-                continue
-            try:
-                if (error := kernel_error(kernel, model, device, bfloat16, learns)) <= AGREES:
-                    return kernel
-                reason = f"it differs from sdpa by {error:.2g}"
-            except Exception as fault:  # noqa: BLE001 - whatever a kernel raises on a device that it was not made for
-                reason = str(fault).strip().partition("\n")[0]
-            logger.warning("attention: %s cannot be used on %s: %s", kernel, device, reason)
+    if wanted == "auto" and device.type == "cuda" and find_spec("triton"):
+        try:
+            if (error := kernel_error("flex", model, device, bfloat16, learns)) <= AGREES:
+                return "flex"
+            reason = f"it differs from sdpa by {error:.2g}"
+        except Exception as fault:  # noqa: BLE001 - whatever a kernel raises on a device that it was not made for
+            reason = str(fault).strip().partition("\n")[0]
+        logger.warning("attention: flex cannot be used on %s: %s", device, reason)
     return "sdpa"
 
 

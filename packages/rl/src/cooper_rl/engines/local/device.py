@@ -29,7 +29,10 @@ def resolve_device(name: str = "auto") -> torch.device:
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        if torch.backends.mps.is_available():
+            warn_untried("device: mps")
+            return torch.device("mps")
+        return torch.device("cpu")
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -38,6 +41,12 @@ def resolve_device(name: str = "auto") -> torch.device:
     if missing_cuda or (device.type == "mps" and not torch.backends.mps.is_available()):
         raise InputError(f"device: {name!r} is not available on this machine; use device: auto")
     return device
+
+
+@cache
+def warn_untried(part: str) -> None:
+    """Log, once in a process, that `part` of a run has been compared on CPUs and has never run on what it is for."""
+    logger.warning("%s has never run on a GPU here, only on CPUs: see docs/gpu.md before a long run", part)
 
 
 def set_threads(n: int | None = None) -> int:
@@ -68,7 +77,7 @@ def keep_freed_memory() -> bool:
     """Let this process keep the memory of freed CPU tensors for the next ones. Returns False if that is not possible.
 
     The GNU C library returns large blocks to the system at once, and the system fills them with zeros again: 12 to 22 %
-    of the CPU time of a training pass (docs/performance.md). Settings in the environment take precedence.
+    of the CPU time of a training pass (benchmarks/README.md). Settings in the environment take precedence.
     """
     set_by_user = any(name.startswith(("GLIBC_TUNABLES", "MALLOC_")) for name in os.environ)
     library: Any = ctypes.CDLL(None) if os.name == "posix" else None

@@ -17,7 +17,7 @@ import torch
 from ray.exceptions import RayError
 
 from cooper_base.errors import EngineLost, InputError
-from cooper_rl.engines.local.device import available_cores
+from cooper_rl.engines.local.device import available_cores, warn_untried
 from cooper_rl.engines.scale.ray.config import Resources
 from cooper_rl.engines.scale.ray.ranks import RankGroup
 from cooper_rl.engines.scale.ray.vllm_engines import RayEngines
@@ -46,6 +46,8 @@ class Session:
                 self._agents.learn_numbers()
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
             self.on_gpus = any(node.get("GPU") for node in nodes)
+            if self.on_gpus:
+                warn_untried("engine: cluster")
             each = Resources(engine.cpus_per_rank, gpus=float(self.on_gpus))
             sizes = {"policy": engine.policy_ranks, "reward_model": engine.reward_model_ranks}
             engines, of_engine = engine.samplers.processes(self.on_gpus, engine.cpus_per_rank)

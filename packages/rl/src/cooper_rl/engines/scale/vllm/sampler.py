@@ -14,6 +14,7 @@ from cooper_base.errors import EngineLost
 from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, Sampler, WeightSender, sample_at_once
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.local.device import warn_untried
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, completion_limits, end_of_sequence_ids
 from cooper_rl.engines.scale.vllm import VllmConfig
@@ -61,6 +62,8 @@ def build_sampler(
     """
     model = policy.model
     config.check_model(model)
+    if backend != "gloo":
+        warn_untried(f"engine: vLLM, with weights over {backend},")
     if config.url is None:
         rank = 0 if backend == "gloo" else config.adapter_rank(policy)
         if policy.lora is not None and not rank:
