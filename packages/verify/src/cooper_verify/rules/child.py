@@ -76,7 +76,7 @@ class ChildProcess:
         self._arguments = ["-m", module, *arguments]
         self._process: subprocess.Popen[str] | None = None
         self.exit_code: int | None = None
-        """That of the last process that ended."""
+        """That of the last process that ended; 0, without a meaning, where this process ignores SIGCHLD."""
 
     def exchange(self, request: Any, count: int, seconds: float) -> list[Any]:
         """The `count` replies to a request; fewer if the process died, or took longer than these wall seconds.
@@ -156,7 +156,8 @@ def _kill(process: subprocess.Popen[str]) -> None:
     if not hasattr(os, "killpg"):
         process.kill()
     elif process.returncode is None:  # not waited for, so that the number is still its own
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # dead, where this process ignores SIGCHLD
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 # What follows runs in the process itself.

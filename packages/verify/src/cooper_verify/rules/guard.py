@@ -31,8 +31,8 @@ _TOGETHER_CPU_S = 0.1
 """The same while all replies come together: the calls are made again where one needs more."""
 _WALL_S = 60.0
 _MEMORY_MIB = 2048
-_FROM_OUTSIDE = (-9, -15)
-"""Exit codes of a process that was killed by the system, an operator, or its parent for its silence."""
+_FROM_OUTSIDE = (-9, -15, 0)
+"""Exit codes of a process that was killed by the system, an operator, or its parent for its silence. 0 may be one."""
 _CALLS = 256
 """Calls that are sent together. Other threads have their turn between two of these batches."""
 
