@@ -5,13 +5,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from cooper_base.data.problem import Problem
-from cooper_base.data.text import one_line
 from cooper_base.data.thoughts import Decoder
 from cooper_base.errors import InputError
+from cooper_rl.data.chat_rendering import ChatFault, apply_chat_template
 from cooper_verify.problems.config import PromptConfig
 
 logger = logging.getLogger(__name__)
@@ -140,15 +139,13 @@ def render_chat(
     """
     if not tokenizer.chat_template:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
+    begun = messages[-1]["role"] == "assistant"
+    how = {"continue_final_message": begun, "add_generation_prompt": not begun, **(arguments or {})}
     try:
-        chat, begun = [dict(message) for message in messages], messages[-1]["role"] == "assistant"
-        how = {"continue_final_message": begun, "add_generation_prompt": not begun, **(arguments or {})}
-        return str(tokenizer.apply_chat_template(chat, tokenize=False, **how))
-    # ValueError: the template changes the text that the reply begins with. The others: a program can fail in any way.
-    except (TemplateError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise InputError(
-            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({one_line(str(error))}); {remedy}"
-        ) from error
+        return apply_chat_template(tokenizer, messages, how)
+    except ChatFault as fault:
+        why = str(fault) if fault.exceeds else f"{fault}; {remedy}"
+        raise InputError(f"{tokenizer.name_or_path}: the chat template rejects the prompt: {why}") from fault
 
 
 def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:

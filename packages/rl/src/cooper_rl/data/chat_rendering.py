@@ -1,0 +1,109 @@
+"""Renders chat templates in a process whose time, memory and output are limited.
+
+A template is a program from outside: the sandbox that transformers renders it in keeps it from files and from Python,
+and neither from loops within loops nor from text without end. What one does for a trial says nothing of what it does
+for another chat, so every chat is rendered here. One process serves all renderings of a main process; it starts with
+the first, and again after one that exceeded a limit.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cooper_base.data.text import one_line
+from cooper_verify.rules.child import FROM_OUTSIDE, TRIES, SharedProcess, limit, limit_cpu, reply_to_parent
+
+MOST_CHARACTERS = 1_000_000
+"""Of a template, and of what it writes besides eight times its chat. Templates of today have up to 20,000."""
+CPU_SECONDS, MEMORY_MIB = 3, 1024
+_WALL_S = 120.0
+_TRIAL = [{"role": "user", "content": "Two words"}]
+_STATM = Path("/proc/self/statm")
+
+_process = SharedProcess("cooper_rl.data.chat_rendering")
+
+
+class ChatFault(Exception):
+    """Why a template gives no text for a chat."""
+
+    def __init__(self, why: str, exceeds: bool = False) -> None:
+        super().__init__(why)
+        self.exceeds = exceeds
+        """Whether it is a limit that the rendering exceeds."""
+
+
+def apply_chat_template(tokenizer: Any, chat: Sequence[Mapping[str, Any]], how: Mapping[str, Any]) -> str:
+    """The text that `tokenizer.apply_chat_template(chat, tokenize=False, **how)` gives.
+
+    Raises ChatFault if the template fails, or needs more than `CPU_SECONDS`, `MEMORY_MIB` or `MOST_CHARACTERS`.
+    """
+    how = dict(how)
+    try:
+        template = tokenizer.get_chat_template(how.pop("chat_template", None), how.get("tools"))
+    except ValueError as error:  # there are several, and none of this name
+        raise ChatFault(str(error)) from error
+    messages = [{name: value for name, value in message.items() if value is not None} for message in chat]
+    return _rendered(template, messages, {**tokenizer.special_tokens_map, **how})
+
+
+@cache
+def costs_too_much(template: str) -> bool:
+    """Whether a prompt of two words exceeds a limit. Other faults are reported where real chats are rendered."""
+    try:
+        _rendered(template, _TRIAL, {"add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"})
+    except ChatFault as fault:
+        return fault.exceeds
+    return False
+
+
+def _rendered(template: str, chat: Sequence[Mapping[str, Any]], how: Mapping[str, Any]) -> str:
+    with _process.lock:
+        for _ in range(TRIES):
+            replies = _process.exchange([template, chat, how], 1, _WALL_S)
+            if replies or _process.exit_code not in FROM_OUTSIDE:
+                break
+        else:
+            raise ChatFault(f"the process that renders it was lost {TRIES} times", exceeds=True)
+    reply = replies[0] if replies else {"exceeds": True}
+    if reply.get("exceeds"):
+        most = f"{CPU_SECONDS} s, {MEMORY_MIB} MiB or {MOST_CHARACTERS:,} characters"
+        why = f"it takes more than {most} for this chat; use the template that the model was published with"
+        raise ChatFault(why, exceeds=True)
+    if "error" in reply:
+        raise ChatFault(reply["error"])
+    return reply["text"]
+
+
+# What follows runs in the process itself.
+
+
+def main() -> None:
+    """Render until standard input ends. The process dies of what exceeds its time or memory."""
+    logging.disable(logging.CRITICAL)
+    from transformers.utils.chat_template_utils import render_jinja_template  # noqa: PLC0415 - the parent needs none
+
+    held = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") if _STATM.exists() else 0
+    limit("RLIMIT_AS", held + MEMORY_MIB * 2**20)
+    limit("RLIMIT_CORE", 0)
+    reply_to_parent({"ready": True})
+    for line in sys.stdin:
+        template, chat, how = json.loads(line)
+        limit_cpu(CPU_SECONDS)
+        try:
+            text = render_jinja_template(conversations=[chat], chat_template=template, **how)[0][0]
+            reply = {"text": text} if len(text) <= MOST_CHARACTERS + 8 * len(line) else {"exceeds": True}
+        except (MemoryError, OverflowError):
+            os._exit(1)
+        except Exception as error:  # noqa: BLE001 - a template may raise anything
+            reply = {"error": one_line(str(error)) or type(error).__name__}
+        limit_cpu(0)
+        reply_to_parent(reply)
+
+
+if __name__ == "__main__":
+    main()
