@@ -67,7 +67,7 @@ class ChatSyntax:
 
     def _render(self, messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool) -> str:
         options = {**self._arguments, "add_generation_prompt": add_generation_prompt}
-        return apply_chat_template(self._tokenizer, messages, options)
+        return apply_chat_template(self._tokenizer, [(messages, options)])[0]
 
 
 _NO_TOOLS = "the chat template cannot show a tool's result; use a model for tools, or set rollout.tool_syntax"
