@@ -1,5 +1,7 @@
 """Questions become prompts in the form that the model was trained to read."""
 
+from dataclasses import replace
+
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -67,7 +69,7 @@ def test_requiring_a_missing_chat_template_is_refused():
 
 def test_an_error_explains_a_template_without_a_system_role():
     strict = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}x"
-    with pytest.raises(InputError, match=r"no system role.*leave prompt\.system empty"):
+    with pytest.raises(InputError, match=r"no system role.*leave problems\.prompt\.system empty"):
         PromptEncoder(tokenizer(strict), PromptConfig(system="Be brief.")).text(PROBLEM)
 
 
@@ -85,8 +87,12 @@ def test_prompts_over_the_limit_can_be_left_out(caplog: pytest.LogCaptureFixture
     config = PromptConfig(template="{question}", too_long="skip")
     assert [p.id for p in PromptEncoder(tokenizer(), config, context=10).fitting(PROBLEMS)] == ["short"]
     assert "1 of 2 prompts" in caplog.text
-    with pytest.raises(InputError, match="2 of 2 prompts"):
+    with pytest.raises(InputError, match=r"2 of 2 prompts.*set problems\.prompt\.too_long=skip, or raise problems\.p"):
         PromptEncoder(tokenizer(), config, context=3).fitting(PROBLEMS)
+    other = replace(PROBLEMS[1], set="other")
+    encoder = PromptEncoder(tokenizer(), config, context=10, more={"other": PromptConfig(template="{question}")})
+    with pytest.raises(InputError, match=r"set more_problems\.other\.prompt\.too_long=skip"):
+        encoder.fitting([PROBLEMS[0], other])
 
 
 def test_without_a_limit_every_prompt_fits():

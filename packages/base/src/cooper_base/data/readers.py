@@ -383,17 +383,22 @@ def _size(array: Any) -> int:
 
 
 def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[DataRow]:
-    """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder. Raises InputError
-    or, without `datasets`, MissingExtraError. `section` is where the settings stand in the configuration.
+    """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder, also one of
+    `save_to_disk`. Raises InputError or, without `datasets`, MissingExtraError. `section` is where the settings stand
+    in the configuration.
     """
     try:
-        from datasets import load_dataset  # noqa: PLC0415
+        from datasets import DatasetDict, load_dataset, load_from_disk  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
     silent = None if Path(name).is_dir() else why_silent(name, "README.md", "dataset")
     try:
         with nullcontext() if silent is None else _offline():
-            dataset = load_dataset(name, subset, split=split)
+            if _is_saved(Path(name)):
+                saved = load_from_disk(name)
+                dataset = saved[split] if isinstance(saved, DatasetDict) else saved
+            else:
+                dataset = load_dataset(name, subset, split=split)
     # No narrower type will do: no such data set or no hub is an OSError, no such subset or split a ValueError, a script
     # in it a RuntimeError, and what its card may hold anything else.
     except Exception as error:
@@ -404,6 +409,11 @@ def read_hub(name: str, subset: str | None, split: str, section: str = "problems
         ) from error
     for number, fields in enumerate(dataset, start=1):
         yield DataRow(f"{name}/{split}:row {number}", dict(fields))
+
+
+def _is_saved(folder: Path) -> bool:
+    """Whether `save_to_disk` of `datasets` has written the folder."""
+    return any((folder / name).is_file() for name in ("dataset_dict.json", "state.json"))
 
 
 @contextmanager

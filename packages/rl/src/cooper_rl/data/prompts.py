@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 class PromptEncoder:
     """Builds prompts of at most `context` tokens. Raises InputError if a required chat template is missing.
 
-    `more` has the settings of further sets of problems by their names.
+    `more` has the settings of further sets of problems by their names, `section` is where the problems of this one
+    stand in the configuration.
     """
 
     def __init__(
@@ -28,17 +29,20 @@ class PromptEncoder:
         config: PromptConfig,
         context: int | None = None,
         more: Mapping[str, PromptConfig] | None = None,
+        section: str = "problems",
     ):
         self.more = {
-            name: PromptEncoder(tokenizer, prompt_config, context) for name, prompt_config in (more or {}).items()
+            name: PromptEncoder(tokenizer, prompt_config, context, section=f"more_problems.{name}")
+            for name, prompt_config in (more or {}).items()
         }
+        self._settings = f"{section}.prompt"
         self.tokenizer, self._decoder = tokenizer, Decoder(tokenizer)
         self.config = config
         self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
         if self.chat and not tokenizer.chat_template:
             raise InputError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template but prompt.chat is true; "
-                "use an instruct model, add chat_template.jinja to its folder, or set prompt.chat=false"
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template but {self._settings}.chat is true; "
+                f"use an instruct model, add chat_template.jinja to its folder, or set {self._settings}.chat=false"
             )
         limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
         self.max_tokens = min(limits) if limits else None
@@ -105,7 +109,7 @@ class PromptEncoder:
             message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
             if self.config.too_long == "error" or len(long) == len(lengths):
                 raise InputError(
-                    f"{message}; set prompt.too_long=skip, or raise prompt.max_prompt_tokens "
+                    f"{message}; set {self._settings}.too_long=skip, or raise {self._settings}.max_prompt_tokens "
                     "or shorten the completions if the model's context allows"
                 )
             logger.warning("%s; they are left out", message)
@@ -132,7 +136,7 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
     return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
 
 
-SYSTEM_REMEDY = "if it does not support the system role, leave prompt.system empty"
+SYSTEM_REMEDY = "if it does not support the system role, leave problems.prompt.system empty"
 
 
 def render_chat(
