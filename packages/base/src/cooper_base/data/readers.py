@@ -48,11 +48,9 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
     """The rows of a JSONL, JSON, CSV, TSV or Parquet file. `bad` is told of each line that is no row, where the ones
     behind it can be read. Raises InputError or, without pyarrow, MissingExtraError.
     """
-    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
-    readers |= {".tsv": partial(_read_csv, usual="\t"), ".parquet": _read_parquet}
-    reader = readers.get(path.suffix.lower())
+    reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(READERS)}")
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe or a device and not a file; write a file and name that")
     if not path.is_file():
@@ -380,6 +378,16 @@ def _size(array: Any) -> int:
     if types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type):
         return _size(array.flatten()) + _OF_A_VALUE * len(array)
     return array.nbytes + _OF_A_VALUE * len(array)
+
+
+READERS: dict[str, Callable[[Path, Bad], Iterator[DataRow]]] = {
+    ".jsonl": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".tsv": partial(_read_csv, usual="\t"),
+    ".parquet": _read_parquet,
+}
+"""What reads a file of each suffix."""
 
 
 def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[DataRow]:

@@ -124,7 +124,7 @@ class Worker:
         try:
             self._recover_if_needed()
             self._work(jobs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if len(jobs) > 1 and self.training.fault is None:
                 for job in jobs:  # one of them has failed
                     if not job.future.done():
@@ -146,7 +146,7 @@ class Worker:
             try:
                 self.training.recover()
                 return
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("the state could not be recovered from %s", self.training.history.root)
                 self._recover_at = time.monotonic() + RECOVER_S
         why = f"the server could not recover its state ({self.training.fault}); it tries again every {RECOVER_S:g} s"
