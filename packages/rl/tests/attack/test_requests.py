@@ -52,6 +52,15 @@ def test_deep_metadata_is_refused_for_itself(server, kind, phase):
     assert server.post("/v1/score", given).status_code == 200
 
 
+def test_a_reward_that_exits_fails_its_request_and_the_next_is_answered(make_server):
+    rewards = [{"kind": "service.answered:Exiting"}]
+    server = make_server(name="exits", reward={"kind": "function", "rewards": rewards})
+    for _ in range(2):
+        answer = httpx.post(server.url + "/v1/score", json=body(phase="eval"), timeout=60)
+        assert answer.status_code == 500
+    assert alive(server)
+
+
 def _nested_text(depth: int, kind: str) -> str:
     begin, end = ("[", "]") if kind == "list" else ('{"a":', "}")
     return begin * depth + "1" + end * depth
