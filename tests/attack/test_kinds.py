@@ -327,6 +327,8 @@ def _catches_exits(function: ast.FunctionDef, functions: dict[str, ast.FunctionD
     ]
     if any(name in caught for caught in handled for name in ("SystemExit", "BaseException")):
         return True
+    if any(name == "exits_are_faults" for name, _ in calls(function)):
+        return True
     called = {name.removeprefix("self.") for name, _ in calls(function)} & functions.keys() - seen
     return any(_catches_exits(functions[name], functions, seen | called) for name in called)
 
