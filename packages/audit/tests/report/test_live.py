@@ -270,6 +270,7 @@ def test_runs_lists_the_runs_of_a_folder_in_order(run, tmp_path):
 def test_load_run_gives_frames_of_everything_recorded(finished):
     run = load_run(finished)
     assert (run.state, run.config["steps"]) == ("finished", 3)
+    assert str(run) == f"<run {str(finished)!r}: finished, 3 of 3 steps>"
     assert run.metrics["reward/mean"].dropna().to_dict() == dict(run.record.series("reward/mean"))
     assert list(run.metrics.index) == [0, 1, 2, 3]
     assert list(run.evaluations.index) == [0, 3]

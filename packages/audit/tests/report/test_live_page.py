@@ -1,5 +1,6 @@
 """`cooper watch --web`: a page of this machine alone that follows a run and finds among all of its completions."""
 
+import itertools
 import json
 import shutil
 import signal
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from urllib.parse import quote
 
 import pytest
 
@@ -78,6 +80,9 @@ def test_it_answers_what_is_new_and_nothing_else(run):
         assert [len(one["completions"]) for one in whole] == [10] * 12
         for path in ("/rollouts/1/17", "/rollouts/0/..%2f..%2fconfig", "/config.yaml", "/../config.yaml", "/a/b/c"):
             assert ask(port, path)[0] == 404
+        for run_of, step in itertools.product(("", "9" * 5000, "0", "-1", "+0", "\N{SUPERSCRIPT TWO}"), repeat=2):
+            assert ask(port, quote(f"/rollouts/{run_of}/{step}"))[0] == (404 if (run_of, step) != ("0", "0") else 200)
+        assert ask(port, "http://[")[0] == 404
         assert ask(port, "/data", host="elsewhere.example")[0] == 403
         (run / "metrics.jsonl").write_text("{\n")
         assert "metrics.jsonl:1: not JSON" in ask(port, "/data?none")[1]

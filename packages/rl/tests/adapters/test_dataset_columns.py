@@ -30,7 +30,7 @@ def test_a_column_that_serves_as_the_answer_is_no_solution():
     [
         (Columns(), {"prompt": "1+1", "answer": "2"}, r"no column 'question' \(its columns: 'prompt', 'answer'\)"),
         (Columns(solution="steps"), ROW, "no column 'steps'"),
-        (Columns(), {**ROW, "answer": None}, "column 'answer' is empty"),
+        (Columns(), {**ROW, "answer": None}, r"the row \('1\+1'\): column 'answer' is empty"),
         (Columns(), {**ROW, "answer": ["2"]}, "column 'answer': expected text or a number, found list"),
         (Columns(), {**ROW, "metadata": "{"}, "column 'metadata' is no JSON"),
         (Columns(), {**ROW, "metadata": "[1]"}, "column 'metadata' holds no object"),

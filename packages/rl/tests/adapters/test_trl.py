@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 
 from cooper_base.data.answer import Answer
 from cooper_rl import CooperReward, CooperRewardConfig, InputError, Problem
@@ -179,6 +180,26 @@ def test_a_missing_column_is_told_before_anything_is_sampled(make):
     trainer, scorer = make(columns=columns, data=data, max_steps=1)
     trainer.train()
     assert scorer.inner.version == 1
+
+
+def test_an_empty_answer_is_told_with_its_row_before_anything_is_sampled(make):
+    rows = data_set("train", 8).to_list()
+    rows[5]["answer"] = ""
+    trainer, _ = make(data=Dataset.from_list(rows))
+    with pytest.raises(InputError, match=r"row 5 of the data set \(.*\): column 'answer' is empty"):
+        trainer.train()
+    assert trainer.state.num_input_tokens_seen == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "scales", "warns"), [("cooper", "group", 1), ("cooper", "none", 0), ("rule", "group", 0)]
+)
+def test_a_division_that_undoes_the_weight_of_trust_is_told(tiny_models, tmp_path, caplog, kind, scales, warns):
+    settings = {} if kind == "rule" else {"reward_model": {"model": str(tiny_models / "reward_model")}}
+    config = CooperRewardConfig.model_validate({"kind": kind, **settings, "cooptimization": {"assistant": CORRUPTER}})
+    with CooperReward.from_config(config) as cooper:
+        trainer_of(tiny_models, tmp_path, GRPOReward(cooper), scale_rewards=scales)
+    assert caplog.text.count("set scale_rewards=False, or use kind: cooper_model") == warns
 
 
 def without_every_second(problem: Problem, completion: str) -> str:

@@ -21,6 +21,13 @@ def raw(server: Served, data: bytes, timeout: float = 20) -> bytes:
         return connection.recv(65536)
 
 
+def all_of(server: Served, data: bytes, timeout: float = 20) -> bytes:
+    """All that the server sends for these bytes until it hangs up."""
+    with socket.create_connection(address(server), timeout=timeout) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
 @contextmanager
 def held(server: Served, count: int, data: bytes = b"") -> Iterator[list[socket.socket]]:
     """Connections that send these bytes and then nothing. Some of them may be closed by the server."""

@@ -16,6 +16,9 @@ from cooper_rl import InputError
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.model_folder import check_model_folder
+from cooper_rl.engines.yes_no import chat_around
+from cooper_rl.policy.environments.syntax import ChatSyntax
+from cooper_rl.reward.input import ChatInput
 from cooper_verify.problems.config import PromptConfig
 
 PLAIN = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
@@ -28,7 +31,7 @@ COSTLY = {
     "a text beyond memory": "{{ 'x' * 10**13 }}",
     "doubling": DOUBLING,
     "a format's width": "{{ '%999999999999d' % 1 }}",
-    "a number that never ends": "{{ 9 ** 999999999 > 1 }}",
+    "a number that never ends": "{{ (9 * messages|length) ** 999999999 > 1 }}",
     "a long template": "x" * 2_000_000,
 }
 
@@ -66,6 +69,32 @@ def test_a_template_that_raises_is_no_cost(folder):
 def test_a_template_that_costs_too_much_is_named(folder, name):
     (folder / "chat_template.jinja").write_text(COSTLY[name])
     refused(folder, r"chat_template\.jinja: chat_template: ")
+
+
+EVADING = "{% if messages[0]['content'] == 'Two words' %}fine{% else %}COSTLY{% endif %}"
+LOADED = {
+    "prompt": lambda tokenizer: PromptEncoder(tokenizer, PromptConfig()).text(Problem("p", "q", "1")),
+    "reward model": lambda tokenizer: ChatInput(tokenizer, 100),
+    "yes or no": chat_around,
+    "tool": lambda tokenizer: ChatSyntax(PromptEncoder(tokenizer, PromptConfig()), []).results([{"name": "a"}]),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in COSTLY if name != "a long template"])
+def test_a_template_that_costs_too_much_for_real_chats_alone_is_refused_there(folder, name):
+    (folder / "chat_template.jinja").write_text(EVADING.replace("COSTLY", COSTLY[name]))
+    check_model_folder(str(folder))
+    begun = time.monotonic()
+    with pytest.raises(InputError, match="takes more than 3 s, 1024 MiB or 1,000,000 characters for this chat"):
+        LOADED["prompt"](load_tokenizer(str(folder)))
+    assert time.monotonic() - begun < 60  # 4 s without a load
+
+
+@pytest.mark.parametrize("where", LOADED)
+def test_a_template_that_never_ends_is_refused_wherever_chats_are_rendered(folder, where):
+    (folder / "chat_template.jinja").write_text(EVADING.replace("COSTLY", COSTLY["a text beyond memory"]))
+    with pytest.raises(InputError, match="takes more than 3 s"):
+        LOADED[where](load_tokenizer(str(folder)))
 
 
 @pytest.mark.parametrize("template", [3, {"a": 1}, [7], [{"name": "x", "template": 5}], True], ids=str)

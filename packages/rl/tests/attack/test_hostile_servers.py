@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from cooper_base.errors import EngineLost, InputError
+from cooper_rl.engines.scale.vllm import VllmConfig, engines
 from cooper_rl.service import client as service_client
 from cooper_rl.service.client import AsyncRewardClient, RewardClient, ServiceFailedError, UnavailableError
 from cooper_verify.clients.chat import ChatClient, ChatConfig
@@ -93,6 +95,15 @@ def test_a_reply_that_fills_memory_is_refused(monkeypatch, send, why, ask):
         monkeypatch.setattr(service_client, "LARGEST_REPLY", 1 << 20)
     with serving(send) as url, pytest.raises((ServiceFailedError, UnavailableError), match=why):
         ask(url)
+
+
+@pytest.mark.parametrize(
+    ("send", "why"), [(dripping_body, "no whole reply within 1 s"), (flooding, "exceeds 1048576 by")]
+)
+def test_the_client_of_a_vllm_server_has_them_too(monkeypatch, send, why):
+    monkeypatch.setattr(engines, "LARGEST_REPLY", 1 << 20)
+    with serving(send) as url, pytest.raises((EngineLost, InputError), match=why):
+        engines.RemoteEngine(VllmConfig(url=url, timeout_s=1), "nccl")
 
 
 @pytest.mark.parametrize(

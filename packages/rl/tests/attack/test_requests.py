@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from attack.attacking import alive, raw
+from attack.attacking import alive, all_of, raw
 from cooper_rl.service.client import score_call
 from service.answered import group, groups
 
@@ -50,6 +50,15 @@ def test_deep_metadata_is_refused_for_itself(server, kind, phase):
     given = body(phase="eval")
     given["groups"][0]["problem"]["metadata"] = {"a": nested(20, kind)}
     assert server.post("/v1/score", given).status_code == 200
+
+
+def test_a_reward_that_exits_fails_its_request_and_the_next_is_answered(make_server):
+    rewards = [{"kind": "service.answered:Exiting"}]
+    server = make_server(name="exits", reward={"kind": "function", "rewards": rewards})
+    for _ in range(2):
+        answer = httpx.post(server.url + "/v1/score", json=body(phase="eval"), timeout=60)
+        assert answer.status_code == 500
+    assert alive(server)
 
 
 def _nested_text(depth: int, kind: str) -> str:
@@ -212,6 +221,18 @@ RAW = (
 def test_what_is_not_http_is_refused(server, data):
     first = raw(server, data + b"\r\n\r\n").split(b"\r\n")[0]
     assert first == b"" or first.split(b" ")[1] in (b"200", b"400", b"403", b"404", b"413", b"415"), first
+    assert alive(server)
+
+
+@pytest.mark.parametrize("path", ["GET /healthz", "GET /v1/info", "POST /v1/score", "DELETE /nowhere"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_request_with_two_ends_is_refused_and_nothing_behind_it_is_read(server, path, order):
+    lengths = ["Content-Length: 4", "Transfer-Encoding: chunked"][::order]
+    head = "\r\n".join([f"{path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json", *lengths])
+    data = f"{head}\r\n\r\n0\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    answer = all_of(server, data.encode())
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
     assert alive(server)
 
 

@@ -15,6 +15,8 @@ from cooper_base.cli import console
 from cooper_base.cli.main import commands
 from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.errors import InputError
+from cooper_rl import build_config
+from cooper_rl.run.inputs import read_inputs
 from cooper_rl.run_config import RunConfig
 from runs.recorded_run import write_run
 
@@ -46,6 +48,8 @@ def test_a_value_of_the_command_line_is_blamed_on_the_command_line(tmp_path):
         "steps=x": "command line, steps=x: steps: Input should be a valid integer",
         "rollout={m: 3}": "command line, rollout={m: 3}: unknown key 'rollout.m'",
         "rollout.m=3": "command line, rollout.m=3: unknown key 'rollout.m'",
+        "rolout.max_tokens=3": "command line, rolout.max_tokens=3: unknown key 'rolout'; did you mean 'rollout'?",
+        "policy.lroa.rank=3": "command line, policy.lroa.rank=3: unknown key 'policy.lroa'; did you mean 'lora'?",
     }.items():
         with pytest.raises(InputError) as error:
             check_settings(RunConfig, read_settings(file, [override]))
@@ -53,6 +57,17 @@ def test_a_value_of_the_command_line_is_blamed_on_the_command_line(tmp_path):
     file.write_text(file.read_text().replace("n: 4", "n: x"))
     with pytest.raises(InputError, match=r"run\.yaml:4: rollout\.n: "):
         check_settings(RunConfig, read_settings(file, ["steps=4"]))
+
+
+def test_a_missing_chat_template_is_told_before_training(settings, caplog):
+    caplog.set_level("INFO")
+    read_inputs(build_config({**settings, "kind": "rule"}))
+    assert "policy has no chat template, so it reads prompts as plain text" in caplog.text
+    problems = {**settings["problems"], "prompt": {"chat": True}}
+    with pytest.raises(
+        InputError, match=r"^problems\.prompt\.chat: true, but the tokenizer of .* has no chat template"
+    ):
+        read_inputs(build_config({**settings, "kind": "rule", "problems": problems}))
 
 
 def test_a_run_stays_on_one_line_of_80_columns(tmp_path, monkeypatch, capfd):

@@ -1,11 +1,14 @@
 """Questions become prompts in the form that the model was trained to read."""
 
+from dataclasses import replace
+
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
+from cooper_rl.data.chat_rendering import apply_chat_template
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_verify.problems.config import PromptConfig
 
@@ -66,7 +69,7 @@ def test_requiring_a_missing_chat_template_is_refused():
 
 def test_an_error_explains_a_template_without_a_system_role():
     strict = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}x"
-    with pytest.raises(InputError, match=r"no system role.*leave prompt\.system empty"):
+    with pytest.raises(InputError, match=r"no system role.*leave problems\.prompt\.system empty"):
         PromptEncoder(tokenizer(strict), PromptConfig(system="Be brief.")).text(PROBLEM)
 
 
@@ -84,9 +87,50 @@ def test_prompts_over_the_limit_can_be_left_out(caplog: pytest.LogCaptureFixture
     config = PromptConfig(template="{question}", too_long="skip")
     assert [p.id for p in PromptEncoder(tokenizer(), config, context=10).fitting(PROBLEMS)] == ["short"]
     assert "1 of 2 prompts" in caplog.text
-    with pytest.raises(InputError, match="2 of 2 prompts"):
+    with pytest.raises(InputError, match=r"2 of 2 prompts.*set problems\.prompt\.too_long=skip, or raise problems\.p"):
         PromptEncoder(tokenizer(), config, context=3).fitting(PROBLEMS)
+    other = replace(PROBLEMS[1], set="other")
+    encoder = PromptEncoder(tokenizer(), config, context=10, more={"other": PromptConfig(template="{question}")})
+    with pytest.raises(InputError, match=r"set more_problems\.other\.prompt\.too_long=skip"):
+        encoder.fitting([PROBLEMS[0], other])
 
 
 def test_without_a_limit_every_prompt_fits():
     assert PromptEncoder(tokenizer(), PromptConfig()).fitting(PROBLEMS) == PROBLEMS
+
+
+RICH = """\
+{{ bos_token }}{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}
+  <{{ m.role }}>{{ m.content }}{% if 'tool_calls' in m %}{{ m.tool_calls[0].function.name }}{% endif %}</{{ m.role }}>
+{%- endfor %}{% if add_generation_prompt %}<assistant>{{ mark }}{% endif %}"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"add_generation_prompt": True},
+        {
+            "add_generation_prompt": True,
+            "tools": [{"type": "function", "function": {"name": "add"}}],
+            "mark": "é\ud800",
+        },
+        {"continue_final_message": True},
+        {"chat_template": "other"},
+    ],
+    ids=str,
+)
+def test_chats_are_rendered_as_transformers_renders_them(options):
+    coder = tokenizer()
+    vars(coder)["chat_template"] = {
+        "default": RICH,
+        "other": "{{ messages | length }}{{ eos_token }}",
+        "tool_use": RICH,
+    }
+    call = {"type": "function", "function": {"name": "add", "arguments": {}}}
+    chats = [
+        [{"role": "user", "content": "Zahl\n»ü« {{ 7 }}"}],
+        [{"role": "user", "content": "1"}, {"role": "assistant", "content": "It is", "tool_calls": None}],
+        [{"role": "user", "content": "1"}, {"role": "assistant", "content": "", "tool_calls": [call]}],
+    ][: 2 if "continue_final_message" in options else 3]
+    expected = [coder.apply_chat_template(chat, tokenize=False, **options) for chat in chats]
+    assert apply_chat_template(coder, [(chat, options) for chat in chats]) == expected

@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +18,8 @@ import pytest
 
 from cooper_audit.run.run_record import read_metrics
 from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config
-from cooper_rl.record import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant
+from cooper_rl.record import Sink, SinkConfig, SinkRun, tolerant
+from cooper_rl.record.tolerant import Tolerant
 from cooper_rl.record.trackers import TrackerConfig, flat
 from waiting import wait_for
 
@@ -130,22 +133,21 @@ print(json.dumps([
 TRACKIO_LOSES_ITS_FOLDER = """
 import os, shutil, sys, time
 from pathlib import Path
-from cooper_rl.record import SinkRun
-from cooper_rl.record import Tolerant
+from cooper_rl.record import SinkRun, tolerant
 from cooper_rl.record.trackers import Trackio
-now, folder, databases = [0.0], Path(sys.argv[1]), Path(os.environ["TRACKIO_DIR"])
-sink = Tolerant(Trackio(project="p"), SinkRun(folder, {"name": "run"}, None), clock=lambda: now[0])
+tolerant.PAUSE_S = 0.5
+folder, databases = Path(sys.argv[1]), Path(os.environ["TRACKIO_DIR"])
+sink = tolerant.Tolerant(Trackio(project="p"), SinkRun(folder, {"name": "run"}, None))
 sink.metrics(1, {"a": 1.0})
+while sink._sink is None or sink._waiting:
+    time.sleep(0.1)
 time.sleep(2)  # four times the pause between two writes
 assert sink.failures == 0
 shutil.rmtree(databases)
 databases.write_text("a file where the folder was")
-for step in (2, 3, 4):
-    now[0] += 60  # the pause after a failure
+for step in (2, 3, 4, 5):
     sink.metrics(step, {"a": 1.0})
-    time.sleep(2)
-now[0] += 60
-sink.metrics(5, {"a": 1.0})
+    time.sleep(3)
 print(f"failures: {sink.failures}")
 """
 
@@ -247,22 +249,38 @@ def _got(folder: Path) -> list[int]:
     return [json.loads(line)[0] for line in (folder / "got.jsonl").read_text().splitlines()]
 
 
-def test_a_tracker_that_fails_is_counted_and_gets_what_it_missed_later(tmp_path, caplog):
-    now = [0.0]
-    sink = Tolerant(Flaky(), SinkRun(tmp_path, {}, None), clock=lambda: now[0])
+def _idle(sink: Tolerant) -> bool:
+    return not sink._waiting
+
+
+def test_a_tracker_that_fails_is_counted_and_gets_what_it_missed_later(tmp_path, caplog, monkeypatch):
+    sink = Tolerant(Flaky(), SinkRun(tmp_path, {}, None))
     sink.metrics(1, {"a": 1.0})
+    assert wait_for(lambda: _idle(sink), 20)
     (tmp_path / "down").touch()
     sink.metrics(2, {"a": 2.0})
     sink.metrics(3, {"a": 3.0})
-    assert sink.failures == 1, "no second attempt during the pause"
-    now[0] += PAUSE_S
-    sink.metrics(4, {"a": 4.0})
-    assert (sink.failures, _got(tmp_path)) == (2, [1])
+    assert wait_for(lambda: sink.failures, 20)
+    time.sleep(0.2)
+    assert (sink.failures, _got(tmp_path)) == (1, [1]), "no second attempt during the pause"
     assert [record.getMessage().count("no route to host") for record in caplog.records] == [1], "warned once"
     (tmp_path / "down").unlink()
-    sink.metrics(5, {"a": 5.0})
+    sink.metrics(4, {"a": 4.0})
     sink.close()
-    assert _got(tmp_path) == [1, 2, 3, 4, 5]
+    assert _got(tmp_path) == [1, 2, 3, 4]
+
+
+def test_it_is_tried_again_after_the_pause(tmp_path, monkeypatch):
+    monkeypatch.setattr(tolerant, "PAUSE_S", 0.1)
+    (tmp_path / "down").touch()
+    sink = Tolerant(Flaky(), SinkRun(tmp_path, {}, None))
+    sink.metrics(1, {})
+    sink.event({"metric": "a"})
+    assert wait_for(lambda: sink.failures > 2, 20)
+    (tmp_path / "down").unlink()
+    assert wait_for(lambda: _idle(sink), 20)
+    assert _got(tmp_path) == [1]
+    sink.close()
 
 
 def test_steps_that_a_tracker_never_got_are_named_at_the_end(tmp_path, caplog):
@@ -274,13 +292,84 @@ def test_steps_that_a_tracker_never_got_are_named_at_the_end(tmp_path, caplog):
     assert "did not get steps 1 to 2" in caplog.records[-1].getMessage()
 
 
+class Hanging(SinkConfig):
+    """A sink that does not answer."""
+
+    may_fail = True
+
+    def open(self, run: SinkRun) -> Sink:
+        time.sleep(600)
+        raise AssertionError
+
+
+class Exiting(SinkConfig):
+    may_fail = True
+
+    def open(self, run: SinkRun) -> Sink:
+        raise SystemExit(0)
+
+
+def test_a_tracker_that_does_not_answer_holds_nothing_up_and_what_waits_for_it_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(tolerant, "END_S", 0.5)
+    start = time.monotonic()
+    sink = Tolerant(Hanging(), SinkRun(tmp_path, {}, None))
+    for step in range(1500):
+        sink.metrics(step, {"a": 1.0})
+        sink.rollouts(step, [])
+        sink.event({"metric": "a"})
+        sink.flush()
+    waiting = Counter(method for method, _ in sink._waiting)
+    assert waiting == tolerant.MOST_WAITING
+    assert sink.dropped == 3 * 1500 - 1000 - 8 - 100
+    sink.close()
+    assert time.monotonic() - start < 30
+
+
+TIMED = """
+import json, sys, time
+from cooper_rl import CooperTrainer, build_config
+settings = json.loads(sys.argv[1])
+begun = time.monotonic()
+with CooperTrainer.from_config(build_config(settings)) as trainer:
+    trainer.fit()
+    fitted = time.monotonic()
+print(json.dumps([fitted - begun, time.monotonic() - fitted]), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("listens", [True, False], ids=["accepts and never replies", "closed port"])
+def test_an_mlflow_that_cannot_be_reached_holds_no_run_up(settings, tmp_path, listens):
+    pytest.importorskip("mlflow", reason="MLflow (the extra `mlflow`) is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        if not listens:
+            server.close()
+        run = {**settings, "kind": "rule", "steps": 1, "sinks": [{"kind": "mlflow", "tracking_uri": uri}]}
+        begun = time.monotonic()
+        command = [sys.executable, "-c", TIMED, json.dumps(run)]
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=400)
+    assert ended.returncode == 0, ended.stderr
+    assert "mlflow did not get steps 0 to 1" in ended.stderr
+    fit_s, close_s = json.loads(ended.stdout)
+    assert close_s < tolerant.END_S + 10
+    assert time.monotonic() - begun - fit_s - close_s < 120, "nothing waits behind the end either"
+
+
+def test_a_sink_that_exits_is_a_failure(tmp_path):
+    sink = Tolerant(Exiting(), SinkRun(tmp_path, {}, None))
+    assert wait_for(lambda: sink.failures == 1, 20)
+    sink.close()
+
+
 def test_a_run_goes_on_without_its_tracker_and_records_the_failures(settings, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "down").touch()
     config = build_config({**settings, "kind": "rule", "steps": 1, "evaluation": {"every": 0}, "sinks": [Flaky()]})
     with CooperTrainer.from_config(config) as trainer:
         trainer.fit()
-    assert [row["sinks/failures"] for row in read_metrics(trainer.directory)] == [1.0]
+    rows = read_metrics(trainer.directory)
+    assert [(row["sinks/failures"], row["sinks/dropped"]) for row in rows] == [(1.0, 0.0)]
 
 
 @pytest.mark.parametrize("kind", ["wandb", "trackio", "mlflow"])

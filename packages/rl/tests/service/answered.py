@@ -1,11 +1,14 @@
 """Groups of answers as a policy might have written them, the same at every call."""
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
-from cooper_rl import Answer, AnswerGroup, Problem
+from cooper_rl import Answer, AnswerGroup, Problem, RewardConfig, Scores
+from cooper_rl.reward.context import StepContext
 
 CORRUPTER = {"kind": "corrupter", "function": "service.answered:flip"}
 
@@ -39,3 +42,12 @@ def slow(problem: Problem, completion: Answer) -> float:
     if completion.text == "boom":
         raise ZeroDivisionError("this answer")
     return 1.0
+
+
+class Exiting(RewardConfig):
+    """A reward that ends its process, as code of a script may."""
+
+    compares_answers: ClassVar[bool] = False
+
+    def score(self, context: StepContext) -> Scores:
+        sys.exit(0)

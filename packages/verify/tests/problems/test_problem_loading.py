@@ -204,6 +204,29 @@ def test_a_small_limit_is_not_refused_for_bad_rows_elsewhere_in_the_file(tmp_pat
     assert len(load_problems(config, accept).problems) == 10
 
 
+@pytest.mark.parametrize("split", [None, "train", "test"])
+def test_a_folder_of_save_to_disk_is_a_source(tmp_path: Path, split: str | None):
+    datasets = pytest.importorskip("datasets", reason="needs the extra data")
+    rows = datasets.Dataset.from_list([{"question": "1+1", "answer": "2"}, {"question": "1+2", "answer": "3"}])
+    saved = rows if split is None else datasets.DatasetDict({split: rows})
+    saved.save_to_disk(tmp_path / "saved")
+    config = ProblemsConfig(source=str(tmp_path / "saved"), split=split)
+    assert [problem.answer for problem in read_problems(config).problems] == ["2", "3"]
+    if split is not None:
+        with pytest.raises(InputError, match=r"split other.*other"):
+            read_problems(ProblemsConfig(source=str(tmp_path / "saved"), split="other"))
+
+
+def test_a_field_that_could_name_problems_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO")
+    (tmp_path / "p.jsonl").write_text('{"id": "a", "question": "1+1", "answer": "2"}\n')
+    assert read_problems(ProblemsConfig(source=str(tmp_path / "p.jsonl"))).problems[0].id == "p-1"
+    assert "p.jsonl:1: the field `id` names no problem; problems.id: id makes it their name" in caplog.text
+    caplog.clear()
+    named = ProblemsConfig(source=str(tmp_path / "p.jsonl"), id="id")
+    assert (read_problems(named).problems[0].id, caplog.text) == ("a", "")
+
+
 def test_an_empty_data_set_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="problems are empty"):
         load_problems(ProblemsConfig(source=save(tmp_path, [])), accept)

@@ -171,3 +171,26 @@ def test_a_spent_budget_leaves_timeouts_and_nothing_behind():
         with cpu_budget(60.0) as budget:
             assert verifier.verify_many([slow, fast]) == ["correct", "correct"]
             assert not budget.is_spent
+
+
+CHILDREN_UNSEEN = """
+import os, signal, sys
+from cooper_verify.rules import guard
+from cooper_verify.rules.kinds.maths import RuleVerifier
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some servers and notebooks do
+with RuleVerifier(memory_mib=200) as verifier:
+    print(verifier.verify("12", r"\\boxed{12}"))
+    process = guard._guard._process
+    os.kill(process.pid, signal.SIGKILL)
+    process.stdout.read()  # it is dead
+    print(verifier.verify("13", r"\\boxed{13}"))
+    print(verifier.verify("2x+2", r"\\boxed{2(x+1)}"), verifier.verify("12", r"\\boxed{2^{2^{27}}}"))
+    print(verifier.verify("2x+3", r"\\boxed{2(x+3/2)}"))
+"""
+
+
+def test_a_program_that_ignores_its_children_has_the_same_verdicts():
+    command = [sys.executable, "-c", CHILDREN_UNSEEN]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.stderr.count("Traceback") == 0, ended.stderr
+    assert ended.stdout.split() == ["correct", "correct", "correct", "timeout", "correct"]

@@ -1,6 +1,7 @@
 """The report as a page that only this machine can open. It follows its runs and shows every completion in their
 folders."""
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,6 +17,9 @@ from cooper_base.errors import InputError
 from cooper_base.files.folder_lock import holder_of
 
 HERE = "127.0.0.1"
+WAIT_S = 30.0
+"""Seconds for a client to send a request, or to read a reply."""
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def serve_report(directories: Sequence[Path], port: int, on_open: Callable[[str], None]) -> None:
@@ -66,6 +70,7 @@ class _Page(BaseHTTPRequestHandler):
     """Routes: `/` is the page, `/data?VERSION` what is new since that version, `/rollouts/RUN/STEP` all groups of a
     step."""
 
+    timeout = WAIT_S
     disable_nagle_algorithm = True  # or a reply's second packet waits for the browser's acknowledgement of the first
 
     def __init__(self, report: FollowedReport, *connection: Any):
@@ -79,7 +84,10 @@ class _Page(BaseHTTPRequestHandler):
             "localhost",
         ):  # a request under another site's name, whose script could then read this machine's runs
             return self._answer(403, "this page answers to 127.0.0.1 alone")
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:  # no address
+            return self._answer(404, "no such page")
         try:
             match address.path.strip("/").split("/"):
                 case [""]:
@@ -88,7 +96,7 @@ class _Page(BaseHTTPRequestHandler):
                     self._answer(204, "")
                 case ["data"]:
                     self._answer(200, embedded_json(self._report.data()), "application/json")
-                case ["rollouts", run, step] if f"{run}{step}".isdecimal() and len(step) < 10:
+                case ["rollouts", run, step] if _NUMBER.fullmatch(run) and _NUMBER.fullmatch(step):
                     self._answer(200, embedded_json(self._report.groups(int(run), int(step))), "application/json")
                 case _:
                     self._answer(404, "no such page")
@@ -101,7 +109,7 @@ class _Page(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
-        with suppress(ConnectionError):  # the browser has left the page
+        with suppress(ConnectionError, TimeoutError):  # the browser has left the page
             self.end_headers()
             self.wfile.write(body)
 

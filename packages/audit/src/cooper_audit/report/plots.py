@@ -38,6 +38,10 @@ class Run:
     record: RunRecord
     """The files without pandas."""
 
+    def __repr__(self) -> str:
+        steps = f"{self.record.step} of {self.record.steps} steps" if self.record.steps else f"{self.record.step} steps"
+        return f"<run {str(self.record.directory)!r}: {self.state}, {steps}>"
+
     @property
     def config(self) -> Mapping[str, Any]:
         return self.record.config

@@ -34,7 +34,7 @@ _NAMES = {
     "memory": "peak <part>",
     "gpu_memory": "<part>",
     "watch": "faults reward_hacking",
-    "sinks": "failures",
+    "sinks": "failures dropped",
     "checkpoint": "failed_writes",
     "engine": "recoveries",
 }

@@ -27,6 +27,9 @@ class Settings:
     def place(self, key_path: tuple[str, ...]) -> str:
         """Where the setting, or the nearest one around it, was given: a line of the file, or the command line."""
         given = {tuple(override.partition("=")[0].split(".")): override for override in self.overrides}
+        inside = [override for path, override in given.items() if path[: len(key_path)] == key_path]
+        if inside and key_path not in self.lines:  # a group that only the command line has
+            return f"command line, {inside[0]}"
         for length in range(len(key_path), 0, -1):
             if (override := given.get(key_path[:length])) is not None:
                 return f"command line, {override}"

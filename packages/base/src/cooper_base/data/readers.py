@@ -48,11 +48,9 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
     """The rows of a JSONL, JSON, CSV, TSV or Parquet file. `bad` is told of each line that is no row, where the ones
     behind it can be read. Raises InputError or, without pyarrow, MissingExtraError.
     """
-    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
-    readers |= {".tsv": partial(_read_csv, usual="\t"), ".parquet": _read_parquet}
-    reader = readers.get(path.suffix.lower())
+    reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(READERS)}")
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe or a device and not a file; write a file and name that")
     if not path.is_file():
@@ -382,18 +380,33 @@ def _size(array: Any) -> int:
     return array.nbytes + _OF_A_VALUE * len(array)
 
 
+READERS: dict[str, Callable[[Path, Bad], Iterator[DataRow]]] = {
+    ".jsonl": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".tsv": partial(_read_csv, usual="\t"),
+    ".parquet": _read_parquet,
+}
+"""What reads a file of each suffix."""
+
+
 def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[DataRow]:
-    """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder. Raises InputError
-    or, without `datasets`, MissingExtraError. `section` is where the settings stand in the configuration.
+    """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder, also one of
+    `save_to_disk`. Raises InputError or, without `datasets`, MissingExtraError. `section` is where the settings stand
+    in the configuration.
     """
     try:
-        from datasets import load_dataset  # noqa: PLC0415
+        from datasets import DatasetDict, load_dataset, load_from_disk  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
     silent = None if Path(name).is_dir() else why_silent(name, "README.md", "dataset")
     try:
         with nullcontext() if silent is None else _offline():
-            dataset = load_dataset(name, subset, split=split)
+            if _is_saved(Path(name)):
+                saved = load_from_disk(name)
+                dataset = saved[split] if isinstance(saved, DatasetDict) else saved
+            else:
+                dataset = load_dataset(name, subset, split=split)
     # No narrower type will do: no such data set or no hub is an OSError, no such subset or split a ValueError, a script
     # in it a RuntimeError, and what its card may hold anything else.
     except Exception as error:
@@ -404,6 +417,11 @@ def read_hub(name: str, subset: str | None, split: str, section: str = "problems
         ) from error
     for number, fields in enumerate(dataset, start=1):
         yield DataRow(f"{name}/{split}:row {number}", dict(fields))
+
+
+def _is_saved(folder: Path) -> bool:
+    """Whether `save_to_disk` of `datasets` has written the folder."""
+    return any((folder / name).is_file() for name in ("dataset_dict.json", "state.json"))
 
 
 @contextmanager

@@ -51,15 +51,15 @@ def _lines(folder: Path) -> list[dict[str, str]]:
 class OwnedFolder:
     """A folder that one command writes, one process at a time. It is new or empty, or has the command's mark."""
 
-    def __init__(self, path: Path, command: str) -> None:
+    def __init__(self, path: Path, command: str, busy: str = BUSY_OUT) -> None:
         """Raises InputError for a folder with anything that the command has not written, and for one that is being
-        written.
+        written, with the message `busy`.
         """
+        if (holder := holder_of(path)) is not None:  # a lock does not keep out its own process
+            raise InputError(busy.format(folder=path, holder=holder))
         check_owned(path, command)
         self.path, self._command = path, command
-        if (holder := holder_of(path)) is not None:  # a lock does not keep out its own process
-            raise InputError(BUSY_OUT.format(folder=path, holder=holder))
-        self._lock = FolderLock(path, BUSY_OUT)
+        self._lock = FolderLock(path, busy)
         try:
             check_owned(path, command)  # again, now that nobody else writes
             lines = _lines(path)

@@ -84,13 +84,14 @@ def arena(
 
 
 def _run(plan: "Plan", workers: int | None) -> None:
-    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
+    from cooper_base.files.folder_lock import BUSY_RUNS
+    from cooper_base.files.owned_folder import OwnedFolder
     from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells
     from cooper_rl.engines.local.device import available_cores
 
     check_finished(plan.cells)
     workers = workers or available_cores()
-    with FolderLock(plan.output_dir, BUSY_RUNS):
+    with OwnedFolder(plan.output_dir, "cooper arena", BUSY_RUNS):
         with progress("planting holes, a minute or two each,", len(plan.models)) as advance:
             plant_missing(plan.models, workers, advance)
         total = sum(cell.settings["steps"] for cell in plan.cells)

@@ -25,7 +25,8 @@ def demo(
 ) -> None:
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
     from cooper_base.config.checking import with_overrides
-    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
+    from cooper_base.files.folder_lock import BUSY_RUNS
+    from cooper_base.files.owned_folder import OwnedFolder
     from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
     from cooper_lab.arithmetic.picture import LABELS, draw
     from cooper_rl import build_config
@@ -37,7 +38,7 @@ def demo(
     seed = changes.pop("seed", seed)
     settings = [build_config(arm_settings(arm, output_dir, seed, changes)) for arm in ARMS]
     total = sum(run.steps for run in settings)
-    with FolderLock(output_dir, BUSY_RUNS):
+    with OwnedFolder(output_dir, "cooper demo", BUSY_RUNS):
         for arm in ARMS:
             shutil.rmtree(output_dir / arm, ignore_errors=True)
         with progress("demo", total) as advance:

@@ -43,7 +43,8 @@ def paper(
     """
     if scale not in ("full", "tiny"):
         raise InputError(f"--scale {scale}: use full or tiny")
-    from cooper_base.files.folder_lock import BUSY_RUNS, FolderLock
+    from cooper_base.files.folder_lock import BUSY_RUNS
+    from cooper_base.files.owned_folder import OwnedFolder
     from cooper_lab.paper.page import write_page
     from cooper_lab.paper.stages import run_stages, stages_of
     from cooper_lab.paper.study import Study
@@ -55,7 +56,7 @@ def paper(
     waiting = [stage for stage in stages if stage.result() is None]
     _check(study, waiting)
     command = _command(sys.argv[1:])
-    with FolderLock(folder, BUSY_RUNS):
+    with OwnedFolder(folder, "cooper paper", BUSY_RUNS):
         page = write_page(study, stages, command)
         say(f"{len(stages)} stages, {len(stages) - len(waiting)} finished; page: {page}")
 

@@ -11,6 +11,7 @@ from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.mappings import MISSING, field_of, text_of
 from cooper_base.data.problem import Problem
 from cooper_base.data.strict_json import parse_json
+from cooper_base.data.text import one_line
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
 
@@ -53,13 +54,25 @@ class Columns:
                 there = ", ".join(map(repr, present)) or "none"
                 raise InputError(f"{where} has no column {name!r} (its columns: {there}){_REMEDY}")
 
+    def check_rows(self, data: Any) -> None:
+        """Read the problem of each row of a data set of `datasets`; not of one that streams. Raises InputError as
+        `problem` does, with the number of the row.
+        """
+        if not (hasattr(data, "select_columns") and hasattr(data, "__len__")):
+            return
+        heads = {name.split(".")[0] for field, name in vars(self).items() if name is not None and field != "verdict"}
+        heads |= {field for field in vars(self) if field != "verdict"}
+        for number, row in enumerate(data.select_columns([name for name in data.column_names if name in heads])):
+            self.problem(row, f"row {number} of the data set")
+
     def problem(self, row: Mapping[str, Any], where: str = "the row") -> Problem:
         """The problem of a row. Raises InputError if a column is missing, empty or not text."""
         self.check(row.keys(), where)
         question, answer = self._text(row, "question", where), self._text(row, "answer", where)
         for name, value in ((self.question, question), (self.answer, answer)):
             if not value and (name == self.question or not (name is None or self.verdict)):
-                raise InputError(f"{where}: column {name!r} is empty; a reward model compares with it. Drop such rows")
+                place = where if name == self.question else f"{where} ({one_line(question, 80)!r})"
+                raise InputError(f"{place}: column {name!r} is empty; a reward model compares with it. Drop such rows")
         return Problem(
             id=self._text(row, "id", where) or blake2s(f"{question}\n{answer}".encode(), digest_size=8).hexdigest(),
             question=question,

@@ -25,6 +25,7 @@ from cooper_rl.adapters.rows import (
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.engines.base import Metrics
 from cooper_rl.reward.cooper_reward import CooperReward
+from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.reward_config import CooperRewardConfig
 from cooper_rl.service.client import RewardClient
 
@@ -157,13 +158,25 @@ class GRPOCallback(TrainerCallback):
         tokenizer = getattr(processing_class, "tokenizer", processing_class)
         more = getattr(model.generation_config, "eos_token_id", None)
         self.end_tokens = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])} - {None}
+        scorer, scales = self.reward.scorer, getattr(args, "scale_rewards", False)
+        earned = isinstance(scorer, StepKeeper) and any(
+            isinstance(r, EarnedConfig) for r in scorer.reward.config.rewards
+        )
+        if earned and scales not in (False, "none"):
+            logger.warning(
+                "scale_rewards=%r divides the rewards of a group by their spread, which makes full size of the little "
+                "that kind: cooper pays while its reward model is not trusted; set scale_rewards=False, or use kind: "
+                "cooper_model",
+                scales,
+            )
 
     def on_train_begin(self, args, state, control, model=None, train_dataloader=None, **kwargs):
-        """Check the columns before the first sample, and load the reward if TRL resumes."""
+        """Check the columns and rows before the first sample, and load the reward if TRL resumes."""
         self.model = model
-        columns = getattr(getattr(train_dataloader, "dataset", None), "column_names", None)
-        if columns:
+        data = getattr(train_dataloader, "dataset", None)
+        if columns := getattr(data, "column_names", None):
             self.reward.columns.check(columns)
+            self.reward.columns.check_rows(data)
         if state.global_step and args.process_index == 0 and self.reward.scorer is not None:
             given = self.reward.resume_from
             self.reward.scorer.load(Path(given) / FOLDER if given else folder_in(args, state))

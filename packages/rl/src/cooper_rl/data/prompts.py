@@ -5,13 +5,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from cooper_base.data.problem import Problem
-from cooper_base.data.text import one_line
 from cooper_base.data.thoughts import Decoder
 from cooper_base.errors import InputError
+from cooper_rl.data.chat_rendering import ChatFault, apply_chat_template
 from cooper_verify.problems.config import PromptConfig
 
 logger = logging.getLogger(__name__)
@@ -20,7 +19,8 @@ logger = logging.getLogger(__name__)
 class PromptEncoder:
     """Builds prompts of at most `context` tokens. Raises InputError if a required chat template is missing.
 
-    `more` has the settings of further sets of problems by their names.
+    `more` has the settings of further sets of problems by their names, `section` is where the problems of this one
+    stand in the configuration.
     """
 
     def __init__(
@@ -29,17 +29,20 @@ class PromptEncoder:
         config: PromptConfig,
         context: int | None = None,
         more: Mapping[str, PromptConfig] | None = None,
+        section: str = "problems",
     ):
         self.more = {
-            name: PromptEncoder(tokenizer, prompt_config, context) for name, prompt_config in (more or {}).items()
+            name: PromptEncoder(tokenizer, prompt_config, context, section=f"more_problems.{name}")
+            for name, prompt_config in (more or {}).items()
         }
+        self._settings = f"{section}.prompt"
         self.tokenizer, self._decoder = tokenizer, Decoder(tokenizer)
         self.config = config
         self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
         if self.chat and not tokenizer.chat_template:
             raise InputError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template but prompt.chat is true; "
-                "use an instruct model, add chat_template.jinja to its folder, or set prompt.chat=false"
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template but {self._settings}.chat is true; "
+                f"use an instruct model, add chat_template.jinja to its folder, or set {self._settings}.chat=false"
             )
         limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
         self.max_tokens = min(limits) if limits else None
@@ -51,18 +54,25 @@ class PromptEncoder:
         """
         if problem.set in self.more:
             return self.more[problem.set].text(problem, shown)
-        messages = chat_messages(self.config, problem)
-        messages[-1]["content"] += shown
+        return self._texts([problem], shown)[0]
+
+    def _texts(self, problems: Sequence[Problem], shown: str = "") -> list[str]:
+        chats = [chat_messages(self.config, problem) for problem in problems]
+        for chat in chats:
+            chat[-1]["content"] += shown
         if not self.chat:
-            return "\n\n".join(message["content"] for message in messages)
-        return render_chat(self.tokenizer, messages, self.config.chat_arguments)
+            return ["\n\n".join(message["content"] for message in chat) for chat in chats]
+        return render_chats(self.tokenizer, chats, self.config.chat_arguments)
 
     def encode(self, problem: Problem, shown: str = "") -> list[int]:
         """The token ids of `text`, to which the policy appends a completion."""
         if problem.set in self.more:
             return self.more[problem.set].encode(problem, shown)
+        return self._ids(self.text(problem, shown))
+
+    def _ids(self, text: str) -> list[int]:
         # A chat template writes its own special tokens.
-        ids = list(self.tokenizer.encode(self.text(problem, shown), add_special_tokens=not self.chat))
+        ids = list(self.tokenizer.encode(text, add_special_tokens=not self.chat))
         # Some tokenizers end a plain text with an end-of-sequence token, which would leave nothing to complete.
         if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
             ids.pop()
@@ -91,14 +101,15 @@ class PromptEncoder:
     def _fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         if self.max_tokens is None:
             return list(problems)
-        lengths = {problem.id: len(self.encode(problem)) for problem in problems}
+        texts = self._texts(problems)
+        lengths = {problem.id: len(self._ids(text)) for problem, text in zip(problems, texts, strict=True)}
         long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
         if long:
             listed = ", ".join(long[:10] + ["…"] * (len(long) > 10))
             message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
             if self.config.too_long == "error" or len(long) == len(lengths):
                 raise InputError(
-                    f"{message}; set prompt.too_long=skip, or raise prompt.max_prompt_tokens "
+                    f"{message}; set {self._settings}.too_long=skip, or raise {self._settings}.max_prompt_tokens "
                     "or shorten the completions if the model's context allows"
                 )
             logger.warning("%s; they are left out", message)
@@ -125,7 +136,7 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
     return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
 
 
-SYSTEM_REMEDY = "if it does not support the system role, leave prompt.system empty"
+SYSTEM_REMEDY = "if it does not support the system role, leave problems.prompt.system empty"
 
 
 def render_chat(
@@ -138,17 +149,27 @@ def render_chat(
 
     Raises InputError, with the `remedy`, if the template rejects it.
     """
+    return render_chats(tokenizer, [messages], arguments, remedy)[0]
+
+
+def render_chats(
+    tokenizer: PreTrainedTokenizerBase,
+    chats: Sequence[Sequence[Mapping[str, Any]]],
+    arguments: Mapping[str, Any] | None = None,
+    remedy: str = SYSTEM_REMEDY,
+) -> list[str]:
+    """What `render_chat` gives for each chat, faster. Raises InputError as it does."""
     if not tokenizer.chat_template:
-        return "\n\n".join(message["content"] for message in messages) + "\n\n"
+        return ["\n\n".join(message["content"] for message in chat) + "\n\n" for chat in chats]
+    begun = [chat[-1]["role"] == "assistant" for chat in chats]
+    options = [{"continue_final_message": is_begun, "add_generation_prompt": not is_begun} for is_begun in begun]
     try:
-        chat, begun = [dict(message) for message in messages], messages[-1]["role"] == "assistant"
-        how = {"continue_final_message": begun, "add_generation_prompt": not begun, **(arguments or {})}
-        return str(tokenizer.apply_chat_template(chat, tokenize=False, **how))
-    # ValueError: the template changes the text that the reply begins with. The others: a program can fail in any way.
-    except (TemplateError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise InputError(
-            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({one_line(str(error))}); {remedy}"
-        ) from error
+        return apply_chat_template(
+            tokenizer, [(chat, how | dict(arguments or {})) for chat, how in zip(chats, options, strict=True)]
+        )
+    except ChatFault as fault:
+        why = str(fault) if fault.exceeds else f"{fault}; {remedy}"
+        raise InputError(f"{tokenizer.name_or_path}: the chat template rejects the prompt: {why}") from fault
 
 
 def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:

@@ -181,9 +181,15 @@ def padding_token(path: str) -> int | None:
     return AutoConfig.from_pretrained(path, trust_remote_code=False).get_text_config().pad_token_id
 
 
+def lacks_chat_template(path: str) -> bool:
+    """Whether the tokenizer of a model on this machine has no chat template."""
+    folder = local_folder(path) or _cached(path)
+    return folder is not None and not has_template(folder)
+
+
 def check_chat_template(path: str) -> None:
     """Raises InputError for a folder whose tokenizer has no chat template."""
-    if (folder := local_folder(path)) and not has_template(folder):
+    if lacks_chat_template(path):
         raise InputError(
             f"{path}: the tokenizer has no chat template, so reward_model.input cannot be a chat; add "
             "chat_template.jinja to the folder, or set input: tagged for a VerifyRM"

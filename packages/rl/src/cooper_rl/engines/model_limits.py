@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base.errors import InputError
-from cooper_rl.data.template_trial import CPU_SECONDS, MOST_CHARACTERS, costs_too_much
+from cooper_rl.data.chat_rendering import CPU_SECONDS, MOST_CHARACTERS, costs_too_much
 
 LARGEST_MIB = 100
 """Largest file of settings or header, in MiB. For safetensors it is the format's own limit, and a vocabulary has up to

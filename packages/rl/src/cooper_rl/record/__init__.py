@@ -1,11 +1,9 @@
 """Sinks: places that a run's metrics go to besides its folder."""
 
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,9 +15,6 @@ logger = logging.getLogger(__name__)
 
 SINKS = Kinds("sink", "cooper_rl.record.trackers", ["check", "open"])
 """The kinds of `sinks`."""
-PAUSE_S = 60.0
-"""Seconds between a failure and the next attempt, because a server that does not answer can delay each attempt for
-long."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,8 @@ class SinkConfig(Config):
     """The settings of a sink. A subclass implements `open`, and `check` if something it needs can be missing."""
 
     may_fail: ClassVar[bool] = False
-    """Whether the run goes on if the open sink, or `open`, raises an exception; see `Tolerant`."""
+    """Whether the run goes on if the open sink, or `open`, raises an exception. They are then called in a thread of
+    their own; see `Tolerant`."""
 
     def check(self) -> None:
         """Raises InputError or MissingExtraError if the sink could not be opened. Called before any model is loaded."""
@@ -69,67 +65,12 @@ class SinkConfig(Config):
         """Open the sink for a run, new or resumed."""
         raise NotImplementedError
 
+    def takes_rollouts(self, step: int) -> bool:
+        """Whether the sink wants the completions of this step."""
+        return True
+
 
 AnySink = Annotated[SinkConfig, SINKS]
-
-
-class Tolerant(Sink):
-    """A sink whose failures are counted, and logged once, instead of ending the run.
-
-    After a failure nothing is sent for `PAUSE_S` seconds. The metrics of that time are kept and sent afterwards;
-    completions and events are not. `clock` returns seconds.
-    """
-
-    def __init__(self, config: SinkConfig, run: SinkRun, clock: Callable[[], float] = time.monotonic):
-        self.failures = 0
-        """Number of failed attempts to reach the sink."""
-        self._name, self._open, self._clock = SINKS.kind_of(config), lambda: config.open(run), clock
-        self._sink: Sink | None = None
-        self._pause_until = -inf
-        self._unsent: list[tuple[int, dict[str, float]]] = []
-        self._attempt(lambda sink: None)
-
-    def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        self._unsent.append((step, dict(metrics)))
-        self._attempt(self._send)
-
-    def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        self._attempt(lambda sink: sink.rollouts(step, rows))
-
-    def event(self, event: dict[str, Any]) -> None:
-        self._attempt(lambda sink: sink.event(event))
-
-    def flush(self) -> None:
-        self._attempt(lambda sink: sink.flush())
-
-    def close(self) -> None:
-        """Try once more to send what has not been sent, and close the sink."""
-        self._pause_until = -inf
-        self._attempt(self._send)
-        if self._sink is not None:
-            self._attempt(lambda sink: sink.close())
-        if self._unsent:
-            steps = f"{self._unsent[0][0]} to {self._unsent[-1][0]}"
-            logger.error("sinks: %s did not get steps %s; the run's folder has them", self._name, steps)
-
-    def _send(self, sink: Sink) -> None:
-        while self._unsent:
-            sink.metrics(*self._unsent[0])
-            del self._unsent[0]
-
-    def _attempt(self, work: Callable[[Sink], None]) -> None:
-        if self._clock() < self._pause_until:
-            return
-        try:
-            if self._sink is None:
-                self._sink = self._open()
-            work(self._sink)
-        except Exception as error:  # noqa: BLE001 - a library's network and disk errors have no common base
-            self.failures += 1
-            self._pause_until = self._clock() + PAUSE_S
-            if self.failures == 1:
-                what = f"{self._name} failed, but the run goes on and tries again; sinks/failures counts this"
-                logger.warning("sinks: %s: %s: %s", what, type(error).__name__, error)
 
 
 def is_installed(module: str) -> bool:

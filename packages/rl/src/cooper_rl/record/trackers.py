@@ -36,6 +36,9 @@ class TrackerConfig(SinkConfig):
     """Steps between tables of completions, 64 in each; the first step gets one too. 0 sends none. The rollout files in
     the run's folder hold all completions."""
 
+    def takes_rollouts(self, step: int) -> bool:
+        return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
+
     def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
         """Column names and cells of a step's first completions, without lists and mappings; None if not finite."""
         completions = [
@@ -77,15 +80,12 @@ def _identifiers(run: SinkRun) -> dict[str, str]:
 
 
 class Tracker(Sink):
-    """A sink for a tracker. A subclass sends a `table` of completions in the steps for which the settings ask for
-    one."""
+    """A sink for a tracker. A subclass sends a `table` of completions."""
 
     config: TrackerConfig
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        every = self.config.rollouts_every
-        if every > 0 and (step == 1 or step % every == 0):
-            self.table(step, *self.config.table(step, rows))
+        self.table(step, *self.config.table(step, rows))
 
     def table(self, step: int, columns: list[str], data: list[list[Any]]) -> None:
         raise NotImplementedError

@@ -12,7 +12,7 @@ from cooper_base.config.user_functions import load_function
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem, location
 from cooper_base.errors import InputError
-from cooper_rl.engines.model_folder import check_model_folder
+from cooper_rl.engines.model_folder import check_model_folder, lacks_chat_template
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.kinds.plain import check_problems, check_servers
@@ -64,6 +64,7 @@ def read_inputs(config: RunConfig) -> Inputs:
     reward = read_reward_inputs(config)
     held_out = read_held_out(config.monitor, reward.replayed) if config.monitor is not None else []
     check_model_folder(config.policy.model)
+    _check_chat(config)
     config.engine.check(config.policy, config.rollout)
     path = config.rollout.environment
     environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
@@ -90,6 +91,24 @@ def read_inputs(config: RunConfig) -> Inputs:
         reward.assistant.check()
     check_servers((*config.rewards, *config.shaping, *pairs))
     return Inputs(reward, problems, test_problems, held_out, environments, notes)
+
+
+def _check_chat(config: RunConfig) -> None:
+    """Log that prompts are plain text for want of a chat template. Raises InputError where a set requires one."""
+    if not lacks_chat_template(config.policy.model):
+        return
+    sets = {
+        "problems": config.problems,
+        **{f"more_problems.{name}": data for name, data in config.more_problems.items()},
+    }
+    for section, data in sets.items():
+        if data.prompt.chat:
+            raise InputError(
+                f"{section}.prompt.chat: true, but the tokenizer of {config.policy.model} has no chat template; use an "
+                f"instruct model, add chat_template.jinja to its folder, or set {section}.prompt.chat=false"
+            )
+    if any(data.prompt.chat is None for data in sets.values()):
+        logger.info("%s has no chat template, so it reads prompts as plain text", config.policy.model)
 
 
 def _say_what_is_judged(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:

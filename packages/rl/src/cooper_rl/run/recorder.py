@@ -26,7 +26,8 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import append, append_line, by_step, open_to_append, sync, write_text, writing
 from cooper_base.files.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
 from cooper_base.revisions import revisions
-from cooper_rl.record import SinkRun, TensorBoard, Tolerant, is_installed
+from cooper_rl.record import SinkRun, TensorBoard, is_installed
+from cooper_rl.record.tolerant import Tolerant
 from cooper_rl.records import Rollouts
 
 if TYPE_CHECKING:
@@ -91,9 +92,15 @@ class Recorder:
         self._sinks = [Tolerant(sink, run) if sink.may_fail else sink.open(run) for sink in sinks]
 
     def sink_metrics(self) -> dict[str, float]:
-        """`sinks/failures`, the failed attempts to reach a sink since the run was opened, if any sink may fail."""
+        """`sinks/failures` and `sinks/dropped`, what sinks failed at and did not get since the run was opened, if any
+        sink may fail.
+        """
         tolerant = [sink for sink in self._sinks if isinstance(sink, Tolerant)]
-        return {"sinks/failures": float(sum(sink.failures for sink in tolerant))} if tolerant else {}
+        counts = {
+            "failures": sum(sink.failures for sink in tolerant),
+            "dropped": sum(sink.dropped for sink in tolerant),
+        }
+        return {f"sinks/{name}": float(count) for name, count in counts.items()} if tolerant else {}
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         with writing(self._metrics_path, RESUME):

@@ -77,6 +77,7 @@ class RequestGate:
         is_open = scope["method"] == "GET" and scope["path"] in OPEN
         headers = Headers(scope=scope)
         try:
+            _check_length(headers)
             self._check_site(headers, is_open)
             if is_open:
                 await self._app(scope, receive, counted)
@@ -195,6 +196,14 @@ class RequestGate:
 def memory_of(body: bytes) -> int:
     """About how many bytes a request with this body takes while it is read and handled."""
     return OF_TEXT * len(body) + OF_VALUES * len(_STRING.sub(b"", _ESCAPE.sub(b"", body)).translate(None, b" \t\r\n"))
+
+
+def _check_length(headers: Headers) -> None:
+    """Raises Refusal (400), and closes the connection: a proxy may see another end of this body than the server, and
+    what is behind that end would be another request."""
+    if "content-length" in headers and "transfer-encoding" in headers:
+        why = "the request has Content-Length and Transfer-Encoding, so its end is unclear; send one of them"
+        raise Refusal(400, why, {"Connection": "close"})
 
 
 def _check_type(headers: Headers) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from cooper_audit.run.hacking_alarm import HACKING
+from cooper_base.config.user_functions import exits_are_faults
 from cooper_base.files.durable import append_line
 from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service.config import ServerConfig
@@ -122,8 +123,9 @@ class Worker:
     def _do(self, jobs: Sequence[Job]) -> None:
         """Do the jobs of a batch. A failure is that of its request, unless it left a state of no step."""
         try:
-            self._recover_if_needed()
-            self._work(jobs)
+            with exits_are_faults("a part of the reward"):
+                self._recover_if_needed()
+                self._work(jobs)
         except Exception as error:
             if len(jobs) > 1 and self.training.fault is None:
                 for job in jobs:  # one of them has failed

@@ -1,5 +1,6 @@
 """Runs of several turns: what is sampled, what is masked, what judges read, and what an environment may do wrong."""
 
+import threading
 import time
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 import tool_run
 from cooper_base.data.transcript import LONGEST_RESULT
 from cooper_rl import InputError, NativeSampler, Problem, SamplingParams, load_policy, load_tokenizer
+from cooper_rl.policy.environments import environment
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.records import Rollouts
-from policy.environments.worlds import SUM, Faulty, Script, call, rounds_of
+from policy.environments.worlds import SUM, Faulty, Hanging, Script, call, rounds_of
+from waiting import wait_for
 
 PARAMS = SamplingParams(max_tokens=400)
 RESPONSE = "\n<tool_response>\n{}\n</tool_response>\n"
@@ -172,6 +175,35 @@ def test_an_environment_that_hung_is_replaced_and_not_asked_again():
     _, (again, _) = draw(rounds, Script([call(1), "b"], ["c"]), n=2)
     assert results_of(again) == ["fine"]
     assert Faulty.made == made + 1
+
+
+def _hanging_threads() -> int:
+    return sum(thread.name == "environment" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize(("world", "how"), [("Hanging", "python"), ("AsyncHanging", 1)])
+def test_calls_that_hang_in_python_leave_no_threads(world, how):
+    rounds = rounds_of(world, timeout_s=0.3)
+    for _ in range(3):
+        drawn, _ = draw(rounds, Script([call(how)] * 20, ["x"] * 20), n=20)
+        assert drawn.metrics["environment/lost"] == 20
+    assert wait_for(lambda: _hanging_threads() == 0, 20)
+
+
+def test_threads_of_calls_that_hang_in_the_system_are_bounded_and_their_room_comes_back(monkeypatch, caplog):
+    monkeypatch.setattr(environment, "MOST_HANGING", 24)
+    rounds = rounds_of("Hanging", timeout_s=0.3)
+    timeouts = []
+    for _ in range(3):
+        drawn, _ = draw(rounds, Script([call("system")] * 20, ["x"] * 20), n=20)
+        timeouts.append(drawn.metrics["environment/timeouts"])
+        assert _hanging_threads() <= 24
+    assert timeouts == [20, 4, 0]
+    assert "not called: 24 calls of environments that took too long have not ended yet" in caplog.text
+    Hanging.released.set()
+    assert wait_for(lambda: _hanging_threads() == 0, 20)
+    _, (run,) = draw(rounds, Script([call("well")], ["x"]), n=1)
+    assert results_of(run) == ["7"]
 
 
 def test_get_reward_is_a_verdict_where_the_rule_is_outside():

@@ -1,8 +1,11 @@
 """Environments and a sampler for tests."""
 
+import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -80,6 +83,37 @@ class Faulty(Adder):
         if self.calls == 2:
             raise RuntimeError("cannot say")
         return float("nan") if self.calls == 3 else 1.0
+
+
+class Hanging(Adder):
+    """Never answers, in the way that `a` says."""
+
+    released = Event()
+
+    def add(self, a: str, b: int) -> int:
+        """Hang.
+
+        Args:
+            a: How.
+            b: Ignored.
+        """
+        while a == "python":
+            with suppress(Exception):
+                time.sleep(0.01)
+        if a == "system":
+            self.released.wait()
+        return b
+
+
+class AsyncHanging(Adder):
+    async def add(self, a: int, b: int) -> int:
+        """Hang.
+
+        Args:
+            a: Ignored.
+            b: Ignored.
+        """
+        return await asyncio.Event().wait()
 
 
 class Fickle(Adder):

@@ -49,7 +49,8 @@ class Sent:
 
 class MinuteLimits:
     """Lets requests through as the limits allow. What was sent stands in a ledger, a small file for each server and
-    model that every process locks, so several processes of a run, and several runs, share the limits.
+    model that is read and replaced under a lock, so several processes of a run, and several runs, share the limits. Its
+    times are those since the machine started, which all processes read alike and nobody sets.
 
     In no window of a minute are there more requests, or more tokens, than allowed. A request that is larger than
     `tokens` alone is let through when nothing else was sent for a minute.
@@ -75,7 +76,7 @@ class MinuteLimits:
             try:
                 self._ledger.parent.mkdir(mode=0o700, exist_ok=True)
                 with self._locked():
-                    pass
+                    _write(self._ledger, _read(self._ledger, time.monotonic()))
             except OSError as error:
                 raise InputError(
                     f"{self._ledger}: cannot be written ({error}), but it holds what was sent in the last minute; set "
@@ -112,23 +113,23 @@ class MinuteLimits:
         """Correct an entry once the server has said how many tokens a request had."""
         if sent is None or tokens is None:
             return
-        with self._locked() as file:
-            entries = _read(file, time.time())
+        with self._locked():
+            entries = _read(self._ledger, time.monotonic())
             if sent.slot in entries:
                 requests, before = entries[sent.slot]
                 entries[sent.slot] = requests, max(0, before + tokens - sent.tokens)
-                _write(file, entries)
+                _write(self._ledger, entries)
 
     def _enter(self, tokens: int) -> Sent | float:
         """The entry of a request that may be sent now, else the seconds after which to try again."""
-        with self._locked() as file:
-            now = time.time()  # not earlier: the lock may be waited for
-            entries = _read(file, now)
+        with self._locked():
+            now = time.monotonic()  # not earlier: the lock may be waited for
+            entries = _read(self._ledger, now)
             if not (wait_s := self._wait_s(entries, tokens, now)):
                 slot = int(now / (WINDOW_S / SLOTS))
                 requests, before = entries.get(slot, (0, 0))
                 entries[slot] = requests + 1, before + tokens
-                _write(file, entries)
+                _write(self._ledger, entries)
                 return Sent(slot, tokens)
         return wait_s
 
@@ -145,26 +146,34 @@ class MinuteLimits:
         return wait_s
 
     @contextmanager
-    def _locked(self) -> Iterator[IO[str]]:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(self._ledger, flags, 0o600), "r+", encoding="utf-8") as file:
+    def _locked(self) -> Iterator[None]:
+        with _opened(self._ledger.with_suffix(".lock")) as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)  # ends with the file
-            yield file
+            yield
 
 
-def _read(file: IO[str], now: float) -> dict[int, tuple[int, int]]:
-    """For each slot of the last minute, the requests and tokens that were sent in it."""
+def _read(ledger: Path, now: float) -> dict[int, tuple[int, int]]:
+    """For each slot of the last minute, the requests and tokens that were sent in it. Later slots are of a time before
+    the machine was started again."""
     try:
-        held = {int(slot): (int(requests), int(tokens)) for slot, (requests, tokens) in json.load(file).items()}
-    except (ValueError, TypeError, AttributeError):  # new, or cut off by a crash: it holds a minute at most
+        held = json.loads(ledger.read_bytes())
+        held = {int(slot): (int(requests), int(tokens)) for slot, (requests, tokens) in held.items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError, RecursionError):  # new, or written by others
         return {}
     length = WINDOW_S / SLOTS
     return {slot: entry for slot, entry in held.items() if (slot + 1) * length + WINDOW_S > now >= slot * length}
 
 
-def _write(file: IO[str], entries: dict[int, tuple[int, int]]) -> None:
-    file.seek(0)
-    file.truncate()
-    json.dump(entries, file)
-    file.flush()
+def _write(ledger: Path, entries: dict[int, tuple[int, int]]) -> None:
+    """Replaces the ledger as a whole, so that a process which is killed here leaves the one before."""
+    written = ledger.with_suffix(".new")
+    with _opened(written) as file:
+        file.write(json.dumps(entries))
+    written.replace(ledger)
+
+
+def _opened(path: Path) -> IO[str]:
+    """The emptied file of this user; not what a link in a folder for all users names."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    return os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8")

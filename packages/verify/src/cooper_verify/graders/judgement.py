@@ -35,7 +35,10 @@ Does the solution end in one final answer that is equal to the reference answer?
 as equal (0.5 and 1/2, 12 and 12 apples). A solution without a final answer, with several different final answers, or \
 cut off before its answer does not count. Reply with one word, yes or no."""
 
-_FIRST_WORD = re.compile(r"[*_#>\s]{0,20}(yes|no)\b(?![\"'\u201d\u2019])", re.IGNORECASE)
+_FIRST_WORD = re.compile(
+    r"[*_#>\s]{0,20}(yes|no)\b(?![\"'\u201d\u2019])(?![*_\s]{0,20}(?:or|and|/|\||&)[*_\s]{0,20}(?:yes|no)\b)",
+    re.IGNORECASE,
+)
 _LAST_SENTENCE = re.compile(
     r"(?:\A|\n|[.!?;\u2026]\**\s)[*_#>\s]{0,20}(?:(?:(?:my|the)\s)?(?:final\s)?(?:verdict|judge?ment|conclusion)[*_]{0,3}"
     r"\s?(?:[:=]|is\b)\s?|(?:so|thus|hence|therefore|overall),?\s)?[*_\s]{0,6}(yes|no)[.!*_\s]{0,20}\Z",
@@ -55,8 +58,9 @@ def parse_reply(text: str) -> JudgeVerdict:
     """`yes` or `no` if the reply begins or ends with that word ("Yes, …", "… Verdict: no"). Otherwise `unreadable`.
 
     The judge is told to reply with one word, so its verdict stands at the beginning or, after its reasons, at the end.
-    A word between them, in quotation marks or after "answer:" may be quoted from the completion and does not count.
-    Both places must agree. Thoughts are left out; a reply that never leaves its thought is unreadable.
+    A word between them, in quotation marks, beside the other one ("yes or no") or after "answer:" may be quoted from
+    the completion and does not count. Both places must agree. Thoughts are left out; a reply that never leaves its
+    thought is unreadable.
     """
     reply = without_thoughts(text).strip()
     places = (_FIRST_WORD.match(reply), _LAST_SENTENCE.search(reply, max(0, len(reply) - _LONGEST_SENTENCE)))

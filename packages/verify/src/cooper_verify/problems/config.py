@@ -60,7 +60,7 @@ class ProblemsConfig(Config):
 
     source: str
     """A .jsonl, .json, .csv, .tsv or .parquet file, `arithmetic` for the embedded world, `reasoning_gym` with
-    `tasks`, or a Hugging Face data set."""
+    `tasks`, or a Hugging Face data set: its name or a folder, also one of `save_to_disk`."""
     tasks: dict[str, dict[str, Any]] | None = None
     """Tasks of reasoning-gym (extra `reasoning-gym`) by name, each with its own settings and a `weight` (default 1):
     `{gcd: {max_value: 60, weight: 2}, spell_backward: {}}`. A `partial` rule can name what it may judge:

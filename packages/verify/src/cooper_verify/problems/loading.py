@@ -203,6 +203,8 @@ def _problems_of(
     mapping = replace(mapping, messages=config.messages or mapping.messages, pass_rate=config.pass_rate)
     mapping = replace(mapping, section=section, solution_required=not held_out)
     for number, row in enumerate(rows, start=1):
+        if number == 1 and not (mapping.id or row.name) and "id" in row.fields:
+            logger.info("%s: the field `id` names no problem; %s.id: id makes it their name", row.location, section)
         try:
             problem = map_row(row, mapping, f"{name}-{number}", loaded.without_reply)
         except BadValue as error:

@@ -5,6 +5,7 @@ script. It reads requests as JSON lines from standard input and writes its repli
 standard input does, so that it never outlives its parent.
 """
 
+import atexit
 import json
 import logging
 import math
@@ -14,10 +15,11 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from cooper_base.errors import InputError
 from cooper_base.packages import with_own_paths
@@ -62,6 +64,8 @@ def current_budget() -> Budget:
 
 TRIES = 2
 """How often a question is asked whose process is lost."""
+FROM_OUTSIDE = (-9, -15, 0)
+"""Exit codes of a process that was killed by the system, an operator, or its parent for its silence. 0 may be one."""
 _START_SECONDS = 120.0
 _STARTS = 4
 """Times that a process may die while it starts, before the run ends. The out-of-memory killer takes several at once."""
@@ -76,7 +80,7 @@ class ChildProcess:
         self._arguments = ["-m", module, *arguments]
         self._process: subprocess.Popen[str] | None = None
         self.exit_code: int | None = None
-        """That of the last process that ended."""
+        """That of the last process that ended; 0, without a meaning, where this process ignores SIGCHLD."""
 
     def exchange(self, request: Any, count: int, seconds: float) -> list[Any]:
         """The `count` replies to a request; fewer if the process died, or took longer than these wall seconds.
@@ -151,12 +155,37 @@ class ChildProcess:
         )
 
 
+class SharedProcess(ChildProcess):
+    """A process that all threads share, each under its `lock`. It ends with the program, and a fork has another one."""
+
+    _all: ClassVar["weakref.WeakSet[SharedProcess]"] = weakref.WeakSet()
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        super().__init__(module, *arguments)
+        self.lock = threading.Lock()
+        self._of_parents: list[subprocess.Popen[str] | None] = []
+        self._all.add(self)
+        atexit.register(self.close)
+
+    @classmethod
+    def forget_all(cls) -> None:
+        """After a fork: the processes are the parent's. Handles are kept, for to close one would write to its pipe."""
+        for shared in cls._all:
+            shared._of_parents.append(shared._process)
+            shared._process, shared.lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=SharedProcess.forget_all)
+
+
 def _kill(process: subprocess.Popen[str]) -> None:
     """Kill the process with its forks. They are a session of their own."""
     if not hasattr(os, "killpg"):
         process.kill()
     elif process.returncode is None:  # not waited for, so that the number is still its own
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # dead, where this process ignores SIGCHLD
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 # What follows runs in the process itself.
@@ -165,6 +194,13 @@ def _kill(process: subprocess.Popen[str]) -> None:
 def reply_to_parent(message: Any) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def limit_cpu(seconds: float) -> None:
+    """Let the system kill this process after so many seconds of CPU time from now; 0 for never. Windows does not."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def limit(name: str, value: int) -> None:

@@ -7,21 +7,27 @@ own CPU time kills it. A new process then makes the calls one by one, so that th
 reply `otherwise`. Where there is no such timer (Windows), only the parent's wall time limits it.
 """
 
-import atexit
 import json
 import logging
 import os
-import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from threading import Lock
 from typing import Any
 
-from cooper_verify.rules.child import TRIES, Budget, ChildProcess, current_budget, limit, reply_to_parent
+from cooper_verify.rules.child import (
+    FROM_OUTSIDE,
+    TRIES,
+    Budget,
+    SharedProcess,
+    current_budget,
+    limit,
+    limit_cpu,
+    reply_to_parent,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +37,6 @@ _TOGETHER_CPU_S = 0.1
 """The same while all replies come together: the calls are made again where one needs more."""
 _WALL_S = 60.0
 _MEMORY_MIB = 2048
-_FROM_OUTSIDE = (-9, -15)
-"""Exit codes of a process that was killed by the system, an operator, or its parent for its silence."""
 _CALLS = 256
 """Calls that are sent together. Other threads have their turn between two of these batches."""
 
@@ -58,11 +62,7 @@ def guarded(function: Callable[..., Any], calls: Sequence[Sequence[Any]], otherw
     return results
 
 
-class _Guard(ChildProcess):
-    def __init__(self) -> None:
-        super().__init__("cooper_verify.rules.guard")
-        self.lock = Lock()
-
+class _Guard(SharedProcess):
     def results(self, name: str, calls: Sequence[Sequence[Any]], otherwise: Any, budget: Budget) -> list[Any]:
         """One result for each call. All replies come together, or one by one if the process ends before."""
         if budget.is_spent:
@@ -82,7 +82,7 @@ class _Guard(ChildProcess):
                 continue
             budget.spend(CPU_S)
             losses = 0 if replies else losses
-            if self.exit_code in _FROM_OUTSIDE:
+            if self.exit_code in FROM_OUTSIDE:
                 losses += 1
                 logger.warning("the process that reads texts was lost: killed, or silent for %g s", _WALL_S)
             if losses in (0, TRIES):
@@ -97,20 +97,7 @@ def _result(reply: dict[str, Any]) -> Any:
     return reply["result"]
 
 
-_guard = _Guard()
-atexit.register(lambda: _guard.close())
-
-
-def _forget() -> None:
-    """After a fork: the process is the parent's. Its handle is kept, for to close it would write to its pipe."""
-    global _guard
-    _of_parents.append(_guard)
-    _guard = _Guard()
-
-
-_of_parents: list[_Guard] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+_guard = _Guard("cooper_verify.rules.guard")
 
 
 # What follows runs in the process itself.
@@ -121,8 +108,6 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     limit("RLIMIT_AS", _MEMORY_MIB * 2**20)
     limit("RLIMIT_CORE", 0)
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
     reply_to_parent({"ready": True})
     for line in sys.stdin:
         name, calls, together = json.loads(line)
@@ -136,7 +121,7 @@ def main() -> None:
 
 
 def _reply(function: Callable[..., Any], arguments: Sequence[Any], cpu_s: float) -> dict[str, Any]:
-    _set_timer(cpu_s)
+    limit_cpu(cpu_s)
     start = time.process_time()
     try:
         result = {"result": function(*arguments)}
@@ -144,7 +129,7 @@ def _reply(function: Callable[..., Any], arguments: Sequence[Any], cpu_s: float)
         os._exit(1)
     except Exception:  # noqa: BLE001 - the parent raises it
         result = {"error": traceback.format_exc()}
-    _set_timer(0)
+    limit_cpu(0)
     return {**result, "cpu_s": time.process_time() - start}
 
 
@@ -152,11 +137,6 @@ def _reply(function: Callable[..., Any], arguments: Sequence[Any], cpu_s: float)
 def _named(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     return getattr(import_module(module), function)
-
-
-def _set_timer(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 if __name__ == "__main__":

@@ -102,6 +102,8 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
     from cooper_verify.rules.symbolic import maths_verdict  # noqa: PLC0415 - the main process needs none of this
 
     logging.disable(logging.CRITICAL)
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as a parent may hand down, forks tell no exit status
     limit("RLIMIT_AS", memory_mib * _MIB)
     limit("RLIMIT_CORE", 0)
     for answer, completion in _WARM_UP:

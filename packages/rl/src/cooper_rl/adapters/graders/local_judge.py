@@ -6,7 +6,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cooper_base.errors import InputError
 from cooper_rl.adapters.graders.config import LocalJudgeConfig
-from cooper_rl.data.prompts import render_chat
+from cooper_rl.data.prompts import render_chats
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.yes_no import NO, YES
@@ -34,7 +34,7 @@ class LocalJudge(Judge):
         most = self._config.max_completion_chars
         chats = [judge_chat(problem.question, problem.answer, text, most) for problem, text in answers]
         special = not self._tokenizer.chat_template
-        texts = [render_chat(self._tokenizer, chat) for chat in chats]
+        texts = render_chats(self._tokenizer, chats)
         prompts = [list(self._tokenizer.encode(text, add_special_tokens=special)) for text in texts]
         room = self._sampler.room(self._config.max_tokens)
         fits = [i for i, prompt in enumerate(prompts) if room is None or len(prompt) <= room]

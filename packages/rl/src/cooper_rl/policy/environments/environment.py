@@ -10,11 +10,14 @@ The contract is that of TRL's `environment_factory`, so a class written for it (
 Methods may be `async def`. Instances are made once and reset for every rollout.
 """
 
+import asyncio
+import ctypes
 import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, InvalidStateError, wait
+from contextlib import suppress
 from threading import Thread
 from types import MethodType
 from typing import Any
@@ -28,6 +31,8 @@ COUNTED = ("calls", "failed_calls", "timeouts", "cut_results", "lost")
 """Names of the counts, which start anew at every `reset`."""
 AT_ONCE = 32
 """Most environments that work at the same time, each in its own thread."""
+MOST_HANGING = 2 * AT_ONCE
+"""Most threads of calls that were given up and have not ended. While there are as many, no environment is called."""
 
 
 class Environments:
@@ -35,8 +40,9 @@ class Environments:
 
     A fault of an environment never ends a run. An environment that hangs in a call, or that throws in `reset` or
     `get_reward`, is lost: it answers no further calls, its rollout has no reward, and the next `reset` creates another
-    instance. The thread of a hanging call is abandoned. Every fault is counted, and the first of each kind is in
-    `new_faults`. Not safe for several threads.
+    instance. A hanging call is ended at its next line of Python. One that waits in the system keeps its thread, and
+    there are at most `MOST_HANGING` of these. Every fault is counted, and the first of each kind is in `new_faults`.
+    Not safe for several threads.
     """
 
     def __init__(self, path: str, timeout_s: float) -> None:
@@ -51,6 +57,7 @@ class Environments:
         """The tools by name, to be described; they are called as methods of an instance."""
         self.has_reward = "get_reward" in dict(methods)
         self._loop = EventLoop() if any(inspect.iscoroutinefunction(method) for _, method in methods) else None
+        self._hanging: list[Thread] = []
         self._pool: list[Any] = []
         self._under_way = 0
         self._lost: set[int] = set()
@@ -185,7 +192,8 @@ class Environments:
             return result
 
         async def awaited() -> Any:
-            return await result
+            async with asyncio.timeout(2 * self._timeout_s):  # by then it has been given up
+                return await result
 
         return self._loop.run(awaited)
 
@@ -196,17 +204,24 @@ class Environments:
     def _within_limit(self, tasks: Sequence[Callable[[], Any]]) -> list[tuple[bool, Any]]:
         """For each task, true with its result, or false with the error that ended it or with a TimeoutError."""
         late = TimeoutError(f"no result within {self._timeout_s:g} s")
+        full = RuntimeError(f"not called: {MOST_HANGING} calls of environments that took too long have not ended yet")
         outcomes: list[tuple[bool, Any]] = []
-        for first in range(0, len(tasks), AT_ONCE):
-            futures = [_started(task) for task in tasks[first : first + AT_ONCE]]
-            in_time = wait(futures, self._timeout_s).done
-            for future in futures:
+        while len(outcomes) < len(tasks):
+            self._hanging = [thread for thread in self._hanging if thread.is_alive()]
+            if not (room := MOST_HANGING - len(self._hanging)):
+                return outcomes + [(False, full)] * (len(tasks) - len(outcomes))
+            calls = [_started(task) for task in tasks[len(outcomes) :][: min(room, AT_ONCE)]]
+            in_time = wait([future for future, _ in calls], self._timeout_s).done
+            for future, thread in calls:
+                if future not in in_time:
+                    _end(thread)
+                    self._hanging.append(thread)
                 error = future.exception() if future in in_time else late
                 outcomes.append((error is None, future.result() if error is None else error))
         return outcomes
 
 
-def _started(task: Callable[[], Any]) -> "Future[Any]":
+def _started(task: Callable[[], Any]) -> "tuple[Future[Any], Thread]":
     """Start the task in a thread that does not keep the program from ending."""
     future: Future[Any] = Future()
 
@@ -214,10 +229,18 @@ def _started(task: Callable[[], Any]) -> "Future[Any]":
         try:
             future.set_result(task())
         except BaseException as error:  # noqa: BLE001 - the future holds it
-            future.set_exception(error)
+            with suppress(InvalidStateError):  # ended just behind its result
+                future.set_exception(error)
 
-    Thread(target=run, daemon=True, name="environment").start()
-    return future
+    thread = Thread(target=run, daemon=True, name="environment")
+    thread.start()
+    return future, thread
+
+
+def _end(thread: Thread) -> None:
+    """Raise SystemExit in the thread when it next runs Python, which it does not while a call of the system waits."""
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
 
 
 def _error(fault: object) -> str:

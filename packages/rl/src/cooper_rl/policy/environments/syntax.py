@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from jinja2 import TemplateError
-
 from cooper_base.config.user_functions import load_object
-from cooper_base.data.text import one_line
 from cooper_base.errors import InputError
+from cooper_rl.data.chat_rendering import ChatFault, apply_chat_template
 from cooper_rl.data.prompts import PromptEncoder
 
 
@@ -59,8 +57,8 @@ class ChatSyntax:
         try:
             before = self._render(conversation, add_generation_prompt=False)
             after = self._render([*conversation, *messages], add_generation_prompt=True)
-        except TemplateError as error:
-            raise InputError(f"{self._tokenizer.name_or_path}: {_NO_TOOLS} ({one_line(str(error))})") from error
+        except ChatFault as fault:
+            raise InputError(f"{self._tokenizer.name_or_path}: {_NO_TOOLS} ({fault})") from fault
         end = str(self._tokenizer.eos_token)
         kept = before[: before.rindex(end)] if end in before else before  # some templates write a line break after it
         if not after.startswith(kept):
@@ -69,7 +67,7 @@ class ChatSyntax:
 
     def _render(self, messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool) -> str:
         options = {**self._arguments, "add_generation_prompt": add_generation_prompt}
-        return str(self._tokenizer.apply_chat_template(list(messages), tokenize=False, **options))
+        return apply_chat_template(self._tokenizer, [(messages, options)])[0]
 
 
 _NO_TOOLS = "the chat template cannot show a tool's result; use a model for tools, or set rollout.tool_syntax"

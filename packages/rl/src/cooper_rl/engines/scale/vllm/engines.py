@@ -4,6 +4,7 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 import asyncio
+import json
 import os
 import socket
 import tempfile
@@ -24,8 +25,11 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32
 from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.engines.scale.vllm import OLDEST, VllmConfig, version_numbers
+from cooper_verify.clients.bounded import OversizedError, bounded_reply
 
 HEALTH_POLL_S = 1.0
+LARGEST_REPLY = 2**30
+"""Most bytes of a reply. A completion takes some 200 a token."""
 
 EnginePart = Literal["weights", "kv_cache"]
 
@@ -204,7 +208,6 @@ class RemoteEngine:
         assert config.url is not None
         self.url = url = config.url.rstrip("/")
         self._config, self._backend = config, backend
-        self._http = httpx.Client(base_url=url, timeout=config.timeout_s)
         self._loop = EventLoop()
         with _refused(f"no vLLM server answers at {url}", "start one as in docs/vllm.md, or correct the url"):
             served = self._call("GET", "/v1/models")["data"][0]
@@ -247,7 +250,7 @@ class RemoteEngine:
         async def draw(request: CompletionRequest) -> DrawnCompletion:
             async with slots:
                 body = {"token_ids": request.prompt, "sampling_params": request.params}
-                choice = _json_of(await http.post("/inference/v1/generate", json=body))["choices"][0]
+                choice = (await _answer(http, "POST", "/inference/v1/generate", body))["choices"][0]
             logprobs = [token["logprob"] for token in choice["logprobs"]["content"]]
             versions = [span["version"] for span in choice["weight_versions"] or ()]
             return DrawnCompletion(choice["token_ids"], logprobs, choice["finish_reason"], versions)
@@ -267,9 +270,9 @@ class RemoteEngine:
         end = time.monotonic() + self._config.timeout_s
         while True:
             try:
-                self._http.get("/health", timeout=HEALTH_POLL_S).raise_for_status()
+                self._loop.run(lambda: self._asked("GET", "/health", None, HEALTH_POLL_S))
                 return
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, RuntimeError) as error:
                 if time.monotonic() > end:
                     raise EngineLost(f"{self.url} did not come back: {error}") from error
             time.sleep(HEALTH_POLL_S)
@@ -292,17 +295,32 @@ class RemoteEngine:
 
     def wake_up(self, part: EnginePart) -> None: ...
 
+    async def _asked(self, method: str, path: str, body: dict[str, Any] | None, timeout_s: float) -> Any:
+        async with httpx.AsyncClient(base_url=self.url, timeout=timeout_s) as http:
+            return await _answer(http, method, path, body)
+
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         try:
-            return _json_of(self._http.request(method, path, json=body))
+            return self._loop.run(lambda: self._asked(method, path, body, self._config.timeout_s))
         except httpx.HTTPError as error:
             raise EngineLost(f"{self.url} does not answer: {type(error).__name__} {error}") from error
 
 
-def _json_of(response: httpx.Response) -> Any:
+async def _answer(http: httpx.AsyncClient, method: str, path: str, body: Any) -> Any:
+    """The JSON value of a whole reply, None for an empty one. Raises RuntimeError for an error of the server, and
+    httpx.HTTPError where no whole reply comes within the client's time.
+    """
+    total_s, sending = http.timeout.read or 0.0, http.stream(method, path, json=body)
+    try:
+        response, content = await bounded_reply(sending, lambda reply: reply.aiter_bytes(), total_s, LARGEST_REPLY)
+    except TimeoutError as error:
+        raise httpx.ReadTimeout(f"no whole reply within {total_s:g} s") from error
+    except OversizedError as error:
+        raise RuntimeError(f"{http.base_url}{path}: {error}") from error
     if response.is_error:
-        raise RuntimeError(f"{response.request.url} answered {response.status_code}: {response.text[:500]}")
-    return response.json()
+        text = content[:500].decode(errors="replace")
+        raise RuntimeError(f"{response.request.url} answered {response.status_code}: {text}")
+    return json.loads(content) if content else None
 
 
 @contextmanager

@@ -1,0 +1,131 @@
+"""Renders chat templates in a process whose time, memory and output are limited.
+
+A template is a program from outside: the sandbox that transformers renders it in keeps it from files and from Python,
+and neither from loops within loops nor from text without end. What one does for a trial says nothing of what it does
+for another chat, so every chat is rendered here. One process serves all renderings of a main process; it starts with
+the first, and again after one that exceeded a limit.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from cooper_base.data.text import one_line
+from cooper_verify.rules.child import FROM_OUTSIDE, TRIES, SharedProcess, limit, limit_cpu, reply_to_parent
+
+MOST_CHARACTERS = 1_000_000
+"""Of a template, and of what it writes besides eight times its chat. Templates of today have up to 20,000."""
+CPU_SECONDS, MEMORY_MIB = 3, 1024
+_WALL_S = 120.0
+_TOGETHER = 256
+"""Most chats that are rendered at once. Other threads have their turn between two of these batches."""
+_TRIAL = [{"role": "user", "content": "Two words"}]
+_STATM = Path("/proc/self/statm")
+
+_process = SharedProcess("cooper_rl.data.chat_rendering")
+
+
+class ChatFault(Exception):
+    """Why a template gives no text for a chat."""
+
+    def __init__(self, why: str, exceeds: bool = False) -> None:
+        super().__init__(why)
+        self.exceeds = exceeds
+        """Whether it is a limit that the rendering exceeds."""
+
+
+Chat = Sequence[Mapping[str, Any]]
+
+
+def apply_chat_template(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str]:
+    """For each chat with its options, the text that `tokenizer.apply_chat_template(chat, tokenize=False, **options)`
+    gives.
+
+    Raises ChatFault if the template fails, or needs more than `CPU_SECONDS`, `MEMORY_MIB` or `MOST_CHARACTERS` for one.
+    """
+    texts: list[str] = []
+    for template, some in groupby(chats, lambda chat: _template(tokenizer, chat[1])):
+        special = tokenizer.special_tokens_map
+        asked = [(_without_none(chat), special | _without(options, "chat_template")) for chat, options in some]
+        for start in range(0, len(asked), _TOGETHER):
+            texts += _rendered(template, asked[start : start + _TOGETHER])
+    return texts
+
+
+def _template(tokenizer: Any, options: Mapping[str, Any]) -> str:
+    try:
+        return tokenizer.get_chat_template(options.get("chat_template"), options.get("tools"))
+    except ValueError as error:  # there are several, and none of this name
+        raise ChatFault(str(error)) from error
+
+
+def _without(options: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in options.items() if other != name}
+
+
+def _without_none(chat: Chat) -> list[dict[str, Any]]:
+    return [{name: value for name, value in message.items() if value is not None} for message in chat]
+
+
+@cache
+def costs_too_much(template: str) -> bool:
+    """Whether a prompt of two words exceeds a limit. Other faults are reported where real chats are rendered."""
+    try:
+        _rendered(template, [(_TRIAL, {"add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"})])
+    except ChatFault as fault:
+        return fault.exceeds
+    return False
+
+
+def _rendered(template: str, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str]:
+    with _process.lock:
+        for _ in range(TRIES):
+            replies = _process.exchange([template, chats], len(chats), _WALL_S)
+            if len(replies) == len(chats) or _process.exit_code not in FROM_OUTSIDE:
+                break
+        else:
+            raise ChatFault(f"the process that renders it was lost {TRIES} times", exceeds=True)
+    if why := next((reply["error"] for reply in replies if "error" in reply), ""):
+        raise ChatFault(why)
+    if len(replies) < len(chats) or any("exceeds" in reply for reply in replies):
+        most = f"{CPU_SECONDS} s, {MEMORY_MIB} MiB or {MOST_CHARACTERS:,} characters"
+        why = f"it takes more than {most} for this chat; use the template that the model was published with"
+        raise ChatFault(why, exceeds=True)
+    return [reply["text"] for reply in replies]
+
+
+# What follows runs in the process itself.
+
+
+def main() -> None:
+    """Render until standard input ends. The process dies of what exceeds its time or memory."""
+    logging.disable(logging.CRITICAL)
+    from transformers.utils.chat_template_utils import render_jinja_template  # noqa: PLC0415 - the parent needs none
+
+    held = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") if _STATM.exists() else 0
+    limit("RLIMIT_AS", held + MEMORY_MIB * 2**20)
+    limit("RLIMIT_CORE", 0)
+    reply_to_parent({"ready": True})
+    for line in sys.stdin:
+        template, chats = json.loads(line)
+        for chat, options in chats:
+            limit_cpu(CPU_SECONDS)
+            try:
+                text = render_jinja_template(conversations=[chat], chat_template=template, **options)[0][0]
+                reply = {"text": text} if len(text) <= MOST_CHARACTERS + 8 * len(line) else {"exceeds": True}
+            except (MemoryError, OverflowError):
+                os._exit(1)
+            except Exception as error:  # noqa: BLE001 - a template may raise anything
+                reply = {"error": one_line(str(error)) or type(error).__name__}
+            limit_cpu(0)
+            reply_to_parent(reply)
+
+
+if __name__ == "__main__":
+    main()
