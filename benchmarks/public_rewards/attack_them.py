@@ -194,7 +194,7 @@ def main() -> None:
             results["missing"][package] = fault
             continue
         for name, (what, given) in rewards_in(package, folder, count).items():
-            if name in rows:
+            if name in rows or name in NOT_TRIED:
                 continue
             print(name, file=sys.stderr, flush=True)
             if isinstance(given, str):

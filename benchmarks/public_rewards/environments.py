@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MATHS = ("math-verify[antlr4_13_2]", "pylatexenc", "numpy")
-MATHS_11 = ("math-verify[antlr4_11_0]", "pylatexenc", "numpy")
+MATHS_11 = ("math-verify", "antlr4-python3-runtime==4.11.*", "pylatexenc", "numpy")
 PACKAGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "reward-doctor": (["reward-doctor"], []),
     "skyrl-gym": (["skyrl-gym"], []),
@@ -28,7 +28,7 @@ PACKAGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "google-tunix": (["google-tunix"], ["sympy", "pylatexenc", "antlr4-python3-runtime==4.11.*", "numpy"]),
     "oumi": (["oumi"], []),
     "eval-protocol": (["eval-protocol"], []),
-    "inspect-ai": ([], ["inspect-ai", "sympy", "antlr4-python3-runtime==4.11.*"]),
+    "inspect-ai": ([], ["inspect-ai", "latex2sympy2-extended==1.11.0", "antlr4-python3-runtime==4.11.*"]),
     "opencompass": (["opencompass"], ["numpy"]),
     "lm-eval": (["lm-eval"], [*MATHS_11, "scipy"]),
     "verl": (["verl", "mathruler"], [*MATHS, "tqdm"]),
@@ -52,6 +52,8 @@ PACKAGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 """What is installed for each package: without what it needs, and with it. None of them needs torch."""
 NOT_TRIED = {
     "verl:math_verify": "its worker processes import verl, which needs torch",
+    "lm-eval:minerva_math": "takes seconds for an answer: was not through after ten minutes",
+    "lm-eval:leaderboard_math": "takes seconds for an answer, as minerva_math does, whose code it has",
     "nemo-gym": "its verifiers are servers, and no version of it installs on Python 3.11",
     "verifiers 0.4": "ships judges and no rubrics of its own; 0.1.9 is in the table",
     "textpolicy": "no version of it installs here",

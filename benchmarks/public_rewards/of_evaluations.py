@@ -81,7 +81,7 @@ rewards_of(
         (
             "putnam_axiom",
             "box, sympy",
-            ("putnam_axiom", lambda f, ref, text: f({"solution": rf"\boxed{{{ref}}}"}, [text])["exact_match"]),
+            ("putnam_axiom", lambda f, ref, text: f({"answer": ref}, [text])["exact_match"]),
             {},
         ),
         (
@@ -151,14 +151,22 @@ def _eval_protocol(module: str, name: str, **options: Any) -> Score:
     class Message(SimpleNamespace):
         pass
 
-    stub("eval_protocol.models", Message=Message, EvaluateResult=SimpleNamespace, MetricResult=SimpleNamespace)
+    stub(
+        "eval_protocol.models",
+        Message=Message,
+        ChatCompletionContentPartParam=dict,
+        ChatCompletionContentPartTextParam=dict,
+        EvaluateResult=SimpleNamespace,
+        MetricResult=SimpleNamespace,
+    )
     stub("eval_protocol.typed_interface", reward_function=lambda function=None, **_: function or (lambda each: each))
     absent("eval_protocol.reward_function")
     function = found_at(f"eval_protocol.rewards.{module}:{name}")
 
     def score(question: str, reference: str, completion: str) -> float:
         messages = [Message(role="user", content=question), Message(role="assistant", content=completion)]
-        return function(messages=messages, ground_truth=reference, **options).score
+        given = [Message(role="assistant", content=reference)] if module.startswith("accuracy") else reference
+        return function(messages=messages, ground_truth=given, **options).score
 
     return score
 
