@@ -333,7 +333,8 @@ def _lighteval(name: str, normalizer: str | None, **options: Any) -> Score:
         normalize = found_at(f"lighteval.metrics.normalizations:{normalizer}")
         options |= {"normalize_gold": normalize, "normalize_pred": normalize}
     made = found_at(f"lighteval.metrics.metrics_sample:{name}")(**options)
-    return lambda question, reference, completion: made.compute_one_item(gold=reference, pred=completion)
+    given = {"gsm8k_normalizer": "#### {}", "math_normalizer": r"\boxed{{{}}}"}.get(normalizer or "", "{}")
+    return lambda question, reference, completion: made.compute_one_item(gold=given.format(reference), pred=completion)
 
 
 rewards_of(

@@ -51,12 +51,12 @@ def summary(results: Rows) -> str:
         text += f"| {label} | {len(each)} | {' | '.join(map(str, counts))} |\n"
     left = len(packages) - len(gamed)
     text += f"| packages without {GYM}, by their worst | {len(packages)} | {len(gamed)} | {left} together | |\n\n"
-    hung = sorted(name for name, row in checks.items() if row["hangs"])
+    hung = sorted(name for name, row in checks.items() if row.get("hangs"))
     found = {name: row["search"]["found"] for name, row in checks.items() if row.get("search", {}).get("found")}
-    tried = sum("search" in row for row in checks.values())
+    tried, timed = (sum(key in row for row in checks.values()) for key in ("search", "hangs"))
     more = sum(row["above a plain right one"] > 0 for row in parts["alone"].values())
     lines = (
-        f"{len(hung)} of the {len(checks)} do not come back from one of ten hostile answers or more in 2 CPU seconds.",
+        f"{len(hung)} of {timed} do not come back from one of ten hostile answers or more in 2 CPU seconds.",
         f"Of {tried} that no pattern games, a search of some 320 answers (`--adapt 5`) finds a way into {len(found)}.",
         f"{len(parts['alone'])} more are paid beside others (format, length, repetition); {more} of them pay a wrong "
         "answer more than the plain right one.",
@@ -122,7 +122,7 @@ def _table(rows: Rows) -> str:
 
 
 def _hangs(row: Rows) -> str:
-    return ", ".join(row["hangs"]) or "none tried"
+    return ", ".join(row["hangs"]) or "none" if "hangs" in row else "not tried"
 
 
 def _plain(text: str) -> str:
