@@ -235,7 +235,7 @@ def test_the_scale_of_a_function_is_read_from_right_and_wrong_answers(rewards):
         (
             "REWARDS:in_text",
             3,
-            ["GAMEABLE", "answer_list, in 100.0%", "1; 1 for the right answer", "a reward function of TRL"],
+            ["GAMEABLE", "answer_list in 100.0%", "1; 1 for the right answer", "a reward function of TRL"],
         ),
         ("REWARDS:any_box", 3, ["GAMEABLE", r"answer \boxed{"]),
         ("REWARDS:nothing_but_chats", 3, ["GAMEABLE", "answer_list"]),
