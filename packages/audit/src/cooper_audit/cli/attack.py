@@ -103,7 +103,7 @@ def attack_reward(
     2 for bad input. With --repair the second attack decides.
     """
     from cooper_audit.attack.attack import write_attack
-    from cooper_audit.attack.edits import read_patterns, write_patterns
+    from cooper_audit.attack.edits import read_patterns
     from cooper_audit.attack.problems import attack_settings
     from cooper_audit.attack.report import as_record, first_screen, further_tables, markdown, pattern_tables
     from cooper_audit.attack.results import REPAIR_STEPS
@@ -111,17 +111,10 @@ def attack_reward(
     if reward is None:
         return _compare(fail_above)
     settings = [f"seed={seed}", *map(in_full, overrides or [])]
-    if policy is not None and adapt is None:
-        raise InputError("--policy is trained by --adapt; say for how many steps: --adapt 20")
     config = attack_settings(reward, problems, settings, trains=policy is not None or repair is not None)
     further = Further([] if patterns is None else read_patterns(patterns), 0 if policy is not None else adapt or 0)
-    trained = mended = None
-    if policy is not None:
-        if out is None:
-            raise InputError("--policy is trained in a run's folder; say where with --out")
-        trained = brought_by_training("attack", "adapt", "--policy")(
-            reward, adapt, out, None if policy == EMBEDDED else policy, problems, settings, chats
-        )
+    trained = None if policy is None else _training(reward, adapt, out, policy, problems, settings, chats)
+    mended = None
     if repair is not None:
         mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
     with nullcontext() if out is None else OwnedFolder(out, COMMAND):
@@ -132,8 +125,6 @@ def attack_reward(
             _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
         if out is not None:
             write_attack(result, out, {})
-            if searched is not None and searched.patterns:
-                write_patterns(out / PATTERNS, searched.patterns)
         findings = [] if trained is None else _adapted(trained, adapt or 0, result)
         repaired = None
         if mended is not None and repair is not None and (findings or result.accepts_wrong):
@@ -153,8 +144,7 @@ def attack_reward(
             more = {"repaired": None if repaired is None else last.summary()}
             write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
             write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
-            kept = f"; what the search found: {PATTERNS} there" if searched is not None and searched.patterns else ""
-            say(f"answers and scores: {out}{kept}")
+            say(f"answers and scores: {out}")
         sys.exit(EXIT_CODES[last.verdict(fail_above)])
 
 
@@ -193,6 +183,7 @@ def _attacked(
 ) -> "tuple[AttackResult, str | None, Search | None]":
     """The result, whose signature a function has, in words, and what the search of --adapt tried."""
     from cooper_audit.attack.attack import attack, with_patterns
+    from cooper_audit.attack.edits import write_patterns
     from cooper_audit.attack.problems import open_attacked, read_attack_problems
     from cooper_audit.attack.search import search
     from cooper_verify.graders.function import FunctionGrader
@@ -213,7 +204,27 @@ def _attacked(
         found = search(grader, problems, result, further.rounds, config.seed) if further.rounds else None
         if found is not None and found.patterns:
             result = more(result, patterns=found.patterns, skip=found.problems)
+            if out is not None:
+                write_patterns(out / PATTERNS, found.patterns)
     return result, grader.signature if isinstance(grader, FunctionGrader) else None, found
+
+
+def _training(
+    reward: str,
+    steps: int | None,
+    out: Path | None,
+    policy: str,
+    problems: str | None,
+    settings: list[str],
+    chats: bool | None,
+) -> "Callable[[float, Callable[..., None]], list[Finding]]":
+    """The training of a policy, whose settings are checked now."""
+    if steps is None:
+        raise InputError("--policy is trained by --adapt; say for how many steps: --adapt 20")
+    if out is None:
+        raise InputError("--policy is trained in a run's folder; say where with --out")
+    train = brought_by_training("attack", "adapt", "--policy")
+    return train(reward, steps, out, None if policy == EMBEDDED else policy, problems, settings, chats)
 
 
 def _adapted(
