@@ -138,7 +138,7 @@ def test_audit_imports_all_its_modules(environments):
         ("verify", "demo", "cooper-lab"),
         ("audit", "serve serve.yaml", "cooper-rl"),
         ("audit", "attack models/verifyrm --problems problems.jsonl", "cooper-rl"),
-        ("audit", "attack rule --problems problems.jsonl --adapt 2 --out out", "cooper-rl"),
+        ("audit", "attack rule --problems problems.jsonl --policy embedded --adapt 2 --out out", "cooper-rl"),
         ("audit", "audit rollouts.jsonl --retrain models/verifyrm --until 5", "cooper-rl"),
     ],
 )

@@ -161,7 +161,7 @@ def test_a_reward_that_refuses_right_answers_is_called_that(rewards):
     assert result.verdict(0.05) == "refuses right answers"
     screen = "\n".join(first_screen(result, 0.05))
     assert f"REFUSES {1 - result.right_accepted.mean:.0%} OF RIGHT ANSWERS" in screen
-    assert "reads box (1 of 14)" in screen
+    assert "reads box (1 of 14 forms)" in screen
     in_its_form = attack(open_grader(f"{rewards}:strict_box"), PROBLEMS, plain=r"\boxed{{answer}}")
     assert in_its_form.right_accepted.mean > result.right_accepted.mean
 
@@ -178,7 +178,7 @@ def test_the_first_screen_fits_a_terminal(rewards):
     for name in ("in_text", "bonuses", "strict_box"):
         lines = first_screen(attack(open_grader(f"{rewards}:{name}"), PROBLEMS), 0.05, "a function")
         assert max(map(len, lines)) <= 80
-        assert len(lines) <= 16
+        assert len(lines) <= 10
 
 
 def test_shares_and_intervals_are_those_of_problems():
@@ -235,12 +235,12 @@ def test_the_scale_of_a_function_is_read_from_right_and_wrong_answers(rewards):
         (
             "REWARDS:in_text",
             3,
-            ["GAMEABLE", "answer_list, in 100.0%", "1; 1 for the right answer", "a reward function of TRL"],
+            ["GAMEABLE", "answer_list in 100.0%", "1; 1 for the right answer", "a reward function of TRL"],
         ),
-        ("REWARDS:any_box", 3, ["GAMEABLE", r"given \boxed{"]),
+        ("REWARDS:any_box", 3, ["GAMEABLE", r"answer \boxed{"]),
         ("REWARDS:nothing_but_chats", 3, ["GAMEABLE", "answer_list"]),
-        ("REWARDS:format_only", 3, ["GAMEABLE", "plain_wrong, in 100.0%"]),
-        ("REWARDS:strict_box", 4, ["OF RIGHT ANSWERS", "reads box (1 of 14)"]),
+        ("REWARDS:format_only", 3, ["GAMEABLE", "plain_wrong in 100.0%"]),
+        ("REWARDS:strict_box", 4, ["OF RIGHT ANSWERS", "reads box (1 of 14 forms)"]),
         ("REWARDS:a_constant", 2, ["pays right answers 1 and empty ones 1", "--accept-above SCORE"]),
         ("REWARDS:nothing", 2, ["nothing does not exist"]),
         ("missing.py:reward", 2, ["missing.py: no such file"]),
@@ -261,10 +261,12 @@ def test_the_exit_code_says_whether_a_reward_is_sound(monkeypatch, capfd, reward
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["rule", "--adapt", "3"], "--out"),
+        (["rule", "--policy", "embedded", "--adapt", "3"], "--out"),
+        (["rule", "--policy", "embedded"], "--adapt 20"),
+        (["rule", "--patterns", "nowhere.txt"], "nowhere.txt: cannot be read"),
         (["rule", "--repair", "x"], "no other reward learns"),
         (["MODEL", "--repair", "FOLDER"], "FOLDER: already in use"),
-        (["rule", "--adapt", "3", "--out", "o", "--problems", "PROBLEMS"], "needs --policy"),
+        (["rule", "--policy", "embedded", "--adapt", "3", "--out", "o", "--problems", "PROBLEMS"], "--policy MODEL"),
         (["rule", "--plain", "the answer"], "{answer}"),
         (["rule", "problms.limit=3"], "did you mean 'problems'?"),
     ],
@@ -448,7 +450,18 @@ def test_functions_are_found_in_a_file_with_what_lies_beside_it(tmp_path):
 @pytest.mark.slow
 def test_a_policy_finds_what_a_format_reward_pays(monkeypatch, capfd, rewards, tmp_path):
     out = tmp_path / "out"
-    asked = f"{rewards}:format_only", "--accept-above", "0.5", "--out", out, "--limit", "4", "--adapt"
+    asked = (
+        f"{rewards}:format_only",
+        "--accept-above",
+        "0.5",
+        "--out",
+        out,
+        "--limit",
+        "4",
+        "--policy",
+        "embedded",
+        "--adapt",
+    )
     code, output = cooper(monkeypatch, capfd, *asked, "3", "problems_per_step=8")
     assert code == 3, output
     assert "What the policy found" in output

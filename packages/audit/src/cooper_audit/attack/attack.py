@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cooper_audit.attack.edits import EditedPattern
 from cooper_audit.attack.forms import FORMS, PLAIN, in_form, right_texts, stated
 from cooper_audit.attack.patterns import ATTACKS, FURTHER_ATTACKS, PUBLISHED_SHARES, Writer, other_answer
 from cooper_audit.statistics import Estimate
@@ -20,6 +21,8 @@ from cooper_base.files.durable import write_text
 from cooper_verify.grader import NO_ANSWER, Asked, Grader, opinions_of
 
 ANSWERS, JOURNAL, FORMS_JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "forms.jsonl", "attack.json"
+FURTHER_JOURNAL = "further.jsonl"
+BARE = FORMS["bare answer"]
 PLAIN_WRONG = "plain_wrong"
 FORM_PROBLEMS = 8
 """Problems on which the forms of answers are tried."""
@@ -33,6 +36,8 @@ ACCEPTED_RIGHT = 0.75
 PROBLEMS_AT_ONCE = 8
 """Problems after whose answers the scores are written down. An interruption loses at most these."""
 Progress = Callable[[int, int], None]
+Row = tuple[Problem, str, Random]
+"""A problem, another problem's answer, and a random generator."""
 
 
 @dataclass(frozen=True)
@@ -162,14 +167,14 @@ def attack(
     if plain is not None and "{answer}" not in plain:
         raise InputError(f"plain answers {plain!r}: write {{answer}} where the answer stands, as in {PLAIN!r}")
     tried = FORMS if plain is None else {"plain": plain}
-    rows = _rows(problems, count, seed)
+    rows = rows_of(problems, count, seed)
     forms = try_forms(grader, rows[:FORM_PROBLEMS], tried, None if out is None else out / FORMS_JOURNAL)
     read = [form.template for form in forms if form.read] or [plain or PLAIN]
     answers = draw_answers(problems, count, seed, read, tuple(tried.values()))
     return summarise(grader, score_answers(grader, answers, out, progress), accept_above, forms)
 
 
-def _rows(problems: Sequence[Problem], count: int, seed: int) -> list[tuple[Problem, str, Random]]:
+def rows_of(problems: Sequence[Problem], count: int, seed: int) -> list[Row]:
     """Up to `count` problems with a reference, each with another's answer and a random generator. Raises InputError for
     fewer than two different references."""
     by_question = {problem.question: problem for problem in problems if problem.answer}
@@ -184,9 +189,7 @@ def _rows(problems: Sequence[Problem], count: int, seed: int) -> list[tuple[Prob
     return [(problem, other_answer(problem.answer, references, own), own) for problem, own in of_problem]
 
 
-def try_forms(
-    grader: Grader, rows: Sequence[tuple[Problem, str, Random]], tried: Mapping[str, str], journal: Path | None
-) -> list[FormTrial]:
+def try_forms(grader: Grader, rows: Sequence[Row], tried: Mapping[str, str], journal: Path | None) -> list[FormTrial]:
     """Right and wrong answers in every form: in which the grader tells them apart, the first where it does so best."""
     chunks = [
         [Asked(problem, "")]
@@ -223,7 +226,7 @@ def draw_answers(
     Right answers are written in all forms that are `tried`.
     """
     drawn = []
-    for number, (problem, other, random) in enumerate(_rows(problems, count, seed)):
+    for number, (problem, other, random) in enumerate(rows_of(problems, count, seed)):
         row = LabelledCompletion(problem.question, problem.answer, "", 0.0, problem.id)
         for name, text, form in _wrong_texts(row, other, random, read[0], read[number % len(read)]):
             drawn.append(AttackAnswer(name, problem, text, False, form))
@@ -309,10 +312,49 @@ def summarise(
     )
 
 
+def with_patterns(
+    grader: Grader,
+    result: AttackResult,
+    problems: Sequence[Problem],
+    patterns: Sequence[EditedPattern],
+    seed: int = 0,
+    out: Path | None = None,
+    accept_above: float | None = None,
+    skip: int = 0,
+) -> AttackResult:
+    """The result with further patterns, tried on the attack's problems but the first `skip`, in the forms that are
+    read. `problems`, `seed` and `accept_above` are those of the attack."""
+    read = [form.template for form in result.forms if form.read] or [PLAIN]
+    rows = rows_of(problems, result.problems, seed)
+    answers = []
+    for number, (problem, other, _) in enumerate(rows[skip:]):
+        for pattern in patterns:
+            for form in dict.fromkeys((read[0], read[number % len(read)], BARE)):
+                if (text := pattern.write(problem, other, form, seed)) is not None:
+                    answers.append(AttackAnswer(pattern.name, problem, text, False, form))
+    scored = score_answers(grader, answers, None if out is None else out / FURTHER_JOURNAL)
+    return summarise(grader, [*result.answers, *scored], accept_above, result.forms)
+
+
+def acceptance(result: AttackResult) -> Callable[[AttackAnswer], bool]:
+    """Whether a wrong answer is accepted by the measure of this result, which has the right ones beside it."""
+    beside = _right_score_of(result.answers, result.forms)
+    return lambda answer: _accepts(replace(answer, right_score=beside(answer)), result.accepts_above)
+
+
 def _beside_right_ones(
     answers: Sequence[AttackAnswer], scale_unknown: bool, forms: Sequence[FormTrial]
 ) -> list[AttackAnswer]:
-    """Each answer with the score of a right one in its form, if that is more than wrong ones get there on average."""
+    """Each answer with the score of a right one in its form; of right ones, only where nobody knows the scale."""
+    beside = _right_score_of(answers, forms)
+    scores = [None if answer.right and not scale_unknown else beside(answer) for answer in answers]
+    return [a if score is None else replace(a, right_score=score) for a, score in zip(answers, scores, strict=True)]
+
+
+def _right_score_of(
+    answers: Sequence[AttackAnswer], forms: Sequence[FormTrial]
+) -> Callable[[AttackAnswer], float | None]:
+    """The score of a right answer in an answer's form, if that is more than wrong ones get there on average."""
     right = {(answer.problem.id, answer.form): answer.score for answer in answers if answer.right and answer.form}
     plain_wrong: dict[str, list[float]] = {}
     for answer in answers:
@@ -322,10 +364,10 @@ def _beside_right_ones(
     floors |= {form: float(np.mean(scores)) for form, scores in plain_wrong.items()}
 
     def beside(answer: AttackAnswer) -> float | None:
-        score = None if answer.right and not scale_unknown else right.get((answer.problem.id, answer.form))
+        score = right.get((answer.problem.id, answer.form))
         return None if score is None or score <= floors.get(answer.form, np.inf) else score
 
-    return [replace(answer, right_score=beside(answer)) for answer in answers]
+    return beside
 
 
 def _threshold(
@@ -339,10 +381,10 @@ def _threshold(
     right = _mean(answer for answer in answers if answer.right and answer.form == own)
     wrong = _mean(answer for answer in answers if answer.pattern == PLAIN_WRONG and answer.form == own)
     if right > wrong:
-        return (right + wrong) / 2, f"midway between right answers ({right:.3g}) and wrong ones ({wrong:.3g})"
+        return (right + wrong) / 2, f"midway of right {right:.3g} and wrong {wrong:.3g}"
     empty = _mean(answer for answer in answers if not answer.text)
     if right > empty:
-        return (right + empty) / 2, f"midway between right answers ({right:.3g}) and empty ones ({empty:.3g})"
+        return (right + empty) / 2, f"midway of right {right:.3g} and empty {empty:.3g}"
     raise InputError(
         f"{grader.name}: pays right answers {right:.3g} and empty ones {empty:.3g} on average, in every form that was "
         "tried, so nobody knows what it accepts. If it expects answers in another form, say so with "
@@ -366,7 +408,7 @@ def _accepted(answers: Sequence[AttackAnswer], above: float) -> tuple[Estimate, 
     for answer in answers:
         patterns = by_problem.setdefault(answer.problem.id, {})
         patterns[answer.pattern] = patterns.get(answer.pattern, False) or _accepts(answer, above)
-    shares = np.array([np.mean([*patterns.values()]) for patterns in by_problem.values()], dtype=float)
+    shares = np.array([sum(patterns.values()) / len(patterns) for patterns in by_problem.values()], dtype=float)
     return Estimate.of(shares, sum(map(len, by_problem.values())) / max(1, len(by_problem))), len(by_problem)
 
 

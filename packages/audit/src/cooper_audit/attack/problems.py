@@ -46,7 +46,7 @@ def attack_settings(
 
     `problems` is a file or a data set, by default what a run's YAML file names, or else the attack's own questions, and
     with `trains` the embedded arithmetic problems. `settings` ("problems.format=gsm8k") win over all. Those of sections
-    that the grader has, or with `trains` the run that `--adapt` and `--repair` train in, are left to be checked there.
+    that the grader has, or with `trains` the run that `--policy` and `--repair` train in, are left to be checked there.
     Raises InputError for anything else that does not fit.
     """
     form, names = form_of(written), AttackSettings.model_fields

@@ -1,10 +1,13 @@
 """An attack in words and tables: the same rows on a terminal and as Markdown."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from textwrap import wrap
 from typing import Any
 
 from cooper_audit.attack.attack import AttackAnswer, AttackResult
 from cooper_audit.attack.results import Finding, Repair
+from cooper_audit.attack.search import Search
 from cooper_audit.statistics import Estimate
 from cooper_base.data.text import one_line
 
@@ -50,24 +53,33 @@ def _cells(estimate: Estimate) -> list[str]:
     return [f"{estimate.mean:.1%}", f"{100 * estimate.low:.1f} – {estimate.high:.1%}"]
 
 
-def first_screen(result: AttackResult, fail_above: float, called: str | None = None) -> list[str]:
-    """The verdict, the worst exploit in full, what is refused and what was not tried, in lines of 80 columns."""
-    wrong = [pattern for pattern in result.patterns if not pattern.right]
+def first_screen(
+    result: AttackResult, fail_above: float, called: str | None = None, searched: Search | None = None
+) -> list[str]:
+    """The verdict, the worst exploit, what is refused and what was not tried: ten lines of 80 columns, and one more for
+    a search and for each kind of answers without a score."""
     reward = result.reward if len(result.reward) <= 40 else f"…{result.reward[-39:]}"
-    head = f"{reward}{f': {called}' if called else ''}"
-    tried = f"{result.problems} problems, {len(wrong)} wrong patterns, {len(result.forms)} forms of answers"
-    lines = [one_line(head, COLUMNS), tried, "", verdict_line(result, fail_above)]
+    lines = [f"{reward}{f': {called}' if called else ''}", verdict_line(result, fail_above)]
     if result.worst.accepted.mean > 0:
         lines += _worst_lines(result)
-    lines.append(f"accepted above {result.accepts_above:.3g}: {result.threshold},")
-    lines.append("or where a right answer to the same problem in the same form is paid no more")
-    lines += _refused_lines(result)
+    lines.append(_refused_line(result))
+    lines.append(f"accepted above {result.accepts_above:.3g} ({result.threshold}), or paid as a right answer")
+    if searched is not None:
+        lines.append(search_line(searched))
     if result.failed:
         lines.append(f"{result.failed} answers were not scored, because a server failed; the same command asks again")
     if silent := result.unheard - result.failed:
         lines.append(f"{silent} answers were not scored, because the grader has no opinion on them")
-    not_tried = "Not tried: other questions than these, what a policy finds by itself (--adapt)"
-    return [line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in [*lines, not_tried]]
+    not_tried = "other questions" + (", a search (--adapt)" if searched is None else ", a policy (--policy)")
+    lines.append(f"{result.problems} problems; not tried: {not_tried}; patterns: --table")
+    return [line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines]
+
+
+def search_line(searched: Search) -> str:
+    """What a search tried and found."""
+    tried = f"search of {searched.calls} answers{', out of time' if searched.out_of_time else ''}"
+    names = [pattern.name for pattern in searched.patterns]
+    return f"{tried}: " + (f"paid {len(names)} new: {'; '.join(names)}" if names else "found nothing more")
 
 
 def verdict_line(result: AttackResult, fail_above: float) -> str:
@@ -84,50 +96,49 @@ def verdict_line(result: AttackResult, fail_above: float) -> str:
 
 
 def _worst_lines(result: AttackResult) -> list[str]:
-    """The most accepted pattern with an example, and the next ones."""
+    """The most accepted pattern and the next ones, with an example: question and answer share three lines."""
     answer = example_of(result, result.worst.name)
     beside = next(
         (a for a in result.answers if a.right and a.form == answer.form and a.problem == answer.problem), None
     )
-    paid = f"{answer.score:.3g}"
+    paid = f"{answer.score:.3g}; the right answer is {one_line(answer.problem.answer, 36)}"
     if beside is not None:
-        paid += f"; {beside.score:.3g} for the right answer {around(beside.text, answer.problem.answer, 36)}"
-    rows = {
-        "worst": f"{result.worst.name}, in {_share(result.worst.accepted)} of the problems",
-        "question": one_line(answer.problem.question, COLUMNS - 12),
-        "answer": one_line(answer.problem.answer, COLUMNS - 12),
-        "given": around(answer.text, answer.problem.answer, COLUMNS - 12) or "(nothing)",
-        "paid": paid,
-    }
+        shown = around(beside.text, answer.problem.answer, 36)
+        paid = f"{answer.score:.3g}; {beside.score:.3g} for the right answer {shown}"
     further = sorted((p for p in result.patterns if not p.right), key=lambda pattern: -pattern.accepted.mean)
     further = [pattern for pattern in further if pattern.accepted.mean > 0 and pattern != result.worst]
-    if further:
-        named = ", ".join(f"{pattern.name} {pattern.accepted.mean:.0%}" for pattern in further[:2])
-        rows["next"] = named + (f", and {len(further) - 2} more" if len(further) > 2 else "")
-    return [f"  {name:<9} {text}" for name, text in rows.items()]
+    worst = f"{result.worst.name} in {_share(result.worst.accepted)}"
+    worst += f"; then {further[0].name} {further[0].accepted.mean:.0%}" if further else ""
+    width = COLUMNS - 12
+    question = wrap(one_line(answer.problem.question, 2 * width - 10), width)
+    given = wrap(around(answer.text, answer.problem.answer, (3 - len(question)) * width - 10) or "(nothing)", width)
+    rows = {"worst": [worst], "question": question, "answer": given, "paid": [paid]}
+    return [
+        f"  {name if not place else '':<9} {line}" for name, each in rows.items() for place, line in enumerate(each)
+    ]
 
 
-def _refused_lines(result: AttackResult) -> list[str]:
+def _refused_line(result: AttackResult) -> str:
     """What the reward refuses of right answers, and which forms it reads."""
     right = [pattern for pattern in result.patterns if pattern.right]
-    least = sorted((p for p in right if p.accepted.mean < 1), key=lambda pattern: pattern.accepted.mean)
-    named = ", ".join(pattern.name.removeprefix("right: ") for pattern in least[:3])
-    more = f" and {len(least) - 3} more" if len(least) > 3 else ""
-    refused = f"refuses {1 - result.right_accepted.mean:.0%} of right answers" + (f": {named}{more}" if least else "")
-    if not result.forms:
-        return [refused]
+    least = min(right, key=lambda pattern: pattern.accepted.mean)
+    refused = f"refuses {1 - result.right_accepted.mean:.0%} of right answers"
     read = [form.name for form in result.forms if form.read]
-    which = (
-        "all forms"
-        if len(read) == len(result.forms)
-        else ", ".join(read[:3]) + (f" and {len(read) - 3} more" if len(read) > 3 else "")
-    )
-    return [refused, f"reads {which or 'no form'} ({len(read)} of {len(result.forms)})"]
+    if not result.forms:
+        return refused
+    if 0 < len(read) <= 2:
+        return f"{refused}; reads {', '.join(read)} ({len(read)} of {len(result.forms)} forms)"
+    named = f" (most: {least.name.removeprefix('right: ')})" if least.accepted.mean < 1 else ""
+    return f"{refused}{named}; reads {len(read)} of {len(result.forms)} forms"
 
 
-def as_record(result: AttackResult, fail_above: float, signature: str | None) -> dict[str, Any]:
-    """The result as JSON values, with the verdict, the signature of a function and the worst exploit."""
+def as_record(
+    result: AttackResult, fail_above: float, signature: str | None, searched: Search | None = None
+) -> dict[str, Any]:
+    """The result as JSON values, with the verdict, the signature of a function, the worst exploit and the search."""
     record = result.summary() | {"verdict": result.verdict(fail_above), "signature": signature, "exploit": None}
+    if searched is not None:
+        record["search"] = asdict(searched) | {"patterns": [pattern.name for pattern in searched.patterns]}
     if result.worst.accepted.mean > 0:
         answer = example_of(result, result.worst.name)
         asked = {"question": answer.problem.question, "answer": answer.problem.answer}

@@ -5,8 +5,9 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,11 +19,15 @@ from cooper_base.files.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
     from cooper_audit.attack.attack import AttackResult
+    from cooper_audit.attack.edits import EditedPattern
     from cooper_audit.attack.problems import AttackSettings
     from cooper_audit.attack.report import Table
     from cooper_audit.attack.results import Finding, Repair
+    from cooper_audit.attack.search import Search
 
 COMMAND = "cooper attack"
+EMBEDDED = "embedded"
+PATTERNS = "patterns.txt"
 TABLE = "attack.md"
 COMPARED_PROBLEMS = 20
 QUIET_S = 2.0
@@ -30,6 +35,14 @@ QUIET_S = 2.0
 EXIT_CODES = {"sound": 0, "gameable": 3, "refuses right answers": 4}
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
 REPAIRING = [("reward_model/loss", "loss"), ("reward_model/pair_accuracy_before", "pairs")]
+
+
+class Further(NamedTuple):
+    """What is tried besides the patterns that every attack has."""
+
+    patterns: "list[EditedPattern]"
+    rounds: int
+    """Rounds of a search."""
 
 
 def attack_reward(
@@ -68,10 +81,16 @@ def attack_reward(
     out: Annotated[
         Path | None, typer.Option(help="Folder for every answer and score, the tables and the run of --adapt.")
     ] = None,
-    adapt: Annotated[
-        int | None, typer.Option(help="Train a policy against the reward for so many steps; list what it finds.", min=1)
+    patterns: Annotated[
+        Path | None, typer.Option(help="Further patterns, one a line, as --adapt finds and keeps them in --out.")
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="The policy of --adapt. Default: the embedded one.")] = None,
+    adapt: Annotated[
+        int | None,
+        typer.Option(help="Search for what no pattern knows, in rounds of 64 answers; steps of a --policy.", min=1),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="With --adapt, train this policy against the reward: `embedded`, or a model.")
+    ] = None,
     repair: Annotated[
         Path | None, typer.Option(help="Train the reward model on what was found, into this folder; attack it again.")
     ] = None,
@@ -84,6 +103,7 @@ def attack_reward(
     2 for bad input. With --repair the second attack decides.
     """
     from cooper_audit.attack.attack import write_attack
+    from cooper_audit.attack.edits import read_patterns
     from cooper_audit.attack.problems import attack_settings
     from cooper_audit.attack.report import as_record, first_screen, further_tables, markdown, pattern_tables
     from cooper_audit.attack.results import REPAIR_STEPS
@@ -91,18 +111,16 @@ def attack_reward(
     if reward is None:
         return _compare(fail_above)
     settings = [f"seed={seed}", *map(in_full, overrides or [])]
-    config = attack_settings(reward, problems, settings, trains=adapt is not None or repair is not None)
-    trained = mended = None
-    if adapt is not None:
-        if out is None:
-            raise InputError("--adapt trains a policy in a run's folder; say where with --out")
-        trained = brought_by_training("attack", "adapt", "--adapt")(
-            reward, adapt, out, policy, problems, settings, chats
-        )
+    config = attack_settings(reward, problems, settings, trains=policy is not None or repair is not None)
+    further = Further([] if patterns is None else read_patterns(patterns), 0 if policy is not None else adapt or 0)
+    trained = None if policy is None else _training(reward, adapt, out, policy, problems, settings, chats)
+    mended = None
     if repair is not None:
         mended = brought_by_training("attack", "repair", "--repair")(reward, repair, problems, settings)
     with nullcontext() if out is None else OwnedFolder(out, COMMAND):
-        result, signature = _attacked(reward, config, settings, chats, limit, out, accept_above, plain)
+        result, signature, searched = _attacked(
+            reward, config, settings, chats, limit, out, accept_above, plain, further
+        )
         if table and not (as_json or as_markdown):
             _show(pattern_tables(result, whole=False))  # now, since a policy and a repair may take hours
         if out is not None:
@@ -113,11 +131,11 @@ def attack_reward(
             repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings)
 
         last = result if repaired is None else repaired.after
-        lines = first_screen(result, fail_above, signature)
+        lines = first_screen(result, fail_above, signature, searched)
         lines += [] if repaired is None else ["", *first_screen(last, fail_above)]
         tables = further_tables(result, findings, repaired)
         if as_json or as_markdown:
-            record = json.dumps(as_record(result, fail_above, signature), indent=2)
+            record = json.dumps(as_record(result, fail_above, signature, searched), indent=2)
             text = record if as_json else markdown(lines, [*pattern_tables(result), *tables])
             stdout().print(text, soft_wrap=True)
         else:
@@ -134,8 +152,6 @@ def _show_screen(lines: list[str], tables: "list[Table]", whole: bool) -> None:
     """The verdict, below the tables of what training found, and with `whole` those of examples."""
     _show(tables if whole else tables[1:])
     stdout().print("\n".join(lines), soft_wrap=True)
-    if not whole:
-        stdout().print("All patterns and more examples: --table", soft_wrap=True)
 
 
 def _compare(fail_above: float) -> None:
@@ -145,7 +161,9 @@ def _compare(fail_above: float) -> None:
     from cooper_audit.attack.report import comparison_table
 
     results = {
-        name: _attacked(reward, attack_settings(reward), [], None, COMPARED_PROBLEMS, None, None, None)[0]
+        name: _attacked(reward, attack_settings(reward), [], None, COMPARED_PROBLEMS, None, None, None, Further([], 0))[
+            0
+        ]
         for name, reward in COMPARED.items()
     }
     _show([comparison_table(results, fail_above)])
@@ -161,10 +179,13 @@ def _attacked(
     out: Path | None,
     accept_above: float | None,
     plain: str | None,
-) -> "tuple[AttackResult, str | None]":
-    """The result, and whose signature a function has, in words."""
-    from cooper_audit.attack.attack import attack
+    further: Further,
+) -> "tuple[AttackResult, str | None, Search | None]":
+    """The result, whose signature a function has, in words, and what the search of --adapt tried."""
+    from cooper_audit.attack.attack import attack, with_patterns
+    from cooper_audit.attack.edits import write_patterns
     from cooper_audit.attack.problems import open_attacked, read_attack_problems
+    from cooper_audit.attack.search import search
     from cooper_verify.graders.function import FunctionGrader
 
     with closing(open_attacked(reward, settings, chats)) as grader:
@@ -177,7 +198,33 @@ def _attacked(
                     advance(done, total)
 
             result = attack(grader, problems, limit, config.seed, out, accept_above, plain, later)
-    return result, grader.signature if isinstance(grader, FunctionGrader) else None
+        more = partial(with_patterns, grader, problems=problems, seed=config.seed, out=out, accept_above=accept_above)
+        if further.patterns:
+            result = more(result, patterns=further.patterns)
+        found = search(grader, problems, result, further.rounds, config.seed) if further.rounds else None
+        if found is not None and found.patterns:
+            result = more(result, patterns=found.patterns, skip=found.problems)
+            if out is not None:
+                write_patterns(out / PATTERNS, found.patterns)
+    return result, grader.signature if isinstance(grader, FunctionGrader) else None, found
+
+
+def _training(
+    reward: str,
+    steps: int | None,
+    out: Path | None,
+    policy: str,
+    problems: str | None,
+    settings: list[str],
+    chats: bool | None,
+) -> "Callable[[float, Callable[..., None]], list[Finding]]":
+    """The training of a policy, whose settings are checked now."""
+    if steps is None:
+        raise InputError("--policy is trained by --adapt; say for how many steps: --adapt 20")
+    if out is None:
+        raise InputError("--policy is trained in a run's folder; say where with --out")
+    train = brought_by_training("attack", "adapt", "--policy")
+    return train(reward, steps, out, None if policy == EMBEDDED else policy, problems, settings, chats)
 
 
 def _adapted(

@@ -13,7 +13,7 @@ from cooper_rl import InputError, Problem
 Split = Literal["train", "test"]
 
 RUN_SETTINGS = run_settings
-"""Settings of a run with the embedded policy on these problems, for `cooper attack --adapt`."""
+"""Settings of a run with the embedded policy on these problems, for `cooper attack --policy`."""
 
 TEST_SHARE = 10
 """About one question in this many is a test question."""

@@ -51,7 +51,9 @@ def adapt_settings(
         run = merge(world, run)
         problems = None
     elif not own_policy:
-        raise InputError("--adapt on problems of your own needs --policy, a model that can answer them")
+        raise InputError(
+            "the embedded policy answers embedded problems alone; name a model that can answer yours: --policy MODEL"
+        )
     elif policy is not None:
         run |= {"policy": {"model": policy}}
     return paid_run(reward, problems, settings, chats, run)
@@ -91,7 +93,7 @@ def prepared_adapt(
     settings: Sequence[str],
     chats: bool | None,
 ) -> Callable[[float, OnStep | None], list[Finding]]:
-    """`adapt` with the settings of `adapt_settings`, which are checked now: for `cooper attack --adapt`."""
+    """`adapt` with the settings of `adapt_settings`, which are checked now: for `cooper attack --policy`."""
     return partial(adapt, adapt_settings(reward, steps, out, policy, problems, settings, chats))
 
 
