@@ -94,12 +94,19 @@ def test_words_that_are_not_two_tokens_are_refused(tiny_models, verdicts, words)
         engine.reward_model(ScorerConfig(model=str(verdicts), input="chat", device="cpu"), 4)
 
 
-def test_without_a_policy_and_with_an_adapter_it_says_what_is_missing(tiny_models, verdicts):
+def test_what_two_separate_models_could_have_is_refused(tiny_models, verdicts):
+    given = {"model": str(tiny_models / "policy"), "device": "cpu"}
+    judge = {"model": str(verdicts), "input": "chat", "device": "cpu"}
+    engine, adapter = OneModel(words=("y", "n")), {"lora": {"rank": 2}}
     with pytest.raises(InputError, match="judges with the policy of a run"):
-        OneModel().reward_model(ScorerConfig(model=str(verdicts), input="chat", device="cpu"), 4)
-    adapted = LearnerConfig(model=str(tiny_models / "policy"), device="cpu", lora={"rank": 2})
-    with pytest.raises(InputError, match="leave out policy.lora"):
-        OneModel().policy(adapted, 4)
+        engine.reward_model(ScorerConfig.model_validate(judge), 4)
+    with pytest.raises(InputError, match=r"leave out policy\.lora"):
+        engine.policy(LearnerConfig.model_validate(given | adapter), 4)
+    engine.policy(LearnerConfig.model_validate(given), 4)
+    with pytest.raises(InputError, match=r"leave out reward_model\.lora"):
+        engine.reward_model(ScorerConfig.model_validate(judge | adapter), 4)
+    with pytest.raises(InputError, match=r"reward_model\.frozen_layers: the policy has 0"):
+        engine.reward_model(ScorerConfig.model_validate(judge | {"frozen_layers": 1}), 4)
 
 
 def _fit(settings, resume=False, until=None):

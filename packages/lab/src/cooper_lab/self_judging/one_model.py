@@ -18,7 +18,6 @@ from cooper_rl.engines.config import YesNo
 from cooper_rl.engines.local import LearnsHere, LocalEngine
 from cooper_rl.engines.losses.reward_model import PairLoss, RewardLossOutputs
 from cooper_rl.engines.model_folder import YES_NO
-from cooper_rl.engines.yes_no import yes_no_of
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig, ScorerConfig
@@ -40,21 +39,27 @@ class OneModel(LearnsHere, Engine):
     _policy: TorchPolicyLearner | None = PrivateAttr(default=None)
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
-        """As in `Engine`. Raises InputError for a low-rank adapter, which the second task would train too."""
-        if config.lora is not None:
-            raise InputError("policy.lora: the engine OneModel trains all weights in both tasks; leave out policy.lora")
+        """As in `Engine`. Raises InputError for a low-rank adapter."""
+        _check_whole("policy", config)
         learner = super().policy(config, total_steps, trainable)
         if trainable:
             self._policy = learner
         return learner
 
     def reward_model(self, config: ScorerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        """A learner of the policy's own weights, after `policy`. Raises InputError for words that are not one token."""
+        """A learner of the policy's own weights, after `policy`. Raises InputError for words that are not one token, a
+        low-rank adapter, and other frozen layers than the policy's."""
         from cooper_rl.engines.local.models import load_tokenizer  # noqa: PLC0415 - settings are checked without torch
         from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
+        from cooper_rl.engines.yes_no import yes_no_of  # noqa: PLC0415
 
         if self._policy is None:
             raise InputError("engine: OneModel judges with the policy of a run, and there is none; train with it")
+        _check_whole("reward_model", config)
+        if config.frozen_layers != (trained := self._policy.config.frozen_layers):
+            raise InputError(
+                f"reward_model.frozen_layers: the policy has {trained}, and both are one model; set it too"
+            )
         tokenizer = load_tokenizer(config.model)
         asked = yes_no_of(config, tokenizer) or self._asked(tokenizer.get_vocab(), config.model)
         setattr(self._policy.model.config, YES_NO, asked.model_dump())
@@ -67,8 +72,15 @@ class OneModel(LearnsHere, Engine):
     def _asked(self, vocabulary: dict[str, int], path: str) -> YesNo:
         ids = [vocabulary.get(word) for word in self.words]
         if ids[0] is None or ids[1] is None or ids[0] == ids[1]:
-            raise InputError(f"engine.words: {self.words} are not two tokens of {path}; set engine.words to two that are")
+            raise InputError(
+                f"engine.words: {self.words} are not two tokens of {path}; set engine.words to two that are"
+            )
         return YesNo(yes=ids[0], no=ids[1], ask="")
+
+
+def _check_whole(part: str, config: LearnerConfig) -> None:
+    if config.lora is not None:
+        raise InputError(f"{part}.lora: the engine OneModel trains one model in both tasks; leave out {part}.lora")
 
 
 class CrossEntropy(PairLoss):
