@@ -71,20 +71,23 @@ JUDGES: dict[str, Any] = {
 both, and on eight pairs of earlier steps."""
 SELF: dict[str, dict[str, Any]] = {
     "self": {"rewards": [{"kind": "rule"}]},
+    "self_fast": {"rewards": [{"kind": "rule"}], "reward_model": {"learning_rate": 5e-4}},
     "self_pays": {"rewards": [{"kind": "earned"}], "algorithm": {"advantages": {"kind": "grpo", "std_floor": 0.2}}},
     "self_confirms": {"rewards": [{"kind": f"{HERE}.majority:ConfirmedRule"}]},
 }
 """The policy's verdict pays nothing, as much as `earned` trusts it, or decides which groups the majority pays."""
+TRIALS = range(90, 100)
+"""Seeds of the trials by which the second task's learning rate was chosen; they are in no comparison."""
 
 
-def settings_of(world: str, arm: str, seed: int, out: Path, steps: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(world: str, arm: str, seed: int, out: Path, steps: int) -> dict[str, Any]:
     chosen = merge(JUDGES, SELF[arm]) if arm in SELF else merge(ARMS[arm], {"reward_model": REWARD_MODEL})
     if arm == "rule":
         chosen.pop("reward_model")
     settings = run_settings(f"{world}-{arm}-{seed}", out, seed, merge(chosen, WORLDS[world] | {"steps": steps}))
     if arm in SELF:
         settings["reward_model"]["model"] = str(verdict_folder(ASSETS / "policy", out / "verdict", "?"))
-    return merge(settings, dict(changes))
+    return settings
 
 
 class CpuTime(Callback):
@@ -225,7 +228,9 @@ def compared(runs: Mapping[str, Row]) -> list[dict[str, Any]]:
     rule's of the same seeds with its 95 % interval, at equal steps and at equal CPU time."""
     rows = []
     for name in dict.fromkeys(name.rpartition("-")[0] for name in runs):
-        of_arm = {seed: runs[f"{name}-{seed}"] for seed in range(100) if f"{name}-{seed}" in runs}
+        of_arm = {seed: runs[f"{name}-{seed}"] for seed in range(TRIALS.start) if f"{name}-{seed}" in runs}
+        if not of_arm:
+            continue
         rules = {seed: runs.get(f"{name.partition('-')[0]}-rule-{seed}") for seed in of_arm}
         pairs = [(of_arm[seed], rule) for seed, rule in rules.items() if rule is not None and rule is not of_arm[seed]]
         js = [j for run in of_arm.values() for j in run["j"][-5:] if j is not None]
@@ -238,7 +243,8 @@ def compared(runs: Mapping[str, Row]) -> list[dict[str, Any]]:
             "j": round(mean(js), 3) if js else None,
         }
         if pairs:
-            equal_steps = [_end(run) - _end(rule) for run, rule in pairs]
+            last = [[step for step in run["gold"] if step in rule["gold"]][-1] for run, rule in pairs]
+            equal_steps = [run["gold"][s] - rule["gold"][s] for (run, rule), s in zip(pairs, last, strict=True)]
             taken = [len(rule["training_gold"]) * rule["cpu_s_a_step"] for _, rule in pairs]
             equal_cpu = [_at_equal_cpu(run, s) - _end(rule) for (run, rule), s in zip(pairs, taken, strict=True)]
             row["less_rule"] = [round(value, 3) for value in mean_interval(equal_steps)]
@@ -254,7 +260,6 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", default=[], choices=["rule", "cooper", *SELF])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--change", default="{}", help="further settings as JSON, for a trial in an OUT of its own")
     parser.add_argument("--alone", type=float, nargs="+", default=[], help="learning rates of the second task alone")
     parser.add_argument("--updates", type=int, default=240, help="of the second task alone")
     parser.add_argument("--write", type=Path, help="file for the results as JSON")
@@ -264,7 +269,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     for seed in given.seeds:
         for arm in given.arms:
-            train(settings_of(given.world, arm, seed, given.out, given.steps, json.loads(given.change)))
+            train(settings_of(given.world, arm, seed, given.out, given.steps))
         for learning_rate in given.alone:
             judge_alone(given.out, seed, learning_rate, given.updates)
     runs = {path.parent.name: of_run(path.parent) for path in sorted(given.out.glob("*/cpu.json"))}
