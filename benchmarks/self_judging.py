@@ -225,7 +225,7 @@ def _at_equal_cpu(run: Row, cpu_s: float) -> float:
 
 def compared(runs: Mapping[str, Row]) -> list[dict[str, Any]]:
     """Of each world and arm: gold at the end, CPU seconds a step, the mean J of the last five steps, and gold less the
-    rule's of the same seeds with its 95 % interval, at equal steps and at equal CPU time."""
+    rule's of the same seeds with its 95 % interval (of two seeds and more), at equal steps and at equal CPU time."""
     rows = []
     for name in dict.fromkeys(name.rpartition("-")[0] for name in runs):
         of_arm = {seed: runs[f"{name}-{seed}"] for seed in range(TRIALS.start) if f"{name}-{seed}" in runs}
@@ -247,8 +247,8 @@ def compared(runs: Mapping[str, Row]) -> list[dict[str, Any]]:
             equal_steps = [run["gold"][s] - rule["gold"][s] for (run, rule), s in zip(pairs, last, strict=True)]
             taken = [len(rule["training_gold"]) * rule["cpu_s_a_step"] for _, rule in pairs]
             equal_cpu = [_at_equal_cpu(run, s) - _end(rule) for (run, rule), s in zip(pairs, taken, strict=True)]
-            row["less_rule"] = [round(value, 3) for value in mean_interval(equal_steps)]
-            row["less_rule_at_equal_cpu"] = [round(value, 3) for value in mean_interval(equal_cpu)]
+            for key, values in (("less_rule", equal_steps), ("less_rule_at_equal_cpu", equal_cpu)):
+                row[key] = [round(value, 3) for value in (mean_interval(values) if len(values) > 1 else values)]
         rows.append(row)
     return rows
 
