@@ -1,6 +1,7 @@
 """One model that solves and judges: the second task's gradient, its checkpoints, its measure, and majority votes."""
 
 import copy
+import json
 import math
 
 import pytest
@@ -18,6 +19,7 @@ from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.reward.input import RewardModelInput
 from cooptimization_cases import context_of
+from repository import ROOT
 
 HERE = "cooper_lab.self_judging"
 ROWS = [("7 + 12 = ?", "7+12=19 answer: 19"), ("7 + 12 = ?", "7+12=18"), ("3 - 1", "3-1=2"), ("3 - 1", "3-1=4 or 2")]
@@ -176,3 +178,19 @@ def test_only_groups_whose_majority_the_model_accepts_are_paid():
     assert scores.rewards.rows()[0] == [1.0, 1.0, 0.0]
     assert all(math.isnan(reward) for row in scores.rewards.rows()[1:] for reward in row)
     assert scores.metrics == {"confirmed/groups": 1 / 3}
+
+
+def test_the_page_has_the_figures_of_the_results():
+    page = (ROOT / "benchmarks/self_judging.md").read_text(encoding="utf-8")
+    results = json.loads((ROOT / "benchmarks/results/self_judging.json").read_text(encoding="utf-8"))
+    rows = {row["arm"]: row for row in results["compared"]}
+    for arm, name in (("all-rule", "rule"), ("all-self", "self")):
+        row = rows[arm]
+        line = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert line.endswith(f"| {row['cpu_s_a_step']:.2f} |")
+        assert f"{row['mean']:.3f} | {' '.join(f'{end:.2f}' for end in row['gold'])} |" in line
+    difference = rows["all-self"]["less_rule"]
+    assert "difference {:.3f} (95 % interval {:.3f} to {:.3f})".format(*difference).replace("-", "−") in page
+    for point in results["alone"]["alone-0.0005-0"]:
+        figures = f"| {point['updates']} | {point['cpu_s']:.0f} | {point['gold']:.2f} | {point['j']:.2f} |"
+        assert figures.replace("-", "−") in page
