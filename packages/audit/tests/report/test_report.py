@@ -1,6 +1,7 @@
 """What a report keeps of a run: bounded, true to the record, and safe to open."""
 
 import json
+import math
 from typing import get_args
 
 import pytest
@@ -98,6 +99,19 @@ def test_no_text_is_shown_twice_and_nothing_that_was_not_paid(tmp_path):
     assert len(payments_of(tmp_path / "same", lambda step: same)) == 1
     unpaid = [group("p", completion("5", 0.1, gold=False), completion("4", 0.9, gold=True))]
     assert payments_of(tmp_path / "unpaid", lambda step: unpaid) == []
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf])
+def test_what_a_model_accepts_that_pays_nothing_yet_is_not_shown_as_paid(tmp_path, reward):
+    """The rule is silent and the model's weight is 0: there is no opinion, though the model's score is high."""
+    said = [
+        completion("2 + 2 = 5", reward, gold=False, reward_model=0.9),
+        completion("2 + 2 = 4", 0.6, gold=True),
+    ]
+    assert payments_of(tmp_path / "run", lambda step: [group("p", *said)]) == []
+    said.append(completion("2 + 2 = 6", 0.8, gold=False))
+    [payment] = payments_of(tmp_path / "more", lambda step: [group("p", *said)])
+    assert (payment["wrong"]["text"], payment["right"]["text"]) == ("2 + 2 = 6", "2 + 2 = 4")
 
 
 @pytest.mark.parametrize("long", [False, True])

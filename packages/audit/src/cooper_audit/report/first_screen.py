@@ -102,10 +102,13 @@ def paid_and_wrong(
     """Of a step, for `SHOWN` problems at most: the group, its wrong completion that was paid most, and the right one of
     the group that is most like it and was paid less, or None. Those that have one come first.
 
-    `wrong` are wrong completions that were paid, each with its group; `is_right` tells by the `id` of a completion.
+    `wrong` are wrong completions that the reward accepts, each with its group; `is_right` tells by the `id` of a
+    completion. One on which there was no opinion, because a model accepts it that pays nothing yet, was not paid.
     """
     best: dict[int, tuple[Row, Row]] = {}
     for group, row in wrong:
+        if not math.isfinite(row["reward"]):
+            continue
         if id(group) not in best or row["reward"] > best[id(group)][1]["reward"]:
             best[id(group)] = group, row
     compared = []
