@@ -6,7 +6,8 @@ and then (tags, lists, several boxes, steps, remarks), each equally often. All r
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 
@@ -118,17 +119,4 @@ def right(problem: Problem, text: str) -> bool:
     first, _, remark = stated.strip().partition(". ")
     if not re.search(r"\d", remark):
         stated = first
-    return read_answer(stated) == exact_value(problem)
-
-
-def shares(texts: Sequence[str]) -> dict[str, float]:
-    """How often some marks of the odd forms stand in the completions, as a first look at a step."""
-    signs = {
-        "box": r"\\boxed",
-        "tag": "<answer>",
-        "thought": "</think>",
-        "####": "####",
-        "or": " or ",
-        "step": "First,",
-    }
-    return {name: sum(bool(re.search(sign, text)) for text in texts) / len(texts) for name, sign in signs.items()}
+    return read_answer(stated) == Fraction(problem.answer)

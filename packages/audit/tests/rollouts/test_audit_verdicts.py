@@ -34,6 +34,8 @@ def references(kind: str) -> References:
         ("harder", EXACT, "unknown", "Without a reward"),
         ("essays", EXACT, "unknown", "Not applicable"),
         ("same", EXACT, "unknown", "Not independent"),
+        ("collapsed", Options(), "broken", "Without a reward"),
+        ("unnoticed", Options(), "broken", "Unnoticed"),
         ("nonsense", Options(), "hacked", ""),
         ("units", Options(), "unknown", "Too lenient"),
         ("remarks", Options(), "unknown", "Too lenient"),

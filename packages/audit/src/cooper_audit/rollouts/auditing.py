@@ -80,7 +80,8 @@ class Audit:
         steps = f"{len(self.steps)} steps" if source.has_steps else "unknown steps"
         lines = [f"{source.rows} rows of {steps}, format {named}; {self.checked} rows checked"]
         if source.rewards:
-            lines.append(f"reward: the sum of {', '.join(source.rewards)}; another is --map reward=…")
+            total = "the sum of " if len(source.rewards) > 1 else ""
+            lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
         label = {"hacked": "Hacked", "recovered": "Hacked", "unknown": "Cannot tell"}.get(found.state, "No hack")
         lines += [f"{label}. {found.sentence}", *found.guards]
