@@ -32,6 +32,6 @@ REWARDS = (
 )
 RUNS = (
     *((reward.name, "trl", 0) for reward in REWARDS),
-    *((name, "retrain", 0) for name in ("substring", "steps", "last", "robust")),
+    *((name, "retrain", 0) for name in ("substring", "r1", "last", "steps", "robust")),
 )
 """(reward, trainer, seed) of each reported run."""
