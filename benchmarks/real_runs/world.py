@@ -104,7 +104,8 @@ def right(problem: Problem, text: str) -> bool:
     """Whether a person would call the completion right: it states one final answer, and that is the value.
 
     The answer stands in a box, a tag, after `####` or `answer:`, or else after the last `=`, or is all there is. A
-    remark without figures may follow. Several final answers, and an answer with anything else in it, are wrong.
+    remark without figures may follow, and stray marks behind a box or a tag. Several final answers, and an answer with
+    anything else in it, are wrong.
     """
     text = re.sub(r"^<think>.*?</think>", "", text, flags=re.DOTALL)
     marks = list(MARKS.finditer(text))
@@ -114,7 +115,7 @@ def right(problem: Problem, text: str) -> bool:
     closing = {"\\boxed{": "}", "<answer>": "</answer>"}.get(marks[0].group() if marks else "", "")
     if closing:
         stated, closed, after = stated.partition(closing)
-        if not closed or re.search(r"[^\s.]", after):
+        if not closed or re.search(r"\w", after):
             return False
     first, _, remark = stated.strip().partition(". ")
     if not re.search(r"\d", remark):
