@@ -199,7 +199,12 @@ def test_no_text_is_kept_if_none_may_be(tmp_path):
     ("text", "reference", "ends"),
     [
         ("So I get 14", "14", True),
-        ("<answer>14</answer>", "14", False),
+        ("<answer>14</answer>", "14", True),
+        ("<answer>14</answer><", "14", True),
+        ("<answer>14-3=1</answer>", "14", False),
+        (r"\boxed{14 \text{ eggs}}", "14", True),
+        (r"x = \frac{1}{2} \end{align*}", r"\frac{1}{2}", True),
+        ("14 </think> or so", "14", False),
         ("**14**.", "14", True),
         ("14 eggs", "14", True),
         ("14 ortwort", "14", False),

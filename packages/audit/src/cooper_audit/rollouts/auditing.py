@@ -277,13 +277,16 @@ def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
 
 
 _WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
+_MARKUP = re.compile(r"</?[A-Za-z][\w-]*+>|\\(?:begin|end)\{[A-Za-z*]*+\}|\\[A-Za-z]++")
+"""Tags, and commands of LaTeX: what a form of answers closes with, and no words of the answer."""
 
 
 def ends_in(text: str, reference: str, question: str = "") -> bool:
     """Whether a text ends in the words of a reference answer, behind which a word of the question, such as a unit, may
-    stand.
+    stand, and markup.
     """
-    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in (text[-400:], reference[-400:]))
+    parts = (_MARKUP.sub(" ", part[-400:]) for part in (text, reference))
+    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in parts)
     if not wanted or words[-len(wanted) :] == wanted:
         return bool(wanted)
     unit = words[-1:]
