@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.real_runs.plan import GROUP, PROBLEMS, REWARDS, STEPS
+from benchmarks.real_runs.plan import GROUP, PROBLEMS, REWARDS
 from benchmarks.real_runs.results import RESULTS
 from benchmarks.real_runs.retrain_parts import ENVIRONMENTS
 from benchmarks.real_runs.rewards import PlannedReward
@@ -27,6 +27,7 @@ from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import CooperTrainer, Problem, build_config
 
 ENDS = 10
+REPAIR_STEPS = 40
 
 
 @cache
@@ -55,12 +56,13 @@ def train(out: Path, name: str, kind: str, start: Path) -> Path:
     read = {"source": str(file), "gold": "benchmarks.real_runs.world:right"}
     chosen: dict[str, Any] = {
         "kind": kind,
-        "steps": STEPS,
-        "problems_per_step": 2 * PROBLEMS,
+        "steps": REPAIR_STEPS,
+        "problems_per_step": PROBLEMS,
         "rule": {"kind": f"benchmarks.real_runs.repair:{name}"},
         "policy": {"model": str(start), "learning_rate": 4e-4},
         "problems": read | {"prompt": {"template": "{question}\n"}},
         "test_problems": None,
+        "evaluation": {"every": 0},
         "rollout": {"n": GROUP, "max_tokens": MAX_TOKENS},
         "cooptimization": {"positives": ["rollout"]},
     }

@@ -97,7 +97,7 @@ def make_start_policy(folder: Path, seed: int = 0) -> None:
     tokenizer.save_pretrained(folder)
 
 
-MARKS = re.compile(r"\\boxed\{|<answer>|####|answer:")
+MARKS = re.compile(r"\\boxed\{|<answer>|####+|answer:")
 
 
 def right(problem: Problem, text: str) -> bool:
