@@ -33,5 +33,6 @@ REWARDS = (
 RUNS = (
     *((reward.name, "trl", 0) for reward in REWARDS),
     *((name, "retrain", 0) for name in ("substring", "r1", "last", "steps", "robust")),
+    ("substring", "retrain", 1),
 )
 """(reward, trainer, seed) of each reported run."""
