@@ -29,9 +29,13 @@ REWARDS = (
     Reward("gsm8k", ("verl:gsm8k",), "anything behind the number"),
     Reward("em", ("verl:search_r1 em",), "an answer without its sign"),
     Reward("robust", ("reward-doctor:robust_match",), "nothing that is known"),
+    Reward("steps alone", ("eval-protocol:reasoning_steps_reward",), "words and marks of steps"),
+    Reward("length alone", ("eval-protocol:length_reward",), "fifty words"),
+    Reward("think alone", ("trl:think_format_reward",), "tags of a thought"),
 )
 RUNS = (
     *((reward.name, "trl", 0) for reward in REWARDS),
+    ("substring", "trl", 1),
     *((name, "retrain", 0) for name in ("substring", "r1", "last", "steps", "robust")),
     ("substring", "retrain", 1),
 )
