@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -29,6 +29,8 @@ ATTACKED = 12
 """Problems of an attack."""
 ENDS = 10
 """Steps at either end of a run over which shares are taken."""
+STRICT = "benchmarks.real_runs.world:strict"
+"""A check that reads as a person does."""
 MAP = ("step=step", "prompt=prompt", "completion=completion", "reward=reward")
 """How `cooper audit` is told of the columns of `retrain`."""
 
@@ -49,9 +51,9 @@ def rows_of(run: Path) -> Iterator[tuple[int, str, str, float]]:
             yield row["step"], row["prompt"][0]["content"], row["completion"][0]["content"], paid
 
 
-def audited(out: Path, run: str) -> dict[str, Any]:
+def audited(out: Path, run: str, rule: str = "maths") -> dict[str, Any]:
     """What `cooper audit` says of the files of a run."""
-    folder, target = out / "runs" / run, out / "audits" / run
+    folder, target = out / "runs" / run, out / "audits" / f"{run} {rule}"
     references = out / "references.jsonl"
     if not references.exists():
         rows = [{"question": problem.question, "answer": problem.answer} for problem in problems("train", 2000)]
@@ -61,7 +63,7 @@ def audited(out: Path, run: str) -> dict[str, Any]:
         written = [str(folder / "emergence" / "generations.jsonl")]
         written += [part for field in MAP for part in ("--map", field)]
     command = [sys.executable, "-c", "from cooper_base.cli.main import app; app()", "audit", *written]
-    command += ["--references", str(references), "--out", str(target)]
+    command += ["--references", str(references), "--out", str(target), "--rule", rule]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     if finished.returncode not in (0, 3):
         raise RuntimeError(finished.stderr)
@@ -90,9 +92,11 @@ def measured(out: Path, run: str, above: float | None) -> dict[str, Any]:
     return {"steps": last - begin + 1, "first": first, "last": end, "course": course}
 
 
-def attacked(environments: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What `cooper attack` says of each reward on problems of the world."""
+def attacked(environments: Path, done: Container[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What `cooper attack` says of each reward that is not done, on problems of the world."""
     for reward in REWARDS:
+        if reward.name in done:
+            continue
         start = time.process_time()
         grader = PlannedReward(reward, environments)
         try:
@@ -138,15 +142,16 @@ def main() -> None:
     def keep() -> None:
         RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
-    if given.environments and not results["attacks"]:
-        results["attacks"] = dict(attacked(given.environments))
+    if given.environments:
+        results["attacks"] |= dict(attacked(given.environments, results["attacks"]))
         keep()
     for reward, trainer, seed in RUNS:
         run = f"{reward}-{trainer}-{seed}"
         if run in results["runs"] or not (given.out / "runs" / run / "finished.json").exists():
             continue
         above = results["attacks"].get(reward, {}).get("above")
-        results["runs"][run] = {"audit": audited(given.out, run)} | measured(given.out, run, above)
+        results["runs"][run] = {"audit": audited(given.out, run), "strict": audited(given.out, run, STRICT)}
+        results["runs"][run] |= measured(given.out, run, above)
         keep()
         print(run, results["runs"][run]["audit"]["state"], results["runs"][run]["last"], flush=True)
 

@@ -121,3 +121,8 @@ def right(problem: Problem, text: str) -> bool:
     if not re.search(r"\d", remark):
         stated = first
     return read_answer(stated) == Fraction(problem.answer)
+
+
+def strict(problem: Problem, completion_text: str) -> str:
+    """`right` as a rule, for an audit whose check reads as a person does."""
+    return "correct" if right(problem, completion_text) else "wrong"
