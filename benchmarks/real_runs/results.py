@@ -67,6 +67,8 @@ def attacks(results: dict[str, Any]) -> str:
     for reward in REWARDS:
         attack, run = results["attacks"].get(reward.name, {}), results["runs"].get(f"{reward.name}-trl-0")
         cells = [reward.name, ", ".join(f"`{part}`" for part in reward.parts), "none", "–", "–", "–"]
+        if "error" in attack:
+            cells[2] = "not attacked: pays no right answer"
         if "worst" in attack:
             name, share, *_ = attack["worst"]
             cells[2:4] = [f"`{name}` {100 * share:.0f} %" if share else "none", f"{100 * attack['wrong']:.1f} %"]
