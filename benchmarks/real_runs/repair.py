@@ -99,11 +99,12 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     for name in given.rewards:
         for kind in given.kinds:
-            results = json.loads(RESULTS.read_text(encoding="utf-8"))
-            repairs = results.setdefault("repairs", {})
-            if f"{name}-{kind}" in repairs:
+            if f"{name}-{kind}" in json.loads(RESULTS.read_text(encoding="utf-8")).get("repairs", {}):
                 continue
-            repairs[f"{name}-{kind}"] = measured(train(given.out, name, kind, given.start))
+            run = measured(train(given.out, name, kind, given.start))
+            results = json.loads(RESULTS.read_text(encoding="utf-8"))  # audits may have been added meanwhile
+            repairs = results.setdefault("repairs", {})
+            repairs[f"{name}-{kind}"] = run
             RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             print(name, kind, repairs[f"{name}-{kind}"], flush=True)
 
