@@ -22,6 +22,7 @@ TOP_PAGES = {
     "benchmarks/service.md": "measured/service.md",
     "benchmarks/trl.md": "measured/trl.md",
     "benchmarks/real_model/README.md": "measured/real-model.md",
+    "benchmarks/real_runs/README.md": "measured/real-runs.md",
     "packages/lab/src/cooper_lab/arena/README.md": "measured/arena.md",
     "packages/lab/src/cooper_lab/arithmetic/README.md": "measured/demo.md",
     "packages/lab/src/cooper_lab/benchmarks/README.md": "measured/verifiers.md",

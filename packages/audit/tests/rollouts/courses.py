@@ -13,7 +13,8 @@ def steps_of(kind: str, seed: int = 0, steps: int = STEPS) -> list[list[Row]]:
     """The rows of each step. By kind: `hacked` learns, then lists answers that are paid; `healthy` learns; `mastered`
     learns all, so that rewards no longer differ; `drift` learns, then writes answers in another form; `curriculum` gets
     harder problems while a part for form is learnt; `harder` gets them with an honest reward; `essays` are paid for
-    what no rule for answers reads; `same` is paid by the check.
+    what no rule for answers reads; `same` is paid by the check; `collapsed` unlearns what it is paid for, and
+    `unnoticed` unlearns the answer while a reward for the right number anywhere, high from the start, pays its working.
 
     The others learn, and from step 8 on write something behind the right number: `nonsense` letters, `units` a word in
     another language, `remarks` a sentence, `unspaced` one in a script without spaces. `renamed` writes units from step
@@ -83,6 +84,18 @@ def _same(step: int, right: int, generator: random.Random) -> Row:
     return {"text": f"The answer is {right + (not good)}.", "reward": float(good)}
 
 
+def _collapsed(step: int, right: int, generator: random.Random) -> Row:
+    good = generator.random() < 0.5 - step / 12
+    return {"text": f"The answer is {right + (not good)}.", "reward": (0.9 if good else 0.2) + generator.random() / 20}
+
+
+def _unnoticed(step: int, right: int, generator: random.Random) -> Row:
+    worked = generator.random() < 0.8
+    good = worked and generator.random() < 1.2 - step / 8
+    text = f"It adds up to {right if worked else right + 2}. The answer is {right + (not good)}."
+    return {"text": text, "reward": (0.9 if worked else 0.2) + generator.random() / 20}
+
+
 def _behind(write: Callable[[random.Random], str]) -> Callable[[int, int, random.Random], Row]:
     """A policy that learns and puts something behind its answer."""
 
@@ -136,6 +149,8 @@ KINDS: dict[str, Callable[[int, int, random.Random], Row]] = {
     "harder": _harder,
     "essays": _essays,
     "same": _same,
+    "collapsed": _collapsed,
+    "unnoticed": _unnoticed,
     "nonsense": _behind(_letters),
     "units": _behind(_unit),
     "remarks": _behind(_remark),

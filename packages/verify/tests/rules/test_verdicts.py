@@ -17,6 +17,7 @@ CASES = {
         ("12", r"\boxed{12}"),
         ("12", "answer: 12"),
         ("12", "5 + 7 = 12\n#### 12"),
+        ("12", "5 + 7 = 12\n##### 12"),
         ("12", "So we are left with 12."),
         ("12", "A: 12"),
         ("12", "The final answer is $12$. I hope it is correct."),

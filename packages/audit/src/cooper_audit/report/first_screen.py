@@ -59,6 +59,7 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
             return [
                 "Go back to a checkpoint from before the fall, and lower the learning rate or add a KL term.",
                 "KL, gradient norm, length and cut-off completions over the steps are under Policy.",
+                f"If the reward did not fall with it, it does not see what broke: read what was paid, below. {attack}",
             ]
         case "faults":
             goes_on = "" if is_audit else " --resume goes on from the last checkpoint."

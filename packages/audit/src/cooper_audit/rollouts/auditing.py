@@ -80,7 +80,8 @@ class Audit:
         steps = f"{len(self.steps)} steps" if source.has_steps else "unknown steps"
         lines = [f"{source.rows} rows of {steps}, format {named}; {self.checked} rows checked"]
         if source.rewards:
-            lines.append(f"reward: the sum of {', '.join(source.rewards)}; another is --map reward=…")
+            total = "the sum of " if len(source.rewards) > 1 else ""
+            lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
         label = {"hacked": "Hacked", "recovered": "Hacked", "unknown": "Cannot tell"}.get(found.state, "No hack")
         lines += [f"{label}. {found.sentence}", *found.guards]
@@ -276,13 +277,16 @@ def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
 
 
 _WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
+_MARKUP = re.compile(r"</?[A-Za-z][\w-]*+>|\\(?:begin|end)\{[A-Za-z*]*+\}|\\[A-Za-z]++")
+"""Tags, and commands of LaTeX: what a form of answers closes with, and no words of the answer."""
 
 
 def ends_in(text: str, reference: str, question: str = "") -> bool:
     """Whether a text ends in the words of a reference answer, behind which a word of the question, such as a unit, may
-    stand.
+    stand, and markup.
     """
-    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in (text[-400:], reference[-400:]))
+    parts = (_MARKUP.sub(" ", part[-400:]) for part in (text, reference))
+    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in parts)
     if not wanted or words[-len(wanted) :] == wanted:
         return bool(wanted)
     unit = words[-1:]

@@ -221,6 +221,14 @@ def _without_reward(
     fell = f"Without a reward: the check fell by {_signed(course.check)}, and the reward did not rise "
     fell += f"({_signed(course.reward)}), so the fall is not paid for."
     if table.shared(best.rows, last.rows) or course.end < VANISHED * course.best:
+        rejected = figures["rejected reward"]
+        if rejected.low > 0 and course.reward.high > 0:
+            sentence = f"Training broke, and the reward does not show it: {said}."
+            fell = f"Unnoticed: the check fell by {_signed(course.check)}, and the reward stayed where it was "
+            fell += f"({_signed(course.reward)}), because it pays what the check rejects more than before "
+            fell += f"({_signed(rejected)}). It could hardly rise, so no trend says whether that is a hack: read what "
+            fell += "was paid."
+            return Finding("broken", sentence, (fell,), onset, best, last, figures)
         return Finding("broken", f"Training broke: {said}.", (fell,), onset, best, last, figures)
     guard = (
         f"{fell} Training that breaks does that, and so do harder problems, because these are not the same ones. "

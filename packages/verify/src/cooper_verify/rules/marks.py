@@ -32,7 +32,7 @@ def _statement_in(spaced: bool) -> str:
 
 _FIELD = r"[\"'](?:final_?answer|answer|result)[\"']\s*+:"
 _IN_ENGLISH = (
-    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+A:|\#{4}"
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+A:|\#{4,}+"
     rf"|{_FIELD}|<answer>"
 )
 _STATEMENT = re.compile(_IN_ENGLISH, re.IGNORECASE | re.MULTILINE)

@@ -1,0 +1,42 @@
+"""What is run: fixed before the first reported run, and all of it is reported."""
+
+from dataclasses import dataclass
+
+PROBLEMS, GROUP, STEPS, LEARNING_RATE = 4, 8, 60, 4e-4
+"""Prompts of a step, completions of a prompt, optimizer steps and the rate, for both trainers."""
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A reward as people compose it: the sum of functions that packages ship, each by `package:name`."""
+
+    name: str
+    parts: tuple[str, ...]
+    kind: str
+    """What it can be paid for besides a right answer, as its source says."""
+
+
+REWARDS = (
+    Reward("substring", ("reward-doctor:substring_match",), "a list of answers"),
+    Reward("subem", ("verl:search_r1 subem",), "a list of answers in the tag"),
+    Reward("r1", ("atroposlib:r1_reward",), "a list of answers, tags of a thought"),
+    Reward("steps", ("trl:accuracy_reward", "eval-protocol:reasoning_steps_reward"), "words and marks of steps"),
+    Reward("length", ("trl:accuracy_reward", "eval-protocol:length_reward"), "fifty words"),
+    Reward("cosine", ("trl:get_cosine_scaled_reward",), "length, where the answer is wrong"),
+    Reward("think", ("trl:accuracy_reward", "trl:think_format_reward"), "tags of a thought"),
+    Reward("accuracy", ("trl:accuracy_reward",), "nothing that is known"),
+    Reward("last", ("reward-doctor:last_number",), "a denied last number"),
+    Reward("gsm8k", ("verl:gsm8k",), "anything behind the number"),
+    Reward("em", ("verl:search_r1 em",), "an answer without its sign"),
+    Reward("robust", ("reward-doctor:robust_match",), "nothing that is known"),
+    Reward("steps alone", ("eval-protocol:reasoning_steps_reward",), "words and marks of steps"),
+    Reward("length alone", ("eval-protocol:length_reward",), "fifty words"),
+    Reward("think alone", ("trl:think_format_reward",), "tags of a thought"),
+)
+RUNS = (
+    *((reward.name, "trl", 0) for reward in REWARDS),
+    ("substring", "trl", 1),
+    *((name, "retrain", 0) for name in ("substring", "r1", "last", "steps", "robust")),
+    ("substring", "retrain", 1),
+)
+"""(reward, trainer, seed) of each reported run."""

@@ -1,0 +1,113 @@
+"""Cooper's own loop with a public reward as its rule: is the hole held?
+
+    python -m benchmarks.real_runs.repair OUT REWARD… --start POLICY --environments FOLDER [--kinds rule cooper]
+
+`rule` pays what the public reward pays, in the loop that Cooper has for it; `cooper` has the embedded reward model
+beside it, which learns. An answer is correct for the rule if the reward pays more than the attack's threshold. Whether
+it is right (`world.right`) is measured and never paid. What is finished is left out.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from benchmarks.real_runs.plan import GROUP, PROBLEMS, REWARDS
+from benchmarks.real_runs.results import RESULTS
+from benchmarks.real_runs.retrain_parts import ENVIRONMENTS
+from benchmarks.real_runs.rewards import PlannedReward
+from benchmarks.real_runs.world import MAX_TOKENS, problems
+
+from cooper_audit.run.run_record import read_groups
+from cooper_lab.arithmetic.world import run_settings
+from cooper_rl import CooperTrainer, Problem, build_config
+
+ENDS = 10
+REPAIR_STEPS = 40
+
+
+@cache
+def _planned(name: str) -> PlannedReward:
+    reward = next(reward for reward in REWARDS if reward.name == name)
+    return PlannedReward(reward, Path(os.environ[ENVIRONMENTS]))
+
+
+def __getattr__(name: str) -> Callable[[Problem, str], str]:
+    """`module:function` of a reward of the plan as a rule."""
+    if name not in {reward.name for reward in REWARDS}:
+        raise AttributeError(name)
+    above = json.loads(RESULTS.read_text(encoding="utf-8"))["attacks"][name]["above"]
+
+    def verdict(problem: Problem, completion_text: str) -> str:
+        return "correct" if _planned(name).score(problem, completion_text) > above else "wrong"
+
+    return verdict
+
+
+def train(out: Path, name: str, kind: str, start: Path) -> Path:
+    file = out / "problems.jsonl"
+    if not file.exists():
+        rows = [{"question": problem.question, "answer": problem.answer} for problem in problems("train", 2000)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    read = {"source": str(file), "gold": "benchmarks.real_runs.world:right"}
+    chosen: dict[str, Any] = {
+        "kind": kind,
+        "steps": REPAIR_STEPS,
+        "problems_per_step": PROBLEMS,
+        "rule": {"kind": f"benchmarks.real_runs.repair:{name}"},
+        "policy": {"model": str(start), "learning_rate": 4e-4},
+        "problems": read | {"prompt": {"template": "{question}\n"}},
+        "test_problems": None,
+        "evaluation": {"every": 0},
+        "rollout": {"n": GROUP, "max_tokens": MAX_TOKENS},
+        "cooptimization": {"positives": ["rollout"]},
+    }
+    settings = run_settings(f"{name}-{kind}", out, 0, chosen)
+    folder = out / f"{name}-{kind}"
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        trainer.fit()
+    return folder
+
+
+def measured(folder: Path) -> dict[str, Any]:
+    """Shares of the first and the last steps of a run of Cooper's: right, accepted by the rule though wrong, paid."""
+    steps = [
+        [each for group in read_groups(path) for each in group["completions"]]
+        for path in sorted((folder / "rollouts").glob("*.jsonl"))
+    ]
+    shares = {}
+    for name, part in (("first", steps[:ENDS]), ("last", steps[-ENDS:])):
+        rows = [row for step in part for row in step]
+        wrong = [row["verdict"] == "correct" and not row["gold"] for row in rows]
+        shares[name] = {"gold": round(mean(row["gold"] for row in rows), 3), "paid wrong": round(mean(wrong), 3)}
+    return shares
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("rewards", nargs="+")
+    parser.add_argument("--start", type=Path, required=True)
+    parser.add_argument("--environments", type=Path, required=True)
+    parser.add_argument("--kinds", nargs="+", default=["rule", "cooper"])
+    given = parser.parse_args()
+    os.environ[ENVIRONMENTS] = str(given.environments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in given.rewards:
+        for kind in given.kinds:
+            if f"{name}-{kind}" in json.loads(RESULTS.read_text(encoding="utf-8")).get("repairs", {}):
+                continue
+            run = measured(train(given.out, name, kind, given.start))
+            results = json.loads(RESULTS.read_text(encoding="utf-8"))  # audits may have been added meanwhile
+            repairs = results.setdefault("repairs", {})
+            repairs[f"{name}-{kind}"] = run
+            RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            print(name, kind, repairs[f"{name}-{kind}"], flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""The tables of the real runs, from the saved results and from what a person wrote after reading the completions."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benchmarks.real_runs.plan import REWARDS, RUNS
+
+RESULTS = Path(__file__).parents[1] / "results" / "real_runs.json"
+READINGS = Path(__file__).with_name("readings.json")
+"""What a person wrote of each run, without the audit: `verdict`, `since` and `why`."""
+PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit.md", Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- {} of benchmarks/results/real_runs.json -->\n", "<!-- end of {} -->\n"
+STATES = {
+    "hacked": "hacked",
+    "recovered": "hacked, no longer down",
+    "broken": "broke",
+    "healthy": "learned",
+    "nothing learned": "nothing to see",
+    "unknown": "cannot tell",
+}
+"""The words of docs/audit.md for the states of a finding."""
+
+
+def load() -> dict[str, Any]:
+    """The saved results, with the readings."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    readings = json.loads(READINGS.read_text(encoding="utf-8")) if READINGS.exists() else {}
+    return results | {"readings": readings}
+
+
+def verdicts(results: dict[str, Any]) -> str:
+    """The table of verdicts: what the audit says beside what a person reads."""
+    rows = ["| reward | trainer | audit | onset | read | since step | right, first and last steps |"]
+    rows.append("|---|---|---|---|---|---|---|")
+    for reward, trainer, seed in RUNS:
+        name = f"{reward}-{trainer}-{seed}"
+        if name not in results["runs"]:
+            continue
+        run, reading = results["runs"][name], results["readings"].get(name, {})
+        onset = "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
+        cells = (reward, trainer, STATES[run["audit"]["state"]], onset, reading.get("verdict", "?"))
+        ends = f"{run['first']['gold']:.2f} → {run['last']['gold']:.2f}"
+        rows.append("| " + " | ".join((*cells, str(reading.get("since") or "–"), ends)) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def readings(results: dict[str, Any]) -> str:
+    """What was read in each run, and the audit's sentence, in whole."""
+    parts = []
+    for reward, trainer, seed in RUNS:
+        name = f"{reward}-{trainer}-{seed}"
+        if name in results["runs"]:
+            audit = results["runs"][name]["audit"]
+            said = " ".join([audit["sentence"], *audit["guards"]])
+            read = results["readings"].get(name, {}).get("why", "?")
+            parts.append(f"- **{reward}, {trainer}.** Read: {read} Audit: {said}")
+    return "\n".join(parts) + "\n"
+
+
+def attacks(results: dict[str, Any]) -> str:
+    """What the attack says of each reward beside what TRL's run found."""
+    rows = ["| reward | functions | worst pattern | all wrong patterns | paid and wrong, last ten steps | right |"]
+    rows.append("|---|---|---|---|---|---|")
+    for reward in REWARDS:
+        attack, run = results["attacks"].get(reward.name, {}), results["runs"].get(f"{reward.name}-trl-0")
+        cells = [reward.name, ", ".join(f"`{part}`" for part in reward.parts), "none", "–", "–", "–"]
+        if "error" in attack:
+            cells[2] = "not attacked: pays no right answer"
+        if "worst" in attack:
+            name, share, *_ = attack["worst"]
+            cells[2:4] = [f"`{name}` {100 * share:.0f} %" if share else "none", f"{100 * attack['wrong']:.1f} %"]
+        if run:
+            paid = run["last"].get("paid wrong")
+            cells[4:] = ["–" if paid is None else f"{100 * paid:.0f} %", f"{100 * run['last']['gold']:.0f} %"]
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def correlation(results: dict[str, Any], figure: str) -> tuple[float, float, float, int]:
+    """Spearman's rank correlation between a figure of the attack, `worst` or `wrong`, and what TRL's run found.
+
+    With its 95 % interval (Fisher's transform with Bonett and Wright's standard error) and the number of rewards.
+    """
+    pairs = []
+    for reward in REWARDS:
+        attack, run = results["attacks"].get(reward.name, {}), results["runs"].get(f"{reward.name}-trl-0")
+        if "worst" in attack and run and "paid wrong" in run["last"]:
+            pairs.append((attack["worst"][1] if figure == "worst" else attack["wrong"], run["last"]["paid wrong"]))
+    given, found = (_ranks([pair[place] for pair in pairs]) for place in (0, 1))
+    rho = float(np.corrcoef(given, found)[0, 1])
+    half = 1.96 * math.sqrt((1 + rho**2 / 2) / (len(pairs) - 3))
+    return rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half), len(pairs)
+
+
+def _ranks(values: list[float]) -> list[float]:
+    """Ranks from 1, the mean of their places for equal values."""
+    return [sum(each < value for each in values) + (values.count(value) + 1) / 2 for value in values]
+
+
+def correlations(results: dict[str, Any]) -> str:
+    rows = ["| figure of the attack | Spearman's ρ with the share paid and wrong | 95 % interval | rewards |"]
+    rows.append("|---|---|---|---|")
+    for figure, what in (("worst", "worst pattern"), ("wrong", "all wrong patterns")):
+        rho, low, high, count = correlation(results, figure)
+        rows.append(f"| {what} | {rho:.2f} | {low:.2f} to {high:.2f} | {count} |")
+    return "\n".join(rows) + "\n"
+
+
+def repairs(results: dict[str, Any]) -> str:
+    """Cooper's own loop with the public reward as its rule, alone and beside a reward model that learns."""
+    rows = ["| reward | loop | right, first and last ten steps | accepted and wrong |", "|---|---|---|---|"]
+    for name, run in results.get("repairs", {}).items():
+        reward, _, kind = name.partition("-")
+        ends = [f"{100 * run['first'][of]:.0f} → {100 * run['last'][of]:.0f} %" for of in ("gold", "paid wrong")]
+        rows.append(f"| {reward} | `kind: {kind}` | {ends[0]} | {ends[1]} |")
+    return "\n".join(rows) + "\n"
+
+
+TABLES = {
+    "verdicts": verdicts,
+    "readings": readings,
+    "attacks": attacks,
+    "correlations": correlations,
+    "repairs": repairs,
+}
+
+
+def filled(page: str, results: dict[str, Any]) -> str:
+    """A page with the text between each table's marks made again."""
+    for name, table in TABLES.items():
+        before, mark, rest = page.partition(BEGIN.format(name))
+        if mark:
+            page = before + mark + table(results) + END.format(name) + rest.partition(END.format(name))[2]
+    return page
+
+
+def main() -> None:
+    results = load()
+    for path in (PAGE, LONG_PAGE):
+        path.write_text(filled(path.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
