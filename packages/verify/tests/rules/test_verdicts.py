@@ -176,6 +176,13 @@ def test_fast_and_slow_agree_on_numbers(one, other, ending):
     assert maths_verdict(one, ending % one) == "correct"
 
 
+@pytest.mark.parametrize("reference", ["0/1", "4/2", "99/1", "-6/3"])
+def test_a_reference_that_is_not_reduced_is_its_own_answer(reference):
+    for answer in ("{}", "{} apples", "{} meters"):
+        assert maths_verdict(reference, f"answer: {answer.format(reference)}") == "correct"
+    assert maths_verdict("2", "answer: 4/2 apples") == "unparsed"  # a calculation that is not done
+
+
 def test_several_numbers_are_wrong_at_once():
     several = (r"\boxed{3, 4}", "answer: 16 or 17 nuts", "answer: 1.5 apples and 1/2 or 3")
     assert [fast_verdict("4", text) for text in several] == ["wrong"] * 3

@@ -214,7 +214,8 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
     if any(same(reference.tree, tree, symbolic) for tree in trees):
         if not same_unit(reference.measured, answer.measured):
             return "wrong"
-        if is_number and not expressions and not answer.is_final and not _is_irrational(reference, answer):
+        is_unfinished = reference.is_final and not answer.is_final  # a reference may be 4/2 itself
+        if is_number and not expressions and is_unfinished and not _is_irrational(reference, answer):
             return "unparsed"
         if _lacks_its_letter(reference, answer):
             return "unparsed"
