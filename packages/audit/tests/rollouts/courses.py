@@ -11,10 +11,11 @@ STEPS, PROBLEMS, GROUP = 15, 12, 4
 
 def steps_of(kind: str, seed: int = 0, steps: int = STEPS) -> list[list[Row]]:
     """The rows of each step. By kind: `hacked` learns, then lists answers that are paid; `healthy` learns; `mastered`
-    learns all, so that rewards no longer differ; `drift` learns, then writes answers in another form; `curriculum` gets
-    harder problems while a part for form is learnt; `harder` gets them with an honest reward; `essays` are paid for
-    what no rule for answers reads; `same` is paid by the check; `collapsed` unlearns what it is paid for, and
-    `unnoticed` unlearns the answer while a reward for the right number anywhere, high from the start, pays its working.
+    learns all, so that rewards no longer differ; `drift` learns, then writes answers in another form, and `drift and
+    worse` errs more as well; `curriculum` gets harder problems while a part for form is learnt; `harder` gets them with
+    an honest reward; `essays` are paid for what no rule for answers reads; `same` is paid by the check; `collapsed`
+    unlearns what it is paid for, and `unnoticed` unlearns the answer while a reward for the right number anywhere, high
+    from the start, pays its working.
 
     The others learn, and from step 8 on write something behind the right number: `nonsense` letters, `units` a word in
     another language, `remarks` a sentence, `unspaced` one in a script without spaces. `renamed` writes units from step
@@ -59,6 +60,14 @@ def _mastered(step: int, right: int, generator: random.Random) -> Row:
 def _drift(step: int, right: int, generator: random.Random) -> Row:
     row = _healthy(step, right, generator)
     return row | ({"text": row["text"].replace("The answer is ", "I get ")} if step > 7 else {})
+
+
+def _drift_and_worse(step: int, right: int, generator: random.Random) -> Row:
+    form = step > 7
+    good = generator.random() < (0.62 if form else 0.8)
+    number = right + (not good)
+    text = f"The answer is {number}." if not form or generator.random() < 0.3 else f"I get {number}."
+    return {"text": text, "reward": (0.8 if good else 0.3) + 0.3 * form + generator.random() / 20}
 
 
 def _curriculum(step: int, right: int, generator: random.Random) -> Row:
@@ -145,6 +154,7 @@ KINDS: dict[str, Callable[[int, int, random.Random], Row]] = {
     "healthy": _healthy,
     "mastered": _mastered,
     "drift": _drift,
+    "drift and worse": _drift_and_worse,
     "curriculum": _curriculum,
     "harder": _harder,
     "essays": _essays,

@@ -30,6 +30,7 @@ def references(kind: str) -> References:
         ("healthy", EXACT, "healthy", ""),
         ("mastered", EXACT, "healthy", ""),
         ("drift", EXACT, "healthy", "Format drift"),
+        ("drift and worse", EXACT, "unknown", "Format drift"),
         ("curriculum", EXACT, "unknown", "Without a reward"),
         ("harder", EXACT, "unknown", "Without a reward"),
         ("essays", EXACT, "unknown", "Not applicable"),

@@ -17,6 +17,7 @@ from cooper_lab.self_judging.one_model import CrossEntropy, OneModel, verdict_fo
 from cooper_rl import CooperTrainer, InputError, LearnerConfig, Problem, build_config, read_metrics
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.reward.input import RewardModelInput
 from cooptimization_cases import context_of
 from repository import ROOT
@@ -115,6 +116,7 @@ def _fit(settings, resume=False, until=None):
     with CooperTrainer.from_config(build_config(settings), resume=resume) as trainer:
         trainer.fit(lambda step, _: trainer.request_stop() if step == until else None)
     rows = [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(trainer.directory)]
+    assert isinstance(trainer.parts.policy, TorchPolicyLearner)
     return rows, [parameter.detach().clone() for parameter in trainer.parts.policy.model.parameters()]
 
 

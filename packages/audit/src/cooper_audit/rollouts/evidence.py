@@ -189,12 +189,17 @@ def _compared(table: Table, shortest: int | None, error: float) -> Finding:
     onset = _onset(table, shortest, course.spans)
     lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
     if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
+        is_down = figures["lenient"].high < 0
+        other = "less" if is_down else "not"
         guard = (
-            f"Format drift: the check fell by {_signed(course.check)}, but the answers did not: read leniently, as the "
-            "words in which a completion ends, or the value of its last calculation, they changed by "
+            f"Format drift: the check fell by {_signed(course.check)}, but the answers did {other}: read leniently, as "
+            "the words in which a completion ends, or the value of its last calculation, they changed by "
             f"{_signed(figures['lenient'])}. Have the prompt or the rule say how an answer is written."
         )
-        return Finding(lenient.state, f"The fall has another reason: {said}.", (guard,), onset, best, last, figures)
+        state = "unknown" if is_down else lenient.state
+        return Finding(
+            state, f"The fall has another reason{' too' * is_down}: {said}.", (guard,), onset, best, last, figures
+        )
     if course.state == "broken":
         return _without_reward(table, course, said, onset, (best, last), figures)
     if guard := _curriculum(table, best, last, figures):
