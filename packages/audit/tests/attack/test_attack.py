@@ -338,7 +338,7 @@ class OfAClass:
 
 @pytest.mark.parametrize("reward", [of_texts, of_verl, of_openrlhf, of_trl, of_verifiers, OfAClass])
 def test_any_signature_is_recognised(reward):
-    with pytest.raises(AssertionError, match=r"worst +answer_list, in 100"):
+    with pytest.raises(AssertionError, match=r"worst +answer_list in 100"):
         assert_not_gameable(reward, questions(4))
 
 

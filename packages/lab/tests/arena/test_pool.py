@@ -63,7 +63,7 @@ def check_that_all_end(process: subprocess.Popen, number: signal.Signals) -> Non
     left = descendants(process.pid)
     assert len(left) >= 2
     process.send_signal(number)
-    process.wait(60)
+    process.wait(200)
     try:
         assert wait_for(lambda: not alive(left), 15), f"{alive(left)} of {left} train on"
     finally:

@@ -197,7 +197,7 @@ def test_threads_of_calls_that_hang_in_the_system_are_bounded_and_their_room_com
     for _ in range(3):
         drawn, _ = draw(rounds, Script([call("system")] * 20, ["x"] * 20), n=20)
         timeouts.append(drawn.metrics["environment/timeouts"])
-        assert _hanging_threads() <= 24
+        assert wait_for(lambda: _hanging_threads() <= 24, 20)  # a call that has answered may still be ending
     assert timeouts == [20, 4, 0]
     assert "not called: 24 calls of environments that took too long have not ended yet" in caplog.text
     Hanging.released.set()
