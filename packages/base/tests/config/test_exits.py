@@ -1,5 +1,7 @@
 """A `sys.exit` in a user's code is a fault. Its code, such as 0, would say that a command is done, or sound."""
 
+import os
+import subprocess
 import sys
 
 import pytest
@@ -69,3 +71,12 @@ def test_the_command_itself_may_exit(monkeypatch, arguments, code):
     with pytest.raises(SystemExit) as ended:
         main.app()
     assert ended.value.code == code
+
+
+def test_a_reader_who_closes_the_pipe_is_no_fault():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-c", "from cooper_base.cli.main import app; app()", "--help"]
+    ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=100, check=False)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (1, "")

@@ -110,7 +110,7 @@ def _run() -> None:
             traceback = traceback.tb_next
         module = "" if traceback is None else traceback.tb_frame.f_globals.get("__name__", "")
         of_commands = {entry.module.partition(".")[0] for entry in added("commands").values()}
-        if module.partition(".")[0] in {*of_commands, "typer", "click"}:
+        if module.partition(".")[0] in {*of_commands, "typer", "click", "rich"}:  # rich: the reader closed the pipe
             raise
         raise exit_fault(module or "a module", error) from error
 
