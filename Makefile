@@ -35,7 +35,7 @@ $(INSTALLED): $(DEMO)
 demo: $(DEMO)
 	$(BIN)/cooper demo
 
-PYTEST = $(BIN)/python -m pytest -n auto --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n auto --dist loadgroup --durations 20 --durations-min 5
 RUFF = $(BIN)/ruff check . && $(BIN)/ruff format --check .
 PYRIGHT = $(BIN)/pyright --pythonpath $(BIN)/python
 # A broken link, a page outside the navigation and any other warning is an error.
