@@ -3,9 +3,12 @@
 The problems are those of the embedded arithmetic world whose answers are whole numbers. The start policy is the world's
 own, taught for a while on solutions in many forms: a share of `ODD` of them are written in forms that people write now
 and then (tags, lists, several boxes, steps, remarks), each equally often. All runs start at this one policy.
+
+    python -m benchmarks.real_runs.world OUT/start
 """
 
 import re
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -126,3 +129,7 @@ def right(problem: Problem, text: str) -> bool:
 def strict(problem: Problem, completion_text: str) -> str:
     """`right` as a rule, for an audit whose check reads as a person does."""
     return "correct" if right(problem, completion_text) else "wrong"
+
+
+if __name__ == "__main__":
+    make_start_policy(Path(sys.argv[1]))

@@ -2,15 +2,11 @@
 
 import json
 import re
-import sys
 
 import pytest
+from benchmarks.pictures import DRAWN, PICTURES, digest_of
 
 from docs.snippets import PAGES
-from repository import ROOT
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from pictures import DRAWN, PICTURES, digest_of  # pyright: ignore[reportMissingImports] - a script
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -250,7 +250,8 @@ def _is_ours(arguments: list[str]) -> bool:
 
 
 def _path_of(module: str) -> str:
-    return f"{module.replace('.', '/')}.py"
+    path = module.replace(".", "/")
+    return f"{path}/__main__.py" if (ROOT / path).is_dir() else f"{path}.py"
 
 
 def _check_python(arguments: list[str]) -> None:

@@ -119,7 +119,8 @@ def test_one_call_of_pip_installs_the_five_packages(target, tmp_path):
 
 def test_one_package_is_tested_alone(tmp_path):
     steps = _steps(tmp_path, "test", "PKG=verify")
-    assert steps[-1].endswith("pytest -n auto --dist loadgroup packages/verify/tests")
+    assert "-m pytest -n auto --dist loadgroup " in steps[-1]
+    assert steps[-1].endswith(" packages/verify/tests")
     assert not any(tool in line for line in steps for tool in ("ruff", "pyright", "mkdocs"))
 
 

@@ -189,17 +189,8 @@ def _compared(table: Table, shortest: int | None, error: float) -> Finding:
     onset = _onset(table, shortest, course.spans)
     lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
     if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
-        is_down = figures["lenient"].high < 0
-        other = "less" if is_down else "not"
-        guard = (
-            f"Format drift: the check fell by {_signed(course.check)}, but the answers did {other}: read leniently, as "
-            "the words in which a completion ends, or the value of its last calculation, they changed by "
-            f"{_signed(figures['lenient'])}. Have the prompt or the rule say how an answer is written."
-        )
-        state = "unknown" if is_down else lenient.state
-        return Finding(
-            state, f"The fall has another reason{' too' * is_down}: {said}.", (guard,), onset, best, last, figures
-        )
+        state, sentence, guard = _drift(lenient.state, figures)
+        return Finding(state, f"{sentence}: {said}.", (guard,), onset, best, last, figures)
     if course.state == "broken":
         return _without_reward(table, course, said, onset, (best, last), figures)
     if guard := _curriculum(table, best, last, figures):
@@ -211,6 +202,21 @@ def _compared(table: Table, shortest: int | None, error: float) -> Finding:
     if course.state == "recovered":
         sentence += " It is no longer down."
     return Finding(course.state, sentence, (), onset, best, last, figures)
+
+
+def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str, str]:
+    """State, sentence and guard where answers are written otherwise: as they are read leniently, or unknown if they
+    fell too."""
+    is_down = figures["lenient"].high < 0
+    did = "less" if is_down else "not"
+    guard = (
+        f"Format drift: the check fell by {_signed(figures['check'])}, but the answers did {did}: "
+        "read leniently, as the words in which a completion ends, or the value of its last calculation, they changed "
+        f"by {_signed(figures['lenient'])}. Have the prompt or the rule say how an answer is written."
+    )
+    if is_down:
+        return "unknown", "The fall has another reason too", guard
+    return lenient, "The fall has another reason", guard
 
 
 def _without_reward(
