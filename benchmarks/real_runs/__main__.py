@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.real_runs.plan import GROUP, LEARNING_RATE, PROBLEMS, REWARDS, RUNS, STEPS
+from benchmarks.real_runs.plan import ENDS, GROUP, LEARNING_RATE, PROBLEMS, REWARDS, RUNS, STEPS
 from benchmarks.real_runs.results import RESULTS
 from benchmarks.real_runs.rewards import PlannedReward
-from benchmarks.real_runs.world import problems, right
+from benchmarks.real_runs.world import problems, right, training_problems, write_problems
 
 from cooper_audit.attack.attack import attack
 from cooper_base.errors import InputError
@@ -27,8 +27,6 @@ from cooper_rl import Problem
 
 ATTACKED = 12
 """Problems of an attack."""
-ENDS = 10
-"""Steps at either end of a run over which shares are taken."""
 STRICT = "benchmarks.real_runs.world:strict"
 """A check that reads as a person does."""
 MAP = ("step=step", "prompt=prompt", "completion=completion", "reward=reward")
@@ -56,8 +54,7 @@ def audited(out: Path, run: str, rule: str = "maths") -> dict[str, Any]:
     folder, target = out / "runs" / run, out / "audits" / f"{run} {rule}"
     references = out / "references.jsonl"
     if not references.exists():
-        rows = [{"question": problem.question, "answer": problem.answer} for problem in problems("train", 2000)]
-        references.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_problems(references)
     written = [str(folder / "completions")]
     if "-retrain-" in run:
         written = [str(folder / "emergence" / "generations.jsonl")]
@@ -74,7 +71,7 @@ def audited(out: Path, run: str, rule: str = "maths") -> dict[str, Any]:
 
 def measured(out: Path, run: str, above: float | None) -> dict[str, Any]:
     """Shares of what the trainer wrote, by the labels of `world.right`."""
-    by_question = {problem.question: problem for problem in problems("train", 2000)}
+    by_question = {problem.question: problem for problem in training_problems()}
     rows = [
         (step, right(by_question[asked], text), paid, text) for step, asked, text, paid in rows_of(out / "runs" / run)
     ]
@@ -120,7 +117,7 @@ def attacked(environments: Path, done: Container[str]) -> Iterator[tuple[str, di
 
 def read(run: Path, step: int) -> None:
     """Print the completions of a step, a line each: reward, whether it is right, question, completion."""
-    by_question = {problem.question: problem for problem in problems("train", 2000)}
+    by_question = {problem.question: problem for problem in training_problems()}
     for at, asked, text, paid in rows_of(run):
         if at == step:
             problem: Problem = by_question[asked]

@@ -1,9 +1,15 @@
 """What is run: fixed before the first reported run, and all of it is reported."""
 
+import argparse
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 PROBLEMS, GROUP, STEPS, LEARNING_RATE = 4, 8, 60, 4e-4
 """Prompts of a step, completions of a prompt, optimizer steps and the rate, for both trainers."""
+ENDS = 10
+"""Steps at either end of a run over which shares are taken."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +46,23 @@ RUNS = (
     ("substring", "retrain", 1),
 )
 """(reward, trainer, seed) of each reported run."""
+
+
+def command(description: str | None, trainer: str, train: Callable[[Path, Path, str, int, int, Path], None]) -> None:
+    """The command line of a trainer: the runs that are not finished, each in a folder REWARD-TRAINER-SEED.
+
+    `train` takes that folder, the start policy, the reward's name, the seed, the steps and the environments.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("runs", nargs="+", help="REWARD:SEED")
+    parser.add_argument("--environments", type=Path, required=True)
+    parser.add_argument("--start", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    given = parser.parse_args()
+    for run in given.runs:
+        name, _, seed = run.partition(":")
+        folder = given.folder / f"{name}-{trainer}-{seed}"
+        if not (done := folder / "finished.json").exists():
+            train(folder, given.start, name, int(seed), given.steps, given.environments)
+            done.write_text(json.dumps({"trainer": trainer, "steps": given.steps}), encoding="utf-8")

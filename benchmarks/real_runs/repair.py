@@ -16,17 +16,16 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.real_runs.plan import GROUP, PROBLEMS, REWARDS
+from benchmarks.real_runs.plan import ENDS, GROUP, PROBLEMS, REWARDS
 from benchmarks.real_runs.results import RESULTS
 from benchmarks.real_runs.retrain_parts import ENVIRONMENTS
 from benchmarks.real_runs.rewards import PlannedReward
-from benchmarks.real_runs.world import MAX_TOKENS, problems
+from benchmarks.real_runs.world import MAX_TOKENS, write_problems
 
 from cooper_audit.run.run_record import read_groups
 from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import CooperTrainer, Problem, build_config
 
-ENDS = 10
 REPAIR_STEPS = 40
 
 
@@ -51,8 +50,7 @@ def __getattr__(name: str) -> Callable[[Problem, str], str]:
 def train(out: Path, name: str, kind: str, start: Path) -> Path:
     file = out / "problems.jsonl"
     if not file.exists():
-        rows = [{"question": problem.question, "answer": problem.answer} for problem in problems("train", 2000)]
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_problems(file)
     read = {"source": str(file), "gold": "benchmarks.real_runs.world:right"}
     chosen: dict[str, Any] = {
         "kind": kind,

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.real_runs.plan import REWARDS
 from benchmarks.real_runs.rewards import PlannedReward
-from benchmarks.real_runs.world import problems
+from benchmarks.real_runs.world import training_problems
 
 from cooper_rl import Problem
 
@@ -23,7 +23,7 @@ class Problems:
     def load(self) -> list[Any]:
         from retrain.data import Example  # pyright: ignore[reportMissingImports]
 
-        return [Example(problem.question, problem.answer) for problem in problems("train", 2000)]
+        return [Example(problem.question, problem.answer) for problem in training_problems()]
 
 
 def __getattr__(name: str) -> Any:

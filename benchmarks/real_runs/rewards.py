@@ -25,12 +25,12 @@ def part(name: str, environments: Path) -> Score:
     package, _, function = name.partition(":")
     if package == "trl":
         return _of_trl(function)
-    from attack_them import Child  # pyright: ignore[reportMissingImports]
+    from public_reward import SECONDS, Child  # pyright: ignore[reportMissingImports]
 
     child = Child(name, environments / package)
 
     def score(problem: Problem, text: str) -> float:
-        reply = child.ask(problem, text)
+        (reply,) = child.replies([Asked(problem, text)], SECONDS)
         if reply["score"] is None:
             raise RuntimeError(f"{name}: {reply} for {text!r}")
         return reply["score"]

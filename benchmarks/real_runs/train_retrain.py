@@ -3,14 +3,12 @@
 python -m benchmarks.real_runs.train_retrain FOLDER REWARD:SEED… --start POLICY --environments FOLDER [--steps N]
 """
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.real_runs.plan import GROUP, LEARNING_RATE, PROBLEMS, STEPS
+from benchmarks.real_runs.plan import GROUP, LEARNING_RATE, PROBLEMS, command
 from benchmarks.real_runs.retrain_parts import ENVIRONMENTS
 from benchmarks.real_runs.world import MAX_TOKENS
 
@@ -51,35 +49,15 @@ def train(folder: Path, start: Path, name: str, seed: int, steps: int, environme
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.rglob("*.jsonl"):  # of a run that was cut off: `retrain` appends
         file.unlink()
-    sizes = {"problems": PROBLEMS, "group": GROUP, "max_tokens": MAX_TOKENS, "lr": LEARNING_RATE * LORA}
+    sizes = {"problems": PROBLEMS, "group": GROUP, "max_tokens": MAX_TOKENS, "lr": LEARNING_RATE}
     text = CONFIGURATION.format(start=start, folder=folder, reward=name, seed=seed, steps=steps, **sizes)
     (folder / "retrain.toml").write_text(text, encoding="utf-8")
     paths = f"{environments / 'retrain'}{os.pathsep}{Path(__file__).parents[2]}"
     variables = os.environ | {"PYTHONPATH": paths, ENVIRONMENTS: str(environments), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "retrain.cli", str(folder / "retrain.toml")]
+    words = [sys.executable, "-m", "retrain.cli", str(folder / "retrain.toml")]
     with (folder / "output.txt").open("w") as output:
-        subprocess.run(command, env=variables, stdout=output, stderr=subprocess.STDOUT, check=True)
-    (folder / "finished.json").write_text(json.dumps({"trainer": "retrain", "steps": steps}), encoding="utf-8")
-
-
-LORA = 1.0
-"""How much higher the rate of `retrain` is, which trains adapters of rank 32. The run `substring-retrain-0` had 4."""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("runs", nargs="+", help="REWARD:SEED")
-    parser.add_argument("--environments", type=Path, required=True)
-    parser.add_argument("--start", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    given = parser.parse_args()
-    for run in given.runs:
-        name, _, seed = run.partition(":")
-        folder = given.folder / f"{name}-retrain-{seed}"
-        if not (folder / "finished.json").exists():
-            train(folder, given.start, name, int(seed), given.steps, given.environments)
+        subprocess.run(words, env=variables, stdout=output, stderr=subprocess.STDOUT, check=True)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, "retrain", train)

@@ -3,16 +3,14 @@
 python -m benchmarks.real_runs.train_trl FOLDER REWARD:SEED… --start POLICY --environments FOLDER [--steps N]
 """
 
-import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.real_runs.plan import GROUP, LEARNING_RATE, PROBLEMS, REWARDS, STEPS
+from benchmarks.real_runs.plan import GROUP, LEARNING_RATE, PROBLEMS, REWARDS, command
 from benchmarks.real_runs.rewards import part, trl_function
-from benchmarks.real_runs.world import MAX_TOKENS, problems
+from benchmarks.real_runs.world import MAX_TOKENS, training_problems
 from datasets import Dataset
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
@@ -44,7 +42,7 @@ def train(folder: Path, start: Path, name: str, seed: int, steps: int, environme
             "reference": problem.answer,
             "solution": problem.answer,
         }
-        for problem in problems("train", 2000)
+        for problem in training_problems()
     ]
     args = GRPOConfig(
         output_dir=str(folder),
@@ -72,24 +70,8 @@ def train(folder: Path, start: Path, name: str, seed: int, steps: int, environme
         train_dataset=Dataset.from_list(rows),
         processing_class=AutoTokenizer.from_pretrained(start),
     ).train()
-    (folder / "finished.json").write_text(json.dumps({"trainer": "trl", "steps": steps}), encoding="utf-8")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("runs", nargs="+", help="REWARD:SEED")
-    parser.add_argument("--environments", type=Path, required=True)
-    parser.add_argument("--start", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    for run in given.runs:
-        name, _, seed = run.partition(":")
-        folder = given.folder / f"{name}-trl-{seed}"
-        if not (folder / "finished.json").exists():
-            train(folder, given.start, name, int(seed), given.steps, given.environments)
 
 
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(1)
+    command(__doc__, "trl", train)

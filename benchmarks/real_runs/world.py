@@ -7,6 +7,7 @@ and then (tags, lists, several boxes, steps, remarks), each equally often. All r
     python -m benchmarks.real_runs.world OUT/start
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -61,6 +62,17 @@ def problems(split: Split, count: int) -> list[Problem]:
     return [problem for problem in whole if problem.metadata["form"] == "plain"][:count]
 
 
+def training_problems() -> list[Problem]:
+    """Those of every run, in their order."""
+    return problems("train", 2000)
+
+
+def write_problems(path: Path) -> None:
+    """Write question and answer of every training problem as JSON lines."""
+    rows = [{"question": problem.question, "answer": problem.answer} for problem in training_problems()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
 def solution(problem: Problem, random: Random) -> str:
     """A solution of the warm-up: as the world writes it, with its slips, or in an odd form with as many slips."""
     config = WarmupConfig()
@@ -83,7 +95,7 @@ def make_start_policy(folder: Path, seed: int = 0) -> None:
     tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(ASSETS / "policy")
     model: LlamaForCausalLM = AutoModelForCausalLM.from_pretrained(ASSETS / "policy", dtype=torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.95))
-    drawn = problems("train", 2000)
+    drawn = training_problems()
     for update in range(UPDATES):
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * learning_rate_share(update, UPDATES)
