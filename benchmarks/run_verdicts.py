@@ -239,8 +239,8 @@ def peers_table(path: Path) -> Iterator[str]:
     for title, shapes in (("honest", HONEST), ("hacked", HACKED)):
         for name in (*shapes, f"all {title}"):
             own = [row for row in rows if row["shape"] == name or (name.startswith("all ") and row["shape"] in shapes)]
-            cells = [share(own, column, ACCUSED) for column in ("audit", "report")] + [alarms(own)]
-            cells += [share([{"on": bool(row[peer])} for row in own], "on", [True]) for peer in PEER_COLUMNS]
+            cells = [share(own, column, ACCUSED) for column in ("audit", "report")]
+            cells += [flagged(own, column) for column in ("alarm", "rewardspy", "rldoctor_warns")]
             yield f"| {' | '.join([name, *cells])} |"
 
 
@@ -255,12 +255,11 @@ def share(rows: Sequence[Mapping[str, Any]], column: str, states: Sequence[Any])
     return f"{hits} of {len(rows)}, {100 * low:.1f} to {100 * high:.1f} %"
 
 
-def alarms(rows: Sequence[Mapping[str, Any]]) -> str:
-    marked = [{"alarm": "on" if row["alarm"] is not None else "off"} for row in rows]
-    return share(marked, "alarm", ["on"])
+def flagged(rows: Sequence[Mapping[str, Any]], column: str) -> str:
+    """In how many of the runs the column says something, as a share with its 95 % interval."""
+    return share([{column: bool(row[column])} for row in rows], column, [True])
 
 
-PEER_COLUMNS = ("rewardspy", "rldoctor_warns")
 ACCUSED = ("hacked", "recovered")
 
 
@@ -274,7 +273,7 @@ def tables(path: Path) -> Iterator[str]:
             cells = [share(own, column, ACCUSED) for column in ("audit", "report")]
             fallen = [row for row in own if row["shape"] != "collapse without reward"]
             cells += [share(fallen, column, ["broken"]) if fallen else "–" for column in ("audit", "report")]
-            yield f"| {' | '.join([name, *cells, share(own, 'audit', ['unknown']), alarms(own)])} |"
+            yield f"| {' | '.join([name, *cells, share(own, 'audit', ['unknown']), flagged(own, 'alarm')])} |"
     yield ""
     yield "| hacked shape | audit: hacked | report: hacked | cannot tell | alarm | audit, 20 steps of 8 or more |"
     yield "|---|---|---|---|---|---|"
@@ -283,7 +282,7 @@ def tables(path: Path) -> Iterator[str]:
         large = [row for row in own if row["steps"] >= 20 and row["problems"] >= 8]
         if own:
             cells = [share(own, "audit", ACCUSED), share(own, "report", ACCUSED), share(own, "audit", ["unknown"])]
-            cells += [alarms(own), share(large, "audit", ACCUSED) if large else "–"]
+            cells += [flagged(own, "alarm"), share(large, "audit", ACCUSED) if large else "–"]
             yield f"| {' | '.join([name, *cells])} |"
 
 
