@@ -4,19 +4,18 @@ TRL's are called in this process, with characters as tokens. Those of other pack
 own by `benchmarks/public_rewards`, which installs them.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.public_rewards.public_reward import SECONDS, Child
 from benchmarks.real_runs.plan import Reward
 from benchmarks.real_runs.world import MAX_TOKENS
 
 from cooper_rl import Problem
 from cooper_verify.grader import Asked, Grader, Opinion
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "public_rewards"))
 Score = Callable[[Problem, str], float]
 
 
@@ -25,8 +24,6 @@ def part(name: str, environments: Path) -> Score:
     package, _, function = name.partition(":")
     if package == "trl":
         return _of_trl(function)
-    from public_reward import SECONDS, Child  # pyright: ignore[reportMissingImports]
-
     child = Child(name, environments / package)
 
     def score(problem: Problem, text: str) -> float:
