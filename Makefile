@@ -131,7 +131,7 @@ map: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/code_map.py
 
 # What a GPU shows, into benchmarks/results/gpu.json; says so where there is none. All parts, or PART=engine,
-# conformance, chunks, vllm or step; GPU='--model FOLDER' takes a model. See benchmarks/gpu_check.py.
+# conformance, chunks, vllm, step or run; GPU='--model FOLDER' takes a model. See benchmarks/gpu_check.py.
 gpu-check: $(INSTALLED)
 	$(BIN)/python -m benchmarks.gpu_check $(PART) $(GPU)
 

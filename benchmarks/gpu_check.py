@@ -1,4 +1,4 @@
-"""What a GPU shows in five parts, each in under ten minutes on one H200; those that failed are named first.
+"""What a GPU shows in six parts, each in under ten minutes on one H200; those that failed are named first.
 
     make gpu-check                                   # all parts, each in a process of its own
     make gpu-check PART=vllm                         # one of them
@@ -9,6 +9,7 @@ conformance   the engine's conformance suite and the kernels' own tests on the G
 chunks        log-probabilities of a vocabulary of 152 K at several sizes of `largest_chunk`
 vllm          pushes, the gap after 20 of them, an adapter alone, sleep and wake, tokens/s against the native sampler
 step          steps of the paper's configuration with random weights of its shapes, beside `cooper plan`
+run           whole runs of the embedded world: beside a CPU's, to their end, continued, and with a 4-bit policy
 
 Models have random weights of published shapes. Results are added to `benchmarks/results/gpu.json`. Without a CUDA
 device it says so and measures nothing; `--device cpu --shape tiny` tries the script itself.
@@ -236,7 +237,14 @@ def step(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
     return check_step(options)
 
 
-PARTS = {part.__name__: part for part in (engine, conformance, chunks, vllm, step)}
+def run(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
+    """See `benchmarks/gpu_check_run.py`."""
+    from benchmarks.gpu_check_run import check_run
+
+    return check_run(options)
+
+
+PARTS = {part.__name__: part for part in (engine, conformance, chunks, vllm, step, run)}
 """In the order in which a fault of one explains those of the next."""
 LIMIT_S = 590
 

@@ -106,7 +106,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
         logging_steps=1,
         save_strategy="no",
         report_to=[],
-        use_cpu=True,
+        use_cpu=not torch.cuda.is_available(),
         bf16=False,
         gradient_checkpointing=False,
         disable_tqdm=True,

@@ -94,6 +94,8 @@ def update_policy(
         # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
+    if not config.recompute_old_logprobs:  # the old log-probabilities are the sampler's, so 0 would say nothing
+        metrics.pop("policy/mismatch_kl", None)
     return PolicyUpdate(taught.completions, metrics, after_kl if config.pulls_in("reward") else None)
 
 

@@ -14,6 +14,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.attention import KERNELS, FlashAttention, choose_kernel, kernel_error
 from cooper_rl.engines.local.device import warn_untried
 from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.numerics import exact_float32
 from cooper_rl.engines.local.packing import pack_rows
 from cooper_rl.records import Column
 from slow_members import first_fast
@@ -118,6 +119,25 @@ def test_on_a_gpu_results_and_gradients_are_those_of_sdpa(make_policy, kernel, b
     config = make_policy(hidden_size=256, num_attention_heads=4, num_key_value_heads=2).config
     error = kernel_error(kernel, config, torch.device("cuda"), bfloat16, learns=True)
     assert error < (0.02 if bfloat16 else 1e-5)
+
+
+@needs_cuda
+def test_on_a_gpu_flex_stays_compiled_whatever_the_lengths():
+    cuda, random = torch.device("cuda"), np.random.default_rng(1)
+    compiled = torch._dynamo.utils.counters["stats"]
+    for drawing in range(24):
+        rows = [np.append(prompt, random.integers(50, 60, random.integers(1, 300))) for prompt in PROMPTS for _ in "ab"]
+        packed = pack_rows(rows[: random.integers(1, 7)] if drawing else [np.arange(5)], cuda)
+        inputs = [x.to(cuda).requires_grad_() for x in drawn(4, 2, packed.token_ids.shape[1], torch.float32)]
+        found = {}
+        for kernel in ("flex", "sdpa"):
+            with exact_float32():
+                result = KERNELS[kernel](packed, torch.float32)(*inputs, None)
+                found[kernel] = (result, *torch.autograd.grad(result.square().sum(), inputs))
+        torch.testing.assert_close(found["flex"], found["sdpa"], rtol=1e-4, atol=1e-4)
+        if drawing == 0:
+            before = compiled["unique_graphs"]
+    assert compiled["unique_graphs"] - before <= 2
 
 
 @needs_cuda

@@ -129,14 +129,22 @@ def _flash_attn() -> Callable[..., Tensor]:
     return flash_attn_varlen_func
 
 
+BLOCK = 128
+"""Queries and keys of a block of FlexAttention."""
+
+
 class FlexAttention:
-    """The whole sequence in one call: blocks of 128 x 128 in which no token sees another are left out."""
+    """The whole sequence in one call: blocks of 128 x 128 in which no token sees another are left out.
+
+    It is padded to whole blocks and at least two, because the compiler takes fewer for another kernel to compile.
+    """
 
     def __init__(self, packed: PackedRows, dtype: torch.dtype) -> None:
         from torch.nn.attention.flex_attention import create_block_mask  # noqa: PLC0415 - takes half a second
 
-        device, length = packed.token_ids.device, packed.token_ids.shape[1]
-        pieces, parents = np.zeros((2, length), np.int64)
+        device, tokens = packed.token_ids.device, packed.token_ids.shape[1]
+        length = max(2 * BLOCK, -(-tokens // BLOCK) * BLOCK)
+        pieces, parents = np.full((2, length), -1)
         for number, prefix in enumerate(packed.prefixes):
             pieces[prefix] = parents[prefix] = number
         for number, (suffix, parent) in enumerate(zip(packed.suffixes, packed.prefix_of_suffix, strict=True)):
@@ -146,21 +154,32 @@ class FlexAttention:
         def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
             return (key <= query) & ((piece[key] == piece[query]) | (piece[key] == parent[query]))
 
-        self._mask = create_block_mask(sees, None, None, length, length, device=device)
-        self._dtype, self._attend = dtype, _flex_attention(device.type)
+        self._mask = create_block_mask(sees, None, None, length, length, device=device, BLOCK_SIZE=BLOCK)
+        self._dtype, self._attend, self._padding = dtype, _flex_attention(device.type), length - tokens
 
     def __call__(self, q: Queries, k: Keys, v: Keys, scale: float | None) -> Queries:
-        q, k, v = (x.to(self._dtype).transpose(0, 1)[None] for x in (q, k, v))
-        grouped = q.shape[1] != k.shape[1]
-        return self._attend(q, k, v, block_mask=self._mask, scale=scale, enable_gqa=grouped)[0].transpose(0, 1)
+        tokens, grouped = len(q), q.shape[1] != k.shape[1]
+        q, k, v = (F.pad(x.to(self._dtype).transpose(0, 1), (0, 0, 0, self._padding))[None] for x in (q, k, v))
+        attended = self._attend(q, k, v, block_mask=self._mask, scale=scale, enable_gqa=grouped)
+        return attended[0, :, :tokens].transpose(0, 1)
+
+
+KINDS_OF_INPUT = 64
+"""How many compiled versions of FlexAttention a process may have; PyTorch's own 8 is too few for two models."""
 
 
 @cache
 def _flex_attention(device: str) -> Callable[..., Any]:
     from torch.nn.attention.flex_attention import flex_attention  # noqa: PLC0415
 
-    # Without compilation all T x T scores are made, and on a CPU a compiler need not be there.
-    return torch.compile(flex_attention) if device == "cuda" else flex_attention
+    if device != "cuda":  # a compiler need not be there
+        return flex_attention
+    from torch._dynamo import config as dynamo  # noqa: PLC0415 - takes half a second
+
+    # Each length would be a kernel of its own; so would too many kinds of input (models, types, with and without
+    # gradient), and then PyTorch goes on without compilation, which makes all T x T scores. `fullgraph` raises instead.
+    dynamo.recompile_limit = max(dynamo.recompile_limit, KINDS_OF_INPUT)
+    return torch.compile(flex_attention, dynamic=True, fullgraph=True)
 
 
 KERNELS: dict[Kernel, type[FlashAttention | FlexAttention | SdpaAttention]] = {
