@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base.data.text import one_line
+from cooper_base.errors import InputError
 from cooper_verify.rules.child import FROM_OUTSIDE, TRIES, SharedProcess, limit, limit_cpu, reply_to_parent
 
 MOST_CHARACTERS = 1_000_000
@@ -41,6 +42,14 @@ class ChatFault(Exception):
 
 
 Chat = Sequence[Mapping[str, Any]]
+
+
+def chat_without_template(model: str, section: str) -> InputError:
+    """That the prompts of `section` shall be chats, which the tokenizer of this model has no template for."""
+    return InputError(
+        f"{section}.chat: true, but the tokenizer of {model} has no chat template; use an instruct model, add "
+        f"chat_template.jinja to its folder, or set {section}.chat=false"
+    )
 
 
 def apply_chat_template(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str]:

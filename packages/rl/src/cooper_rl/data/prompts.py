@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from cooper_base.data.problem import Problem
 from cooper_base.data.thoughts import Decoder
 from cooper_base.errors import InputError
-from cooper_rl.data.chat_rendering import ChatFault, apply_chat_template
+from cooper_rl.data.chat_rendering import ChatFault, apply_chat_template, chat_without_template
 from cooper_verify.problems.config import PromptConfig
 
 logger = logging.getLogger(__name__)
@@ -40,10 +40,7 @@ class PromptEncoder:
         self.config = config
         self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
         if self.chat and not tokenizer.chat_template:
-            raise InputError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template but {self._settings}.chat is true; "
-                f"use an instruct model, add chat_template.jinja to its folder, or set {self._settings}.chat=false"
-            )
+            raise chat_without_template(tokenizer.name_or_path, self._settings)
         limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
         self.max_tokens = min(limits) if limits else None
 
@@ -62,7 +59,8 @@ class PromptEncoder:
             chat[-1]["content"] += shown
         if not self.chat:
             return ["\n\n".join(message["content"] for message in chat) for chat in chats]
-        return render_chats(self.tokenizer, chats, self.config.chat_arguments)
+        remedy = f"if it does not support the system role, leave {self._settings}.system empty"
+        return render_chats(self.tokenizer, chats, self.config.chat_arguments, remedy)
 
     def encode(self, problem: Problem, shown: str = "") -> list[int]:
         """The token ids of `text`, to which the policy appends a completion."""
@@ -136,14 +134,11 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
     return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
 
 
-SYSTEM_REMEDY = "if it does not support the system role, leave problems.prompt.system empty"
-
-
 def render_chat(
     tokenizer: PreTrainedTokenizerBase,
     messages: Sequence[Mapping[str, Any]],
     arguments: Mapping[str, Any] | None = None,
-    remedy: str = SYSTEM_REMEDY,
+    remedy: str = "",
 ) -> str:
     """The chat up to its reply, or up to where the reply's given beginning ends; paragraphs without a chat template.
 
@@ -156,7 +151,7 @@ def render_chats(
     tokenizer: PreTrainedTokenizerBase,
     chats: Sequence[Sequence[Mapping[str, Any]]],
     arguments: Mapping[str, Any] | None = None,
-    remedy: str = SYSTEM_REMEDY,
+    remedy: str = "",
 ) -> list[str]:
     """What `render_chat` gives for each chat, faster. Raises InputError as it does."""
     if not tokenizer.chat_template:
@@ -168,7 +163,7 @@ def render_chats(
             tokenizer, [(chat, how | dict(arguments or {})) for chat, how in zip(chats, options, strict=True)]
         )
     except ChatFault as fault:
-        why = str(fault) if fault.exceeds else f"{fault}; {remedy}"
+        why = f"{fault}; {remedy}" if remedy and not fault.exceeds else str(fault)
         raise InputError(f"{tokenizer.name_or_path}: the chat template rejects the prompt: {why}") from fault
 
 

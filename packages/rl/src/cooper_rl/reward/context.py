@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from cooper_base.config.user_functions import load_function
 from cooper_base.data.answer import Answer, AnswerGroup
@@ -19,6 +21,18 @@ from cooper_rl.reward.input import RewardModelInput
 from cooper_verify.rules.rule import Rule
 
 T = TypeVar("T")
+Logits = dict[tuple[int, ...], float]
+"""The logits of some inputs under the reward model as it is."""
+
+
+def logits_of_inputs(
+    learner: RewardModelLearner, inputs: Sequence[list[int]], known: Logits
+) -> Float[Tensor, " inputs"]:
+    """Logits of the inputs. Equal inputs are scored once, and those that are `known` not again; it keeps the new."""
+    rows = [tuple(row) for row in inputs]
+    new = [row for row in dict.fromkeys(rows) if row not in known]
+    known |= zip(new, learner.score([list(row) for row in new]).tolist(), strict=True)
+    return torch.tensor([known[row] for row in rows])
 
 
 @dataclass(frozen=True)
@@ -28,8 +42,10 @@ class RewardModel:
     learner: RewardModelLearner
     encoder: RewardModelInput
 
-    def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
-        """The logit of every answer under the current weights. The order of the groups does not matter."""
+    def logits(self, groups: Sequence[AnswerGroup], known: Logits | None = None) -> Ragged:
+        """The logit of every answer under the current weights, of which some may be `known`: it keeps the new ones. The
+        order of the groups does not matter.
+        """
         order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # batching can change last bits
         ordered = [groups[p] for p in order]
         asked = [
@@ -37,7 +53,8 @@ class RewardModel:
             for group in ordered
             for answer in group.answers
         ]
-        rows = self.learner.score(self.encoder.encode_all(asked)).split([len(group.answers) for group in ordered])
+        logits = logits_of_inputs(self.learner, self.encoder.encode_all(asked), {} if known is None else known)
+        rows = logits.split([len(group.answers) for group in ordered])
         of_group = dict(zip(order, rows, strict=True))
         return Ragged.of([of_group[p] for p in range(len(groups))], torch.float32)
 
@@ -63,6 +80,8 @@ class StepContext:
         """Answers of the same step that were scored in other calls, as far as they are known."""
         self.learns_from_solutions = False
         """Whether the reward model learns from the reference solutions of problems."""
+        self.known_logits: Logits = {}
+        """What the reward model has been asked, under these references and others."""
         self._rule = rule
         self._model = model
         self._gold = gold
@@ -123,7 +142,7 @@ class StepContext:
     @property
     def logits(self) -> Ragged:
         """The reward model's logits. Raises InputError if there is none."""
-        return self._kept("logit", lambda: self._scorer.logits(self.groups))
+        return self._kept("logit", lambda: self._scorer.logits(self.groups, self.known_logits))
 
     @property
     def _scorer(self) -> RewardModel:
@@ -157,7 +176,7 @@ class StepContext:
             AnswerGroup(group.id, replace(group.problem, answer=answer), [Answer(text) for text in own])
             for group, own, answer in zip(self.groups, texts, given, strict=True)
         ]
-        return self._kept(f"{what} logit", lambda: self._scorer.logits(groups))
+        return self._kept(f"{what} logit", lambda: self._scorer.logits(groups, self.known_logits))
 
     @property
     def probabilities(self) -> Ragged:

@@ -318,7 +318,8 @@ class CooperReward:
             )
         with clock.measure("update_reward_model"):
             pairs, picked = self._cooptimizer.filtered(pairs, model)
-            pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
+            known = {row: logit for call in calls for row, logit in call.context.known_logits.items()}
+            pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder, known)
         with clock.measure("probe"):
             answered = [group for call in calls for group in call.context.groups]
             metrics |= self._probes.measure(model.learner, model.encoder, answered)

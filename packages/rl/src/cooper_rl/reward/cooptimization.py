@@ -8,7 +8,7 @@ from typing import Any
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.reward.context import RewardModel, StepContext
+from cooper_rl.reward.context import Logits, RewardModel, StepContext
 from cooper_rl.reward.cooptimization_config import LABELLED_PER_STEP, CooptimizationConfig
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.pairs.assistant import Assistant
@@ -110,9 +110,10 @@ class Cooptimizer:
         return chosen, metrics
 
     def update(
-        self, pairs: Sequence[Pair], learner: RewardModelLearner, encoder: RewardModelInput
+        self, pairs: Sequence[Pair], learner: RewardModelLearner, encoder: RewardModelInput, known: Logits | None = None
     ) -> tuple[list[Pair], Metrics]:
-        """Update the reward model on `pairs` and on replayed data. Returns the pairs with their logits filled in.
+        """Update the reward model on `pairs` and on replayed data. Returns the pairs with their logits filled in, those
+        that are `known` without asking again.
 
         A step without pairs still replays. The metrics are those of the update and of the last `finish`.
         """
@@ -123,6 +124,7 @@ class Cooptimizer:
             encoder,
             self.config,
             unpaired=self._unpaired,
+            known=known,
             sample_pairs=lambda: self._buffer.sample(replay.pairs_per_step),
             sample_labelled=lambda: self._replay_choices.sample(
                 self._labelled, min(LABELLED_PER_STEP, len(self._labelled))

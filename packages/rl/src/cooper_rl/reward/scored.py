@@ -138,7 +138,8 @@ class Updated:
     error: str | None = None
 
 
-PROBES = 64
+PROBES = 16
+"""Completions of the first step that every step scores again: enough for a chart, and few of the hundreds it scores."""
 
 
 def answer_metrics(context: StepContext, scores: Scores) -> Metrics:

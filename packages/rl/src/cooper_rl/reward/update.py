@@ -7,14 +7,13 @@ from dataclasses import asdict, replace
 from random import Random
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
-from cooper_rl.reward.context import RewardModel
+from cooper_rl.reward.context import Logits, RewardModel, logits_of_inputs
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.pairs.base import Pair
@@ -22,9 +21,6 @@ from cooper_rl.reward.update_rows import Part, pulls, spread_over_origins, unset
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
-
-Logits = dict[tuple[int, ...], float]
-"""The logits of some inputs under the reward model as it is."""
 
 PAIRS_SCORED_AFTER = 16
 """How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and the
@@ -42,6 +38,7 @@ def update_reward_model(
     sample_pairs: Callable[[], Sequence[Pair]] = tuple,
     sample_labelled: Callable[[], Sequence[LabelledCompletion]] = tuple,
     unpaired: Sequence[LabelledCompletion] = (),
+    known: Logits | None = None,
 ) -> tuple[list[Pair], Metrics]:
     """Run `config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
@@ -51,13 +48,14 @@ def update_reward_model(
     weight of a pair does not depend on the unpaired completions. Ties have a mean of their own, times their weights.
 
     Returns metrics and the pairs with their logits before and after; a logit before the update is computed only if the
-    pair does not have it yet. Loss and optimizer metrics are those of the last update, and its loss metrics are those
-    of all its rows, whether or not `config.skip_gradient_share` left some out of the backward pass. Past rows are there
-    so that an update undoes nothing: where all new ones are settled (`config.settled_below`), none are drawn, and the
-    weights stay as they are. Only `PAIRS_SCORED_AFTER` of the pairs have logits after the update.
+    pair does not have it yet and it is not `known`. Loss and optimizer metrics are those of the last update, and its
+    loss metrics are those of all its rows, whether or not `config.skip_gradient_share` left some out of the backward
+    pass. Past rows are there so that an update undoes nothing: where all new ones are settled (`config.settled_below`),
+    none are drawn, and the weights stay as they are. Only `PAIRS_SCORED_AFTER` of the pairs have logits after the
+    update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
-    before, cache = _logits_before(pairs, positives, negatives, learner)
+    before, cache = _logits_before(pairs, positives, negatives, learner, known)
     pairs = _with(pairs, before)
     encoded = list(zip(pairs, positives, negatives, strict=True))
     metrics: Metrics = {}
@@ -73,16 +71,27 @@ def update_reward_model(
             past, labelled = sample_pairs(), sample_labelled()
         metrics |= {"pairs/replayed": float(len(past))}
         metrics |= _one_update(learner, parts_with(past, labelled), cache, config)
-    measured = spread_over_origins([pair.negative_origin for pair in pairs], PAIRS_SCORED_AFTER)
-    inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
-    after = _score(learner, inputs, cache).reshape(2, len(measured))
     if pairs:
         metrics |= pair_accuracy(pairs, before, "before")
-        metrics |= pair_accuracy([pairs[i] for i in measured], after, "after")
+    pairs, of_some = _measured_after(pairs, positives, negatives, learner, cache)
+    return pairs, metrics | of_some
+
+
+def _measured_after(
+    pairs: Sequence[Pair],
+    positives: list[list[int]],
+    negatives: list[list[int]],
+    learner: RewardModelLearner,
+    cache: Logits,
+) -> tuple[list[Pair], Metrics]:
+    """The pairs, `PAIRS_SCORED_AFTER` of them with their logits after the update, and the accuracy on those."""
+    measured = spread_over_origins([pair.negative_origin for pair in pairs], PAIRS_SCORED_AFTER)
+    inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
+    after = logits_of_inputs(learner, inputs, cache).reshape(2, len(measured))
     scored = list(pairs)
     for i, (positive, negative) in zip(measured, after.T.tolist(), strict=True):
         scored[i] = replace(pairs[i], positive_logit_after=positive, negative_logit_after=negative)
-    return scored, metrics
+    return scored, pair_accuracy([pairs[i] for i in measured], after, "after") if pairs else {}
 
 
 def with_logits(pairs: Sequence[Pair], model: RewardModel) -> list[Pair]:
@@ -94,13 +103,17 @@ def with_logits(pairs: Sequence[Pair], model: RewardModel) -> list[Pair]:
 
 
 def _logits_before(
-    pairs: Sequence[Pair], positives: list[list[int]], negatives: list[list[int]], learner: RewardModelLearner
+    pairs: Sequence[Pair],
+    positives: list[list[int]],
+    negatives: list[list[int]],
+    learner: RewardModelLearner,
+    known: Logits | None = None,
 ) -> tuple[Float[Tensor, "2 P"], Logits]:
-    """The logits of both sides of the pairs, and the same by their inputs."""
+    """The logits of both sides of the pairs, and these and the `known` ones by their inputs."""
     computed = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
     rows = zip(positives + negatives, computed, strict=True)  # for the policy's reward
-    cache = {tuple(row): logit for row, logit in rows if logit is not None}
-    return _score(learner, positives + negatives, cache).reshape(2, len(pairs)), cache
+    cache = (known or {}) | {tuple(row): logit for row, logit in rows if logit is not None}
+    return logits_of_inputs(learner, positives + negatives, cache).reshape(2, len(pairs)), cache
 
 
 def _with(pairs: Sequence[Pair], before: Float[Tensor, "2 P"]) -> list[Pair]:
@@ -183,18 +196,12 @@ def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str
     return {f"reward_model/pair_accuracy_{when}{name}": sum(oks) / len(oks) for name, oks in of_origin.items() if oks}
 
 
-def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], cache: Logits) -> Float[Tensor, " inputs"]:
-    """Logits of the inputs. Equal inputs are scored once, and those in `cache` not again; it keeps the new logits."""
-    rows = [tuple(row) for row in inputs]
-    unknown = [row for row in dict.fromkeys(rows) if row not in cache]
-    cache |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
-    return torch.tensor([cache[row] for row in rows])
-
-
 def _logits(learner: RewardModelLearner, parts: Sequence[Part], cache: Logits) -> Sequence[Float[Tensor, " inputs"]]:
     """The logits of each part's inputs."""
     inputs = [part.batch.inputs for part in parts]
-    return _score(learner, [row for rows in inputs for row in rows], cache).split([len(rows) for rows in inputs])
+    return logits_of_inputs(learner, [row for rows in inputs for row in rows], cache).split(
+        [len(rows) for rows in inputs]
+    )
 
 
 def _settled(learner: RewardModelLearner, parts: Sequence[Part], cache: Logits, below: float) -> bool:

@@ -12,6 +12,7 @@ from cooper_base.config.user_functions import load_function
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem, location
 from cooper_base.errors import InputError
+from cooper_rl.data.chat_rendering import chat_without_template
 from cooper_rl.engines.model_folder import check_model_folder, lacks_chat_template
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.reward.kinds.earned import EarnedConfig
@@ -103,10 +104,7 @@ def _check_chat(config: RunConfig) -> None:
     }
     for section, data in sets.items():
         if data.prompt.chat:
-            raise InputError(
-                f"{section}.prompt.chat: true, but the tokenizer of {config.policy.model} has no chat template; use an "
-                f"instruct model, add chat_template.jinja to its folder, or set {section}.prompt.chat=false"
-            )
+            raise chat_without_template(config.policy.model, f"{section}.prompt")
     if any(data.prompt.chat is None for data in sets.values()):
         logger.info("%s has no chat template, so it reads prompts as plain text", config.policy.model)
 
