@@ -268,7 +268,7 @@ def test_the_headline_is_that_of_the_saved_runs(name):
     units = sorted({unit for unit, _ in golds})
     better = max(("rule", "rule_kl"), key=lambda arm: mean(golds[unit, arm] for unit in units))
     gain = mean_interval([golds[unit, "cooper"] - golds[unit, better] for unit in units])
-    phrase = "{0:.3f} above the better rule (95 % interval {1:.3f} to {2:.3f}".format(*gain)
+    phrase = "{:.3f} above the better rule (95 % interval {:.3f} to {:.3f}".format(*gain)
     assert phrase.replace("-", "−") in page(name)
 
 
