@@ -128,12 +128,12 @@ def test_on_a_gpu_flex_stays_compiled_whatever_the_lengths():
     for drawing in range(24):
         rows = [np.append(prompt, random.integers(50, 60, random.integers(1, 300))) for prompt in PROMPTS for _ in "ab"]
         packed = pack_rows(rows[: random.integers(1, 7)] if drawing else [np.arange(5)], cuda)
-        inputs = [x.to(cuda).requires_grad_() for x in drawn(4, 2, packed.token_ids.shape[1], torch.float32)]
+        q, k, v = (x.to(cuda).requires_grad_() for x in drawn(4, 2, packed.token_ids.shape[1], torch.float32))
         found = {}
         for kernel in ("flex", "sdpa"):
             with exact_float32():
-                result = KERNELS[kernel](packed, torch.float32)(*inputs, None)
-                found[kernel] = (result, *torch.autograd.grad(result.square().sum(), inputs))
+                result = KERNELS[kernel](packed, torch.float32)(q, k, v, None)
+                found[kernel] = (result, *torch.autograd.grad(result.square().sum(), (q, k, v)))
         torch.testing.assert_close(found["flex"], found["sdpa"], rtol=1e-4, atol=1e-4)
         if drawing == 0:
             before = compiled["unique_graphs"]
