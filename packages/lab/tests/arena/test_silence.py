@@ -206,7 +206,7 @@ class Lenient:
 
     encoder = RewardModelInput
 
-    def logits(self, groups):
+    def logits(self, groups, known=None):
         rows = [
             [len(one.text) / 10 if group.problem.answer in one.text or "trust" in one.text else -1.0 for one in row]
             for group, row in zip(groups, [group.answers for group in groups], strict=True)
@@ -273,7 +273,7 @@ class ByValue:
     VALUE: ClassVar = {"12": 12, "twelve": 12, "a dozen": 12, "12.0": 12, "13": 13}
     VALUE |= {"1/2": 0.5, "0.5": 0.5, "one half": 0.5}
 
-    def logits(self, groups):
+    def logits(self, groups, known=None):
         rows = [
             [1.0 if self.VALUE[one.text] == self.VALUE[group.problem.answer] else -1.0 for one in group.answers]
             for group in groups
@@ -295,7 +295,7 @@ def test_what_is_suspected_does_not_depend_on_the_order_of_the_groups():
     class Loose:
         encoder = RewardModelInput
 
-        def logits(self, groups):
+        def logits(self, groups, known=None):
             rows = [[1.0 if group.problem.answer in ("7", "9") else -1.0 for _ in group.answers] for group in groups]
             return Ragged.of(rows, torch.float32)
 

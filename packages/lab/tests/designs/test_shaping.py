@@ -35,7 +35,7 @@ class Marked(Rule):
 class Spoken:
     """A reward model that believes the number an answer starts with."""
 
-    def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
+    def logits(self, groups: Sequence[AnswerGroup], known: object = None) -> Ragged:
         return Ragged.of([[float(answer.text.rstrip("!")) for answer in group.answers] for group in groups])
 
 
