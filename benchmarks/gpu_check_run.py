@@ -16,6 +16,7 @@ from cooper_rl import CooperTrainer, build_config, merge
 
 STEPS = 40
 """As in the demo."""
+FLOAT32 = {part: {"autocast": "off"} for part in ("policy", "reward_model")}
 COMPARED = ("reward/mean", "policy/loss", "policy/grad_norm", "reward_model/loss", "test/gold_avg")
 
 
@@ -52,11 +53,13 @@ def equal_share(run: Path, other: Path, step: int) -> float:
 
 def beside_a_cpu(out: Path, device: str) -> dict[str, Any]:
     """Cooper in float32 on both: how many completions of a step are equal, and the metrics of the first."""
-    exact = {"steps": 3, "policy": {"autocast": "off"}, "reward_model": {"autocast": "off"}}
-    runs = [train(out / name, "cooper", place, exact) for name, place in (("one", "cpu"), ("two", device))]
-    first, other = ({key: row[key] for row in read_metrics(run)[:2] for key in COMPARED if key in row} for run in runs)
+    exact = FLOAT32 | {"steps": 3}
+    one, two = (train(out / name, "cooper", place, exact) for name, place in (("one", "cpu"), ("two", device)))
+    first, other = (
+        {key: row[key] for row in read_metrics(run)[:2] for key in COMPARED if key in row} for run in (one, two)
+    )
     return {
-        "equal completions by step": [equal_share(*runs, step) for step in (1, 2, 3)],
+        "equal completions by step": [equal_share(one, two, step) for step in (1, 2, 3)],
         "cpu, device": {key: [first[key], other.get(key)] for key in first},
     }
 
@@ -82,7 +85,7 @@ def whole_runs(out: Path, device: str, steps: int) -> dict[str, Any]:
 
 def resumed(out: Path, device: str) -> dict[str, Any]:
     """Six steps, the same six again, and three with three more after a checkpoint: equal completions."""
-    saved = {"checkpoint": {"every": 3}, "policy": {"autocast": "off"}, "reward_model": {"autocast": "off"}}
+    saved = FLOAT32 | {"checkpoint": {"every": 3}}
     whole, again = (train(out / name, "cooper", device, saved | {"steps": 6}) for name in ("whole", "again"))
     train(out / "parts", "cooper", device, saved | {"steps": 3})
     parts = train(out / "parts", "cooper", device, saved | {"steps": 6}, resume=True)

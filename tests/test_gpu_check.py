@@ -12,7 +12,7 @@ import torch
 
 from repository import ROOT
 
-PARTS = ("engine", "conformance", "chunks", "vllm", "step")
+PARTS = ("engine", "conformance", "chunks", "vllm", "step", "run")
 TINY = ["--shape", "tiny", "--prompts", "2", "--n", "2", "--prompt-tokens", "8", "--new-tokens", "8", "--repeats", "1"]
 
 
@@ -70,6 +70,14 @@ def test_steps_of_the_papers_configuration_stand_beside_the_plan(tmp_path):
         assert found["parts"][part]["measured_s"] > 0
         assert 0 < found["parts"][part]["plan_s"][0] <= found["parts"][part]["plan_s"][1]
     assert found["memory_gb"]["plan"] > 0
+
+
+@pytest.mark.slow
+def test_whole_runs_on_one_device_are_equal(tmp_path):
+    found = measured(tmp_path, "run")
+    assert found["beside a CPU"]["equal completions by step"] == [1.0] * 3
+    assert found["resumed"] == {"again, steps 1 to 6": [1.0] * 6, "resumed, steps 4 to 6": [1.0] * 3}
+    assert [len(found["whole"][arm]["gold"]) for arm in ("rule", "cooper")] == [2, 2]
 
 
 @pytest.mark.slow
