@@ -39,13 +39,19 @@ REWARDS = (
     Reward("length alone", ("eval-protocol:length_reward",), "fifty words"),
     Reward("think alone", ("trl:think_format_reward",), "tags of a thought"),
 )
-RUNS = (
+SHORT = (
     *((reward.name, "trl", 0) for reward in REWARDS),
     ("substring", "trl", 1),
     *((name, "retrain", 0) for name in ("substring", "r1", "last", "steps", "robust")),
     ("substring", "retrain", 1),
 )
-"""(reward, trainer, seed) of each reported run."""
+"""(reward, trainer, seed) of each reported run of `STEPS` steps."""
+LONG_STEPS, LONG_SEED = 100, 2
+LONG = tuple((name, "trl", LONG_SEED) for name in ("subem", "r1", "last", "robust"))
+"""Runs of `LONG_STEPS` steps: three rewards that pay a wrong answer in every problem, and one that the attack calls
+sound. None of them was hacked whole in `STEPS`."""
+RUNS = (*SHORT, *LONG)
+"""All reported runs."""
 
 
 def command(description: str | None, trainer: str, train: Callable[[Path, Path, str, int, int, Path], None]) -> None:
