@@ -18,7 +18,7 @@ from pathlib import Path
 from packaging.metadata import Metadata
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("base", "verify", "audit", "rl", "lab")
+PACKAGES = sorted(project.parent.name for project in ROOT.glob("packages/*/pyproject.toml"))
 VERSION = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 INSIDE = re.compile(r"\]\((?!https?:|#)([^)]*)\)")
 """A link to a file."""

@@ -107,7 +107,7 @@ def make_start_policy(folder: Path, seed: int = 0) -> None:
         optimizer.step()
         optimizer.zero_grad()
     tokenizer.chat_template = TEMPLATE
-    model.generation_config.top_k = 0
+    model.generation_config.update(do_sample=True, top_k=0)
     model.eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

@@ -90,7 +90,7 @@ def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
     lora.check()
     place = resolve_device(device)
     if place.type == "cuda":
-        warn_untried("lora: load_in_4bit")
+        warn_untried("lora: load_in_4bit", "has drawn completions on a GPU here, and has not learned on one")
     try:
         from bitsandbytes.nn import Linear4bit  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
 

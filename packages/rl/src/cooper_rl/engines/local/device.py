@@ -44,9 +44,9 @@ def resolve_device(name: str = "auto") -> torch.device:
 
 
 @cache
-def warn_untried(part: str) -> None:
-    """Log, once in a process, that `part` of a run has been compared on CPUs and has never run on what it is for."""
-    logger.warning("%s has never run on a GPU here, only on CPUs: see docs/gpu.md before a long run", part)
+def warn_untried(part: str, tried: str = "has never run on a GPU here, only on CPUs") -> None:
+    """Log, once in a process, how little of `part` of a run was `tried` on what it is for."""
+    logger.warning("%s %s: see docs/gpu.md before a long run", part, tried)
 
 
 def set_threads(n: int | None = None) -> int:
