@@ -6,6 +6,7 @@ Each fault gets a run: step 1 has a working server, steps 2 and 3 have the fault
 """
 
 import tempfile
+from pathlib import Path
 
 from chat_server import ChatServer
 from cooper_audit.run.run_record import read_metrics
@@ -39,7 +40,7 @@ def run_with(fault: str) -> dict[int, Metrics]:
             "evaluation": {"every": 0},
             "cooptimization": {"pairs": [{"kind": "assistant"}], "assistant": chat},
         }
-        with CooperTrainer.from_config(build_config(arm_settings("cooper", folder, 0, changes))) as trainer:
+        with CooperTrainer.from_config(build_config(arm_settings("cooper", Path(folder), 0, changes))) as trainer:
             trainer.fit(begin_next)
         rows = read_metrics(trainer.directory)
     servers[-1].stop()

@@ -105,7 +105,7 @@ def update_cost(engine: ClusterEngine, model: Path) -> tuple[float, float, float
     prompts = [random.integers(3, 107, 32) for _ in range(32)]
     rows = Column.of([np.concatenate([prompts[i // 8], random.integers(3, 107, 96)]) for i in range(256)])
     lengths = np.full(256, 96)
-    numbers = [np.full(lengths.sum(), value) for value in (1.0, 1 / lengths.sum(), -4.0, -4.0, -4.0)]
+    numbers: list[Any] = [np.full(lengths.sum(), value) for value in (1.0, 1 / lengths.sum(), -4.0, -4.0, -4.0)]
     learner: Any = engine.policy(LearnerConfig(model=str(model), device="cpu", tokens_per_microbatch=1024), 10)
 
     def update() -> None:

@@ -65,7 +65,7 @@ SHAPES: dict[str, dict[str, int]] = {
 """Shapes from the models' published config.json."""
 
 
-def random_models(shape: dict[str, int], folder: Path) -> tuple[Path, Path]:
+def random_models(shape: dict[str, Any], folder: Path) -> tuple[Path, Path]:
     """A policy and a reward model of this shape with random weights and a tokenizer of one byte a token."""
     names = ["<0>", "<1>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
     names += [f"<{i}>" for i in range(len(names), shape["vocab_size"])]

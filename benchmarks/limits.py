@@ -4,6 +4,8 @@
 in bfloat16 with packed weights.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -21,13 +23,13 @@ from workload import arguments, model_folder
 def linear_shapes(folder: str) -> list[tuple[int, int]]:
     """(inputs, outputs) of every linear layer of one decoder block."""
     model = TorchPolicyLearner.from_config(LearnerConfig(model=folder, device="cpu"), 0, trainable=False).model
-    block = model.base_model.layers[0]  # pyright: ignore[reportIndexIssue]
+    block: Any = model.base_model.get_submodule("layers.0")
     layers = [module for module in block.modules() if isinstance(module, torch.nn.Linear)]
     return [(layer.in_features, layer.out_features) for layer in layers]
 
 
 def gemm(options) -> None:
-    multiply = {"torch": torch.nn.functional.linear}
+    multiply: dict[str, Any] = {"torch": torch.nn.functional.linear}
     if has_onednn():
         multiply["onednn"] = product
     if has_bfloat16():
@@ -68,8 +70,8 @@ def training(options) -> None:
     meter = Meter()
     with meter.measure():
         learner.forward_backward(batch, objective)
-    embedded = learner.model.get_input_embeddings().weight.numel()  # pyright: ignore[reportAttributeAccessIssue]
-    head = learner.model.get_output_embeddings().weight.numel()  # pyright: ignore[reportOptionalMemberAccess]
+    embedded = _weights(learner.model.get_input_embeddings())
+    head = _weights(learner.model.get_output_embeddings())
     body = sum(p.numel() for p in learner.model.parameters()) - embedded - (0 if _tied(learner.model) else head)
     tokens = options.rows // 128 * 128
     flop = 6 * (body * tokens + head * tokens * 96 / 128)
@@ -90,9 +92,13 @@ def decoding(options) -> None:
             sampler.sample(prompts, min(8, options.rows), SamplingParams(max_tokens=tokens, min_tokens=tokens), 0)
         meters.append(meter)
     step = Meter((meters[1].cpu - meters[0].cpu) / 32, (meters[1].wall - meters[0].wall) / 32)
-    embedded = model.get_input_embeddings().weight.numel()  # pyright: ignore[reportAttributeAccessIssue]
+    embedded = _weights(model.get_input_embeddings())
     used = sum(p.numel() for p in model.parameters()) - (0 if _tied(model) else embedded)
     report(step, options.rows, gflops=2 * used * options.rows / step.cpu / 1e9)
+
+
+def _weights(layer: Any) -> int:
+    return layer.weight.numel()
 
 
 def _tied(model) -> bool:

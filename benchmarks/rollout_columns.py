@@ -84,7 +84,7 @@ def collected(options, tokenizer, tokens: np.ndarray, logprobs: np.ndarray) -> R
         drafts.extend(rows, token_ids, values, rule)
     problems = [Problem(str(p), f"{p} + {p}?", str(2 * p)) for p in range(options.problems)]
     prompts = [[5 + p % 20] * 60 for p in range(options.problems)]
-    return Rollouts.of(problems, prompts, drafts.samples(rule), options.n, version=0)
+    return Rollouts.of(problems, prompts, drafts.samples(rule, prompts), options.n, version=0)
 
 
 def serialisation(rollouts: Rollouts, repeats: int = 20) -> dict[str, float]:

@@ -10,6 +10,7 @@ prompt. With `--at-once 128`, cooper and vllm hold at most 128 completions at a 
 
 import os
 import random
+from typing import Any
 
 from measure import Meter, report
 from workload import arguments, model_folder, prompts
@@ -58,7 +59,7 @@ def generate(options) -> None:
     folder = model_folder(options.model)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     texts = prompts(options.batch // options.n, options.model, options.seed)
     repeated = [text for text in texts for _ in range(options.n)]
     batch = tokenizer(repeated, return_tensors="pt", padding=True, padding_side="left")
@@ -85,7 +86,7 @@ def vllm(options) -> None:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
-    from vllm import LLM, SamplingParams
+    from vllm import LLM, SamplingParams  # pyright: ignore[reportMissingImports] - in an environment of its own
 
     most = options.at_once or 256
     engine = LLM(

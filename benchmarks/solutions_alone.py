@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import torch
 
@@ -46,7 +47,8 @@ def fine_tuned(
     those that somebody else has `answered`. The model is saved in `folder` after the last step."""
     config = build_config(run_settings("solutions", Path("runs"), seed, {"kind": "rule", "steps": steps}))
     train, test = (read_problems(part).problems for part in (config.problems, config.test_problems) if part is not None)
-    tokenizer, model = load_tokenizer(config.policy.model), load_policy(config.policy.model)
+    tokenizer: Any = load_tokenizer(config.policy.model)
+    model = load_policy(config.policy.model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01, betas=(0.9, 0.95))
     size = config.problems_per_step
     order = Random(seed).sample(train if answered is None else answered, config.steps * size)

@@ -95,7 +95,7 @@ def trl(options) -> None:
     from datasets import Dataset
     from math_verify import parse, verify
     from transformers import TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
     meter, tokens = Meter(), []
 
@@ -140,7 +140,7 @@ def trl(options) -> None:
     texts = prompts(options.problems * (options.steps + 1), options.model, options.seed)
     trainer = GRPOTrainer(
         model=model_folder(options.model),
-        reward_funcs=[accuracy, score],
+        reward_funcs=[accuracy, score],  # pyright: ignore[reportArgumentType] - TRL takes both
         args=config,
         train_dataset=Dataset.from_dict({"prompt": texts, "answer": [str(7 + n) for n in range(len(texts))]}),
         callbacks=[Measure()],

@@ -63,7 +63,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
     import torch
     from datasets import Dataset
     from transformers import AutoTokenizer
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
     from cooper_lab.arithmetic.arms import ASSETS
     from cooper_lab.arithmetic.problems import arithmetic_problems, gold
@@ -114,7 +114,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
     with reward_of(arm, settings | {"steps": steps}) as reward:
         trainer = GRPOTrainer(
             model=str(ASSETS / "policy"),
-            reward_funcs=[reward, gold_accuracy],
+            reward_funcs=[reward, gold_accuracy],  # pyright: ignore[reportArgumentType] - TRL takes both
             callbacks=[reward.callback],
             args=args,
             train_dataset=data_set("train", settings["problems"]["limit"]),
@@ -125,7 +125,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
         trainer.train()
         used = [after - start for after, start in zip(processor_seconds(), before, strict=True)]
         print(f"{arm}-{seed}: processor seconds of training: trainer {used[0]:.1f}, its other processes {used[1]:.1f}")
-    rows: dict[int, dict[str, Any]] = {}
+    rows: dict[float, dict[str, Any]] = {}
     for row in trainer.state.log_history:
         rows.setdefault(row["step"], {"step": row["step"]}).update(row)
     target = output_dir / f"{arm}-{seed}.jsonl"

@@ -17,7 +17,7 @@ import torch
 from datasets import Dataset
 from safetensors.torch import load_file
 from transformers import AutoTokenizer, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import CooperRewardConfig

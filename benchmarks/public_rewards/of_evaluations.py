@@ -207,8 +207,8 @@ def _opencompass(module: str) -> Any:
     absent("datasets", "opencompass.openicl.icl_evaluator.icl_base_evaluator", "opencompass.registry", "mmengine")
     evaluator = type("BaseEvaluator", (), {"__init__": lambda self, *arguments, **options: None})
     stub("opencompass.openicl", BaseEvaluator=evaluator, __path__=sys_path_of("opencompass.openicl"))
-    importlib.import_module("opencompass.openicl.icl_evaluator").BaseEvaluator = evaluator
-    importlib.import_module("opencompass.utils").get_data_path = str
+    vars(importlib.import_module("opencompass.openicl.icl_evaluator"))["BaseEvaluator"] = evaluator
+    vars(importlib.import_module("opencompass.utils"))["get_data_path"] = str
     stub("opencompass.datasets.base", BaseDataset=object)
     return importlib.import_module(f"opencompass.{module}")
 

@@ -98,7 +98,7 @@ def _evals(name: str) -> Score:
     bare("evals.prompt")
     absent("evals.prompt.base", "evals.record")
     stub("evals.record", record_match=lambda *arguments, **options: None)
-    importlib.import_module("evals").CompletionFn = object
+    vars(importlib.import_module("evals"))["CompletionFn"] = object
     if name == "match":
         match = found_at("evals.api:record_and_check_match")
         return lambda question, reference, completion: match(question, completion, reference) == reference

@@ -59,7 +59,7 @@ def equation(problem: Problem, completion_text: str) -> UserVerdict:
     """`correct` if the solution uses each number once and makes the target, whatever is tested."""
     try:
         expression, *_ = _program(completion_text)
-        used = [node.value for node in ast.walk(expression) if isinstance(node, ast.Constant)]
+        used: list[Any] = [node.value for node in ast.walk(expression) if isinstance(node, ast.Constant)]
         right = sorted(used) == sorted(problem.metadata["numbers"]) and _value(expression) == problem.metadata["target"]
         return "correct" if right else "wrong"
     except UnreadableError:
@@ -93,7 +93,7 @@ def _value(node: ast.expr, solution: Fraction | bool | None = None) -> Fraction 
         case ast.Name(id="solution") if solution is not None:
             return solution
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, solution)
+            return Fraction(-_value(operand, solution))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             try:
                 return _OPERATORS[type(op)](_value(left, solution), _value(right, solution))
@@ -107,7 +107,7 @@ def _value(node: ast.expr, solution: Fraction | bool | None = None) -> Fraction 
 
 def problems(split: str) -> list[dict[str, Any]]:
     """Problems of reasoning-gym's countdown in one short line each. None is in both splits."""
-    from reasoning_gym import create_dataset
+    from reasoning_gym import create_dataset  # pyright: ignore[reportMissingImports] - an extra
 
     rows: dict[str, dict[str, Any]] = {}
     drawn = random.Random(split)

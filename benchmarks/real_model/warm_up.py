@@ -7,7 +7,7 @@ import argparse
 
 from datasets import load_dataset
 from transformers import AutoTokenizer
-from trl import SFTConfig, SFTTrainer
+from trl import SFTConfig, SFTTrainer  # pyright: ignore[reportPrivateImportUsage]
 
 from cooper_rl.engines.cpu import bfloat16_pays
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.real_runs.plan import REWARDS, RUNS
+from benchmarks.real_runs.plan import LONG, REWARDS, RUNS, STEPS
 
 RESULTS = Path(__file__).parents[1] / "results" / "real_runs.json"
 READINGS = Path(__file__).with_name("readings.json")
@@ -41,7 +41,8 @@ def verdicts(results: dict[str, Any]) -> str:
             continue
         run, reading = results["runs"][name], results["readings"].get(name, {})
         onset = "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
-        cells = (reward, trainer, STATES[run["audit"]["state"]], onset, reading.get("verdict", "?"))
+        name = reward if run["steps"] == STEPS else f"{reward}, {run['steps']} steps"
+        cells = (name, trainer, STATES[run["audit"]["state"]], onset, reading.get("verdict", "?"))
         ends = f"{run['first']['gold']:.2f} → {run['last']['gold']:.2f}"
         rows.append("| " + " | ".join((*cells, str(reading.get("since") or "–"), ends)) + " |")
     return "\n".join(rows) + "\n"
@@ -56,7 +57,9 @@ def readings(results: dict[str, Any]) -> str:
             audit = results["runs"][name]["audit"]
             said = " ".join([audit["sentence"], *audit["guards"]])
             read = results["readings"].get(name, {}).get("why", "?")
-            parts.append(f"- **{reward}, {trainer}.** Read: {read} Audit: {said}")
+            steps = results["runs"][name]["steps"]
+            longer = "" if steps == STEPS else f", {steps} steps"
+            parts.append(f"- **{reward}, {trainer}{longer}.** Read: {read} Audit: {said}")
     return "\n".join(parts) + "\n"
 
 
@@ -76,6 +79,19 @@ def attacks(results: dict[str, Any]) -> str:
             paid = run["last"].get("paid wrong")
             cells[4:] = ["–" if paid is None else f"{100 * paid:.0f} %", f"{100 * run['last']['gold']:.0f} %"]
         rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def longer(results: dict[str, Any]) -> str:
+    """The runs of a hundred steps beside the first of the same reward: shares of their last ten steps."""
+    rows = ["| reward | paid and wrong after 60 steps | after 100, another seed | right after 60 | after 100 |"]
+    rows.append("|---|---|---|---|---|")
+    for reward, trainer, seed in LONG:
+        runs = [results["runs"].get(f"{reward}-{trainer}-{each}") for each in (0, seed)]
+        if all(runs):
+            shares = [[run["last"][of] for run in runs if run] for of in ("paid wrong", "gold")]
+            cells = [f"{100 * share:.0f} %" for both in shares for share in both]
+            rows.append("| " + " | ".join((reward, *cells)) + " |")
     return "\n".join(rows) + "\n"
 
 
@@ -123,6 +139,7 @@ TABLES = {
     "verdicts": verdicts,
     "readings": readings,
     "attacks": attacks,
+    "longer": longer,
     "correlations": correlations,
     "repairs": repairs,
 }

@@ -3,7 +3,6 @@
 python -m benchmarks.real_runs.train_trl FOLDER REWARD:SEED… --start POLICY --environments FOLDER [--steps N]
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUs
 from cooper_rl import Problem
 
 
-def in_trl(name: str, environments: Path) -> Callable[..., list[float]]:
+def in_trl(name: str, environments: Path) -> Any:
     """A part of a reward as TRL calls it: its own functions as they are, others a completion at a time."""
     package, _, function = name.partition(":")
     if package == "trl":

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from cooper_lab.arithmetic.answers import read_answer, render_answer
 from cooper_lab.arithmetic.corruption import wrong_value
@@ -93,7 +93,7 @@ def make_start_policy(folder: Path, seed: int = 0) -> None:
     torch.manual_seed(seed)
     random = Random(f"real runs {seed}")
     tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(ASSETS / "policy")
-    model: LlamaForCausalLM = AutoModelForCausalLM.from_pretrained(ASSETS / "policy", dtype=torch.float32)
+    model = LlamaForCausalLM.from_pretrained(ASSETS / "policy", dtype=torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.95))
     drawn = training_problems()
     for update in range(UPDATES):
