@@ -21,6 +21,13 @@ DIFFERENT = [
     ("e^{-100}", "e^{-101}"),
     ("x", "x+10^{-20}"),
     (r"\frac{x}{2^{98}}", r"\frac{x}{2^{100}}"),
+    ("5", "9^{9^{9}}"),
+    ("5", "9^{9^{9^{9^{9}}}}"),
+    ("0", "9^{-9^{9^{9}}}"),
+    ("5", r"7^{7^{7^7}} - 1"),
+    ("9^{9^{9}}", "5"),
+    ("1", r"(1/2)^{10^{30}}"),
+    ("5", "(-1)^{10^{30}}"),
     (r"\frac{x}{30!}", r"\frac{x}{31!}"),
     (r"(1, \sqrt{2}\cdot 10^{-20})", r"(1, \sqrt{3}\cdot 10^{-20})"),
     (r"\{1, 10^{-20}\sqrt{2}\}", r"\{1, 10^{-20}\sqrt{3}\}"),
@@ -94,6 +101,28 @@ def _pair(draw: random.Random) -> tuple[str, str, sympy.Expr]:
             (f"{first}+{second}", f"{second}+{first}", sympy.S.Zero),
         ]
     )
+
+
+TOO_LARGE = [
+    ("5", "9^{9^{9}} - 9^{9^{9}}"),
+    ("5", "1.0000001^{10^{12}}"),
+    ("5", "e^{e^{e^{e^{e}}}}"),
+    ("5", r"\pi^{9^{9^9}}"),
+    ("5", r"\sqrt[9^{9^9}]{2}"),
+    ("x", "x^{9^{9^9}}"),
+    ("5!", "(10^9)!"),
+    ("9^{9^{9}}", "9^{9^{9}} + 1"),
+]
+"""Equal or not: nobody computes it."""
+
+
+@pytest.mark.parametrize(("reference", "answer"), TOO_LARGE)
+def test_what_is_too_large_to_be_computed_is_not_compared(reference: str, answer: str):
+    assert maths_verdict(reference, rf"\boxed{{{answer}}}") == "unparsed"
+
+
+def test_equal_towers_are_equal():
+    assert maths_verdict("9^{9^{9}}", r"\boxed{9^{9^{9}}}") == "correct"
 
 
 def test_generated_values_are_correct_exactly_if_they_are_equal():

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import comb
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,19 @@ from cooper_rl.reward.scored import verdict_metrics
 from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
-STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: 7^{7^{7^7}} - 1"]
+_POWERS = [f"{n}^{{600000}}" for n in range(3, 100)]
+STALLS = [rf"\boxed{{{' + '.join(_POWERS)}}}", f"answer: {' * '.join(_POWERS)} - 1"]
+"""Each power is computed in no time, all of them not."""
+
+
+def _product(factors: int, last: int = 0) -> str:
+    """Half a megabyte a factor, all of them in memory."""
+    return r"\boxed{" + r"2^{4000000} \cdot " * factors + f"2^{{{4000000 + last}}}}}"
+
+
 DEEP = ("2x+14", r"\boxed{2(x+" + "{" * 20 + "7" + "}" * 20 + ")}")
 SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")
-SLOWER_BUT_RIGHT = ("400", r"\boxed{" + "+".join(["1"] * 400) + "}")
+SLOWER_BUT_RIGHT = ("(x+1)^{32}", rf"\boxed{{{'+'.join(f'{comb(32, n)}x^{{{n}}}' for n in range(33))}}}")
 """About half a second of CPU time."""
 
 
@@ -133,7 +143,7 @@ def test_a_process_that_is_killed_while_it_starts_is_started_again_a_few_times(t
 @pytest.mark.skipif(sys.platform != "linux", reason="address-space limits are a Linux matter")
 def test_an_answer_that_eats_memory_is_a_timeout_not_a_wrong_answer():
     with RuleVerifier(timeout_s=20, memory_mib=200) as verifier:
-        assert verifier.verify("12", r"\boxed{2^{2^{27}}}") == "timeout"
+        assert verifier.verify("12", _product(24)) == "timeout"
         assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
 
 
@@ -142,7 +152,7 @@ def test_an_answer_that_eats_memory_is_a_timeout_not_a_wrong_answer():
 def test_memory_that_earlier_answers_took_does_not_count():
     with RuleVerifier(timeout_s=20, memory_mib=400, cache_size=0) as verifier:
         for _ in range(3):
-            assert [verifier.verify("12", rf"\boxed{{2^{{{10**8 + n}}}}}") for n in (0, 1, 2)] == ["wrong"] * 3
+            assert [verifier.verify("12", _product(8, last=n)) for n in (0, 1, 2)] == ["wrong"] * 3
 
 
 def test_stalled_processes_do_not_outlive_the_verifier():

@@ -14,7 +14,7 @@ from math_verify.grader import sympy_symbolic_eq
 from sympy.core.function import AppliedUndef
 
 from cooper_verify.rules.fast_path import verdict_by
-from cooper_verify.rules.values.tree import Tree, has_decimal
+from cooper_verify.rules.values.tree import MOST_BITS, Tree, constant, has_decimal, is_beyond_computing
 
 _DECIMAL_TOLERANCE = 1e-12
 """Relative, where decimals are part of an expression: sympy has 15 digits of them."""
@@ -24,12 +24,19 @@ _ANALYTIC += (sympy.NumberSymbol, sympy.sin, sympy.cos, sympy.tan, sympy.cot)
 _POINTS = ((0, 1), (-4, 1), (7, 5))
 """Where each interval of values of a variable begins, and its width."""
 _TINY = 1e-40
+_BITS_OF_A_POINT = 36
+"""Of the numerator of a value at which formulas are compared."""
+_LARGEST_EXPONENT = 2**64
+"""Of a constant that is not rational, whose power is rounded."""
 _I = sympy.Symbol("i", real=True)
 _SAME_NAME = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "abs": "Abs", "ceil": "ceiling", "ln": "log"}
 
 
 def same_formulas(first: Tree, other: Tree) -> bool | None:
     """Whether two formulas are equal; None if that cannot be found. The letter i may be the imaginary unit."""
+    for one, two in ((first, other), (other, first)):
+        if is_beyond_computing(one) and constant(two) is not None and not has_decimal(one):
+            return False
     one, two = expression(first), expression(other)
     if one is None or two is None:
         return None
@@ -71,8 +78,8 @@ def _expression(tree: Tree) -> Any:
         return sympy.Add(*arguments)
     if head == "*":
         return sympy.Mul(*arguments)
-    if head == "^":
-        return sympy.Pow(*arguments)
+    if head in ("^", "exp", "factorial"):
+        return _bounded(head, *arguments)
     if head == "degrees":
         return arguments[0] * sympy.pi / 180
     if head == "log" and len(arguments) == 1:
@@ -82,6 +89,23 @@ def _expression(tree: Tree) -> Any:
     if head == "+-":
         raise ValueError(head)
     return getattr(sympy, _SAME_NAME.get(head, head))(*arguments)
+
+
+def _bounded(head: str, *arguments: Any) -> Any:
+    """A power or a factorial. Raises ValueError where its value, at a point if it has variables, is too large to
+    compute: a tower of powers would take all of an answer's time."""
+    base, exponent = arguments if head == "^" else (sympy.E, arguments[0])
+    size = abs(exponent.evalf(15)) if exponent.is_number else 0
+    bits = 0
+    if head == "factorial":
+        bits = sympy.log(size, 2) if size > 2 else 1
+    elif base.is_Rational:
+        bits = max(abs(base.p), base.q).bit_length() - 1
+    elif base.free_symbols:
+        bits = _BITS_OF_A_POINT
+    if (size > _LARGEST_EXPONENT and not base.is_Rational) or size * bits > MOST_BITS:
+        raise ValueError(head)
+    return sympy.Pow(*arguments) if head == "^" else getattr(sympy, head)(*arguments)
 
 
 def _are_equal(gold: Any, answer: Any, has_decimals: bool) -> bool | None:

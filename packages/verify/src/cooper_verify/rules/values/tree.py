@@ -53,6 +53,49 @@ def constant(tree: Tree) -> Fraction | None:
     return base ** int(exponent)
 
 
+MOST_BITS = 2**22
+"""Of the numerator or denominator of a power or factorial that is computed: a million digits, a tenth of a second."""
+
+
+def is_beyond_computing(tree: Tree, bits: int = MOST_BITS) -> bool:
+    """Whether a tree is a rational number whose numerator or denominator has more than `bits` bits for sure: a power of
+    a rational number by a whole exponent, or a sum or product of one of these and constants. With the default, it is
+    unequal to every `constant`."""
+    head, *parts = tree
+    if head not in ("+", "*", "^"):
+        return False
+    if head == "^":
+        base, exponent = constant(parts[0]), constant(parts[1])
+        if base is None or abs(base) in (0, 1):
+            return False
+        if exponent is None:
+            return _is_whole(parts[1]) and is_beyond_computing(parts[1], bits=64)
+        bits_of_base = max(abs(base.numerator), base.denominator).bit_length() - 1
+        return exponent.denominator == 1 and abs(exponent) * bits_of_base > bits
+    beyond = [part for part in parts if is_beyond_computing(part, bits)]
+    others = [constant(part) for part in parts if part not in beyond]
+    return len(beyond) == 1 and None not in others and (head == "+" or 0 not in others)
+
+
+def _is_whole(tree: Tree) -> bool:
+    """Whether a tree is a whole number for sure: numbers, sums, products and positive powers of whole numbers."""
+    head, *parts = tree
+    if head == "number":
+        return tree[1].denominator == 1
+    if head in ("+", "*"):
+        return all(map(_is_whole, parts))
+    exponent = constant(parts[1]) if head == "^" else None
+    is_positive = exponent is not None and exponent >= 0
+    return head == "^" and _is_whole(parts[0]) and _is_whole(parts[1]) and (is_positive or _is_positive(parts[1]))
+
+
+def _is_positive(tree: Tree) -> bool:
+    head, *parts = tree
+    if head == "number":
+        return tree[1] > 0
+    return head in ("+", "*", "^") and all(map(_is_positive, parts if head != "^" else parts[:1]))
+
+
 def names(tree: Tree) -> set[str]:
     """The names of the variables and functions in a tree."""
     if tree[0] == "name":
