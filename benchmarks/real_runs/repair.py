@@ -58,7 +58,7 @@ def train(out: Path, name: str, kind: str, start: Path) -> Path:
         "problems_per_step": PROBLEMS,
         "rule": {"kind": f"benchmarks.real_runs.repair:{name}"},
         "policy": {"model": str(start), "learning_rate": 4e-4},
-        "problems": read | {"prompt": {"template": "{question}\n"}},
+        "problems": read | {"prompt": {"template": "{question}\n", "chat": False}},
         "test_problems": None,
         "evaluation": {"every": 0},
         "rollout": {"n": GROUP, "max_tokens": MAX_TOKENS},
