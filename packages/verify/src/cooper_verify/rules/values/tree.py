@@ -47,8 +47,11 @@ def constant(tree: Tree) -> Fraction | None:
             product *= value
         return product
     base, exponent = numbers
-    size = max(abs(base.numerator), base.denominator).bit_length()
-    if exponent.denominator != 1 or size * abs(exponent) > 4 * _MOST_DIGITS_OF_A_POWER or (not base and exponent <= 0):
+    if (
+        exponent.denominator != 1
+        or _bits(base) * abs(exponent) > 4 * _MOST_DIGITS_OF_A_POWER
+        or (not base and exponent <= 0)
+    ):
         return None
     return base ** int(exponent)
 
@@ -70,11 +73,17 @@ def is_beyond_computing(tree: Tree, bits: int = MOST_BITS) -> bool:
             return False
         if exponent is None:
             return _is_whole(parts[1]) and is_beyond_computing(parts[1], bits=64)
-        bits_of_base = max(abs(base.numerator), base.denominator).bit_length() - 1
-        return exponent.denominator == 1 and abs(exponent) * bits_of_base > bits
-    beyond = [part for part in parts if is_beyond_computing(part, bits)]
-    others = [constant(part) for part in parts if part not in beyond]
-    return len(beyond) == 1 and None not in others and (head == "+" or 0 not in others)
+        return exponent.denominator == 1 and abs(exponent) * (_bits(base) - 1) > bits
+    values = [constant(part) for part in parts]
+    others = [value for value in values if value is not None]
+    if len(others) != len(parts) - 1 or (head == "*" and 0 in others):
+        return False
+    # What the constants could cancel is less than what is left.
+    return is_beyond_computing(parts[values.index(None)], bits + 2 * sum(map(_bits, others)))
+
+
+def _bits(value: Fraction) -> int:
+    return max(abs(value.numerator), value.denominator).bit_length()
 
 
 def _is_whole(tree: Tree) -> bool:
