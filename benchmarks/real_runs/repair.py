@@ -1,6 +1,6 @@
 """Cooper's own loop with a public reward as its rule: is the hole held?
 
-    python -m benchmarks.real_runs.repair OUT REWARD… --start POLICY --environments FOLDER [--kinds rule cooper]
+    python -m benchmarks.real_runs.repair OUT REWARD… --start POLICY --environments FOLDER [--kinds rule cooper] [--seeds 0 1 2]
 
 `rule` pays what the public reward pays, in the loop that Cooper has for it; `cooper` has the embedded reward model
 beside it, which learns. An answer is correct for the rule if the reward pays more than the attack's threshold. Whether
@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -47,7 +48,7 @@ def __getattr__(name: str) -> Callable[[Problem, str], str]:
     return verdict
 
 
-def train(out: Path, name: str, kind: str, start: Path) -> Path:
+def train(out: Path, name: str, kind: str, seed: int, start: Path) -> Path:
     file = out / "problems.jsonl"
     if not file.exists():
         write_problems(file)
@@ -64,8 +65,8 @@ def train(out: Path, name: str, kind: str, start: Path) -> Path:
         "rollout": {"n": GROUP, "max_tokens": MAX_TOKENS},
         "cooptimization": {"positives": ["rollout"]},
     }
-    settings = run_settings(f"{name}-{kind}", out, 0, chosen)
-    folder = out / f"{name}-{kind}"
+    settings = run_settings(f"{name}-{kind}-{seed}", out, seed, chosen)
+    folder = out / f"{name}-{kind}-{seed}"
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.fit()
     return folder
@@ -92,19 +93,19 @@ def main() -> None:
     parser.add_argument("--start", type=Path, required=True)
     parser.add_argument("--environments", type=Path, required=True)
     parser.add_argument("--kinds", nargs="+", default=["rule", "cooper"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     given = parser.parse_args()
     os.environ[ENVIRONMENTS] = str(given.environments)
     given.out.mkdir(parents=True, exist_ok=True)
-    for name in given.rewards:
-        for kind in given.kinds:
-            if f"{name}-{kind}" in json.loads(RESULTS.read_text(encoding="utf-8")).get("repairs", {}):
-                continue
-            run = measured(train(given.out, name, kind, given.start))
-            results = json.loads(RESULTS.read_text(encoding="utf-8"))  # audits may have been added meanwhile
-            repairs = results.setdefault("repairs", {})
-            repairs[f"{name}-{kind}"] = run
-            RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            print(name, kind, repairs[f"{name}-{kind}"], flush=True)
+    for name, kind, seed in product(given.rewards, given.kinds, given.seeds):
+        run = f"{name}-{kind}-{seed}"
+        if run in json.loads(RESULTS.read_text(encoding="utf-8")).get("repairs", {}):
+            continue
+        shares = measured(train(given.out, name, kind, seed, given.start))
+        results = json.loads(RESULTS.read_text(encoding="utf-8"))  # audits may have been added meanwhile
+        results.setdefault("repairs", {})[run] = shares
+        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(run, shares, flush=True)
 
 
 if __name__ == "__main__":

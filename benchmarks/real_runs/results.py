@@ -127,11 +127,11 @@ def correlations(results: dict[str, Any]) -> str:
 
 def repairs(results: dict[str, Any]) -> str:
     """Cooper's own loop with the public reward as its rule, alone and beside a reward model that learns."""
-    rows = ["| reward | loop | right, first and last ten steps | accepted and wrong |", "|---|---|---|---|"]
-    for name, run in results.get("repairs", {}).items():
-        reward, _, kind = name.partition("-")
+    rows = ["| reward | loop | seed | right, first and last ten steps | accepted and wrong |", "|---|---|---|---|---|"]
+    for name, run in sorted(results.get("repairs", {}).items()):
+        reward, kind, seed = name.split("-")
         ends = [f"{100 * run['first'][of]:.0f} → {100 * run['last'][of]:.0f} %" for of in ("gold", "paid wrong")]
-        rows.append(f"| {reward} | `kind: {kind}` | {ends[0]} | {ends[1]} |")
+        rows.append(f"| {reward} | `kind: {kind}` | {seed} | {ends[0]} | {ends[1]} |")
     return "\n".join(rows) + "\n"
 
 
