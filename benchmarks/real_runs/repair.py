@@ -1,6 +1,6 @@
 """Cooper's own loop with a public reward as its rule: is the hole held?
 
-    python -m benchmarks.real_runs.repair OUT REWARD… --start POLICY --environments FOLDER [--kinds rule cooper] [--seeds 0 1 2]
+    python -m benchmarks.real_runs.repair OUT REWARD… --start POLICY --environments FOLDER [--kinds rule] [--seeds 1]
 
 `rule` pays what the public reward pays, in the loop that Cooper has for it; `cooper` has the embedded reward model
 beside it, which learns. An answer is correct for the rule if the reward pays more than the attack's threshold. Whether
