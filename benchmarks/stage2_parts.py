@@ -157,7 +157,7 @@ def step_parts(options: argparse.Namespace) -> None:
         parts.seconds.clear()
         for _ in range(options.steps):
             trainer.step()
-        rules = trainer.parts.reward.verifier.metrics()["time/verify_cpu"]
+        rules = trainer.parts.reward.verifier.metrics().get("time/verify_cpu", 0.0)
         learner: Any = trainer.parts.reward.learning and trainer.parts.reward.learning.learner
     parts.seconds["verdicts, the rule's process"] = rules
     whole = sum(parts.seconds.values())

@@ -59,6 +59,7 @@ NOT_TRIED = {
     "textpolicy": "no version of it installs here",
     "llm-rewards": "its rewards are written in torch",
     "llm-reasoners": "ships searches and no reward of an answer",
+    "ms-swift:math": "calls OpenCompass's evaluator of MATH, which is in the table",
     "py-openjudge:word_overlap": "splits words with jieba, which its environment does not have",
     "pydantic-evals": "its Equals and Contains take the reference as a setting: opik's are the same checks",
     "arize-phoenix-evals": "its exact match compares two texts with ==, as six in the table do",

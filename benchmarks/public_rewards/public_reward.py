@@ -28,7 +28,9 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {"PYTHONPATH": str(folder), "PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    """Of a process that calls a package's rewards. Strings have equal hashes in each, by which tasks are drawn."""
+    own = {"PYTHONPATH": str(folder), "PATH": os.environ["PATH"], "HOME": str(folder)}
+    return own | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
 
 def listed(folder: Path, *arguments: str) -> dict[str, Any]:
