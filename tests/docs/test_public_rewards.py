@@ -2,7 +2,21 @@
 
 import json
 
-from benchmarks.public_rewards.page import BEGIN, END, PAGE, PICTURE, RESULTS, TABLES, picture, summary, tables
+from benchmarks.public_rewards.page import (
+    BEGIN,
+    END,
+    OURS,
+    PAGE,
+    PICTURE,
+    RESULTS,
+    ROOT,
+    TABLES,
+    groups,
+    package_of,
+    picture,
+    summary,
+    tables,
+)
 
 
 def test_the_pages_show_the_saved_results():
@@ -12,3 +26,10 @@ def test_the_pages_show_the_saved_results():
     assert TABLES.read_text(encoding="utf-8") == tables(results)
     assert PICTURE.read_text(encoding="utf-8") == picture(results["rewards"])
     assert all(name.partition(":")[2] for name in results["rewards"])
+
+
+def test_the_readme_counts_the_saved_results():
+    checks = groups(json.loads(RESULTS.read_text(encoding="utf-8"))["rewards"])["checks"]
+    verdicts = [row["verdict"] for name, row in checks.items() if package_of(name) != OURS]
+    phrase = f"Of {len(verdicts)} rewards and graders that packages ship, {verdicts.count('gameable')} [accept a wrong"
+    assert phrase in (ROOT / "README.md").read_text(encoding="utf-8")
