@@ -178,13 +178,14 @@ import os, signal, sys
 from cooper_verify.rules import guard
 from cooper_verify.rules.kinds.maths import RuleVerifier
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some servers and notebooks do
+eats_memory = r"\\boxed{" + r"2^{4000000} \\cdot " * 24 + "2}"
 with RuleVerifier(memory_mib=200) as verifier:
     print(verifier.verify("12", r"\\boxed{12}"))
     process = guard._guard._process
     os.kill(process.pid, signal.SIGKILL)
     process.stdout.read()  # it is dead
     print(verifier.verify("13", r"\\boxed{13}"))
-    print(verifier.verify("2x+2", r"\\boxed{2(x+1)}"), verifier.verify("12", r"\\boxed{2^{2^{27}}}"))
+    print(verifier.verify("2x+2", r"\\boxed{2(x+1)}"), verifier.verify("12", eats_memory))
     print(verifier.verify("2x+3", r"\\boxed{2(x+3/2)}"))
 """
 
