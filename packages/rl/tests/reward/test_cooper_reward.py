@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem
+from cooper_rl.engines.base import RewardModelLearner
+from cooper_rl.reward.context import Logits, logits_of_inputs
 from cooper_rl.reward.scored import Scored
 from in_process import model_of
 
@@ -260,3 +262,18 @@ def test_a_later_call_of_a_step_is_paid_by_what_the_step_has_shown_and_the_weigh
     together = Scored.joined([first, second, third], [*heard, *silent, *groups(60, (8,))])
     sharper = third.metrics["earned/weight"]
     assert together.metrics["earned/weight"] == pytest.approx((32 * weight + 8 * sharper) / 40)
+
+
+def test_a_reward_model_is_not_asked_about_nothing():
+    """Where all inputs are known already; an engine of one's own need not have an answer."""
+
+    class Asked:
+        def score(self, token_ids: list[list[int]]) -> torch.Tensor:
+            assert token_ids
+            return torch.zeros(len(token_ids))
+
+    known: Logits = {(1, 2): 3.0}
+    learner = cast(RewardModelLearner, Asked())
+    assert logits_of_inputs(learner, [[1, 2], [1, 2]], known).tolist() == [3.0, 3.0]
+    assert logits_of_inputs(learner, [[1, 2], [4]], known).tolist() == [3.0, 0.0]
+    assert logits_of_inputs(learner, [], known).tolist() == []

@@ -91,10 +91,10 @@ class PlantedJudge(RewardModelLearner):
 
 def _parts(text: str) -> list[str]:
     """Question, reference and completion of an input: what stands between the first pairs of tags."""
-    parts = []
+    parts, rest = [], text
     for tag in PARTS:
-        part, closed, text = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")
+        part, closed, rest = rest.partition(f"<{tag}>")[2].partition(f"</{tag}>")
         if not closed:
-            raise ValueError(f"not the input of a reward model: no {tag}")
+            raise ValueError(f"not the input of a reward model: no {tag}: {text!r}")
         parts.append(part)
     return parts

@@ -31,7 +31,8 @@ def logits_of_inputs(
     """Logits of the inputs. Equal inputs are scored once, and those that are `known` not again; it keeps the new."""
     rows = [tuple(row) for row in inputs]
     new = [row for row in dict.fromkeys(rows) if row not in known]
-    known |= zip(new, learner.score([list(row) for row in new]).tolist(), strict=True)
+    if new:
+        known |= zip(new, learner.score([list(row) for row in new]).tolist(), strict=True)
     return torch.tensor([known[row] for row in rows])
 
 
