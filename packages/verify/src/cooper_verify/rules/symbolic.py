@@ -14,7 +14,7 @@ from math_verify.grader import sympy_symbolic_eq
 from sympy.core.function import AppliedUndef
 
 from cooper_verify.rules.fast_path import verdict_by
-from cooper_verify.rules.values.tree import MOST_BITS, Tree, constant, has_decimal, is_beyond_computing
+from cooper_verify.rules.values.tree import MOST_BITS, Tree, bits_of, constant, has_decimal, is_beyond_computing
 
 _DECIMAL_TOLERANCE = 1e-12
 """Relative, where decimals are part of an expression: sympy has 15 digits of them."""
@@ -100,7 +100,7 @@ def _bounded(head: str, *arguments: Any) -> Any:
     if head == "factorial":
         bits = sympy.log(size, 2) if size > 2 else 1
     elif base.is_Rational:
-        bits = max(abs(base.p), base.q).bit_length() - 1
+        bits = bits_of(base) - 1
     elif base.free_symbols:
         bits = _BITS_OF_A_POINT
     if (size > _LARGEST_EXPONENT and not base.is_Rational) or size * bits > MOST_BITS:

@@ -24,6 +24,13 @@ def inverse(tree: Tree) -> Tree:
 
 
 _MOST_DIGITS_OF_A_POWER = 1200
+MOST_BITS = 2**22
+"""Of the numerator or denominator of a power or factorial that is computed: a million digits, a tenth of a second."""
+
+
+def bits_of(value: Any) -> int:
+    """Of the numerator or the denominator, the larger."""
+    return max(abs(value.numerator), value.denominator).bit_length()
 
 
 def constant(tree: Tree) -> Fraction | None:
@@ -49,15 +56,11 @@ def constant(tree: Tree) -> Fraction | None:
     base, exponent = numbers
     if (
         exponent.denominator != 1
-        or _bits(base) * abs(exponent) > 4 * _MOST_DIGITS_OF_A_POWER
+        or bits_of(base) * abs(exponent) > 4 * _MOST_DIGITS_OF_A_POWER
         or (not base and exponent <= 0)
     ):
         return None
     return base ** int(exponent)
-
-
-MOST_BITS = 2**22
-"""Of the numerator or denominator of a power or factorial that is computed: a million digits, a tenth of a second."""
 
 
 def is_beyond_computing(tree: Tree, bits: int = MOST_BITS) -> bool:
@@ -73,36 +76,30 @@ def is_beyond_computing(tree: Tree, bits: int = MOST_BITS) -> bool:
             return False
         if exponent is None:
             return _is_whole(parts[1]) and is_beyond_computing(parts[1], bits=64)
-        return exponent.denominator == 1 and abs(exponent) * (_bits(base) - 1) > bits
+        return exponent.denominator == 1 and abs(exponent) * (bits_of(base) - 1) > bits
     values = [constant(part) for part in parts]
     others = [value for value in values if value is not None]
     if len(others) != len(parts) - 1 or (head == "*" and 0 in others):
         return False
     # What the constants could cancel is less than what is left.
-    return is_beyond_computing(parts[values.index(None)], bits + 2 * sum(map(_bits, others)))
-
-
-def _bits(value: Fraction) -> int:
-    return max(abs(value.numerator), value.denominator).bit_length()
+    return is_beyond_computing(parts[values.index(None)], bits + 2 * sum(map(bits_of, others)))
 
 
 def _is_whole(tree: Tree) -> bool:
-    """Whether a tree is a whole number for sure: numbers, sums, products and positive powers of whole numbers."""
+    """Whether a tree is a whole number for sure: a sum, product or power of such, without a negative exponent."""
     head, *parts = tree
-    if head == "number":
-        return tree[1].denominator == 1
+    if (value := constant(tree)) is not None:
+        return value.denominator == 1
     if head in ("+", "*"):
         return all(map(_is_whole, parts))
-    exponent = constant(parts[1]) if head == "^" else None
-    is_positive = exponent is not None and exponent >= 0
-    return head == "^" and _is_whole(parts[0]) and _is_whole(parts[1]) and (is_positive or _is_positive(parts[1]))
+    return head == "^" and _is_whole(parts[0]) and _is_natural(parts[1])
 
 
-def _is_positive(tree: Tree) -> bool:
-    head, *parts = tree
-    if head == "number":
-        return tree[1] > 0
-    return head in ("+", "*", "^") and all(map(_is_positive, parts if head != "^" else parts[:1]))
+def _is_natural(tree: Tree) -> bool:
+    """Whether a tree is a whole number of 0 or more for sure."""
+    if (value := constant(tree)) is not None:
+        return value.denominator == 1 and value >= 0
+    return tree[0] in ("+", "*", "^") and all(map(_is_natural, tree[1:]))
 
 
 def names(tree: Tree) -> set[str]:
