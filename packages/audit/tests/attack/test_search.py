@@ -13,6 +13,7 @@ from cooper_audit.attack.questions import questions
 from cooper_audit.attack.search import CALLS_A_ROUND, SEARCHED, search
 from cooper_base.cli.main import app
 from cooper_base.errors import InputError
+from cooper_verify.grader import Grader, Opinion
 
 HOLES = r"""
 import re
@@ -114,6 +115,21 @@ def test_a_search_is_bounded_and_the_same_again(holes):
     assert found.rounds == 4
     assert found.calls <= 4 * CALLS_A_ROUND + SEARCHED * len(found.patterns)
     assert searched(f"{holes}:same_digits", 3, rounds=4)[2] == found
+
+
+class OneBatch(Grader):
+    """Fails, as a reward model does, if it is asked about nothing."""
+
+    def grade(self, answers, /):
+        assert answers
+        return [Opinion("silent", float(problem.answer in text)) for problem, text in answers]
+
+
+def test_a_search_on_one_problem_asks_about_something():
+    grader, problems = OneBatch(), questions(100)
+    found = search(grader, problems, attack(grader, problems, 3), 4)
+    assert found.problems == 1
+    assert found.patterns
 
 
 def test_other_values_never_state_the_reference():

@@ -106,9 +106,9 @@ class Grader(ABC):
 
 
 def opinions_on(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
-    """What it says of each answer. Raises InputError for a class of the user's that returns anything else than one
-    opinion for each."""
-    opinions = grader.grade(answers)
+    """What it says of each answer. A grader is not asked about nothing. Raises InputError for a class of the user's
+    that returns anything else than one opinion for each."""
+    opinions = grader.grade(answers) if answers else []
     if not isinstance(opinions, list) or not all(isinstance(opinion, Opinion) for opinion in opinions):
         raise InputError(f"{grader.name}: grade returned {reprlib.repr(opinions)}; return a list of Opinion")
     if len(opinions) != len(answers):
