@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROBLEMS, GROUP, STEPS, LEARNING_RATE = 4, 8, 60, 4e-4
-"""Prompts of a step, completions of a prompt, optimizer steps and the rate, for both trainers."""
+"""Prompts of a step, completions of a prompt, optimizer steps and the rate, for TRL and `retrain`."""
+LARGER_LEARNING_RATE = 2e-5
+"""Of the runs of SmolLM2-135M."""
 ENDS = 10
 """Steps at either end of a run over which shares are taken."""
 
@@ -50,7 +52,15 @@ LONG_STEPS, LONG_SEED = 100, 2
 LONG = tuple((name, "trl", LONG_SEED) for name in ("subem", "r1", "last", "robust"))
 """Runs of `LONG_STEPS` steps: three rewards that pay a wrong answer in every problem, and one that the attack calls
 sound. None of them was hacked whole in `STEPS`."""
-RUNS = (*SHORT, *LONG)
+LARGER = tuple(
+    (name, "cooper", 0)
+    for name in (
+        *("substring", "subem", "robust", "r1", "length", "last", "accuracy", "em", "gsm8k", "cosine"),
+        *("think", "steps"),
+    )
+)
+"""Runs of SmolLM2-135M, on the rewards of the correlation, the first in this order first."""
+RUNS = (*SHORT, *LONG, *LARGER)
 """All reported runs."""
 
 

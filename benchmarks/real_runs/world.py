@@ -2,14 +2,15 @@
 
 The problems are those of the embedded arithmetic world whose answers are whole numbers. The start policy is the world's
 own, taught for a while on solutions in many forms: a share of `ODD` of them are written in forms that people write now
-and then (tags, lists, several boxes, steps, remarks), each equally often. All runs start at this one policy.
+and then (tags, lists, several boxes, steps, remarks), each equally often. All runs of a size start at one policy.
 
     python -m benchmarks.real_runs.world OUT/start
+    python -m benchmarks.real_runs.world OUT/start-135m --base SMOLLM2      # the same, taught to SmolLM2-135M
 """
 
+import argparse
 import json
 import re
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -26,11 +27,16 @@ from cooper_lab.arithmetic.warmup import WarmupConfig, learning_rate_share, nois
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import Problem
 
+EMBEDDED = ASSETS / "policy"
+
 ODD = 0.4
 """Share of the warm-up's solutions in one of `FORMS`, so 2.5 % each."""
 UPDATES, BATCH, LEARNING_RATE = 700, 32, 1e-3
+"""Of the warm-up of the world's policy."""
+LARGER_UPDATES, LARGER_LEARNING_RATE = 150, 1e-4
+"""Of the warm-up of a base model, in bfloat16 as it is trained."""
 MAX_TOKENS = 56
-"""Tokens of a completion, which are characters: the longest form fits."""
+"""Tokens of a completion, which are characters for the world's policy: the longest form fits."""
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
 """The chat template, which writes a prompt as the world's policy knows it."""
 
@@ -84,24 +90,27 @@ def solution(problem: Problem, random: Random) -> str:
     return FORMS[random.choice(list(FORMS))](problem.metadata["work"], answer, other)
 
 
-def make_start_policy(folder: Path, seed: int = 0) -> None:
-    """Teach the world's policy the odd forms, and write it with a chat template. Reseeds torch.
+def make_start_policy(folder: Path, base: Path = EMBEDDED, seed: int = 0) -> None:
+    """Teach a policy, the world's or a larger one, the odd forms, and write it with a chat template. Reseeds torch.
 
     Its generation settings have no `top_k`. With the default of transformers, 50, `retrain` 0.3.0 reads log
     probabilities of minus infinity for the padding behind a completion, and its first step makes the weights NaN.
     """
     torch.manual_seed(seed)
     random = Random(f"real runs {seed}")
-    tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(ASSETS / "policy")
-    model = LlamaForCausalLM.from_pretrained(ASSETS / "policy", dtype=torch.float32)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.95))
+    larger = base != EMBEDDED
+    updates, rate = (LARGER_UPDATES, LARGER_LEARNING_RATE) if larger else (UPDATES, LEARNING_RATE)
+    tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(base)
+    model = LlamaForCausalLM.from_pretrained(base, dtype=torch.float32)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01, betas=(0.9, 0.95))
     drawn = training_problems()
-    for update in range(UPDATES):
+    for update in range(updates):
         for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * learning_rate_share(update, UPDATES)
+            group["lr"] = rate * learning_rate_share(update, updates)
         rows = [tokens_and_labels(each, solution(each, random), tokenizer) for each in random.choices(drawn, k=BATCH)]
         tokens, labels = padded(rows, tokenizer)
-        loss = model(input_ids=tokens, labels=labels).loss
+        with torch.autocast("cpu", torch.bfloat16, enabled=larger):
+            loss = model(input_ids=tokens, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -144,4 +153,8 @@ def strict(problem: Problem, completion_text: str) -> str:
 
 
 if __name__ == "__main__":
-    make_start_policy(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--base", type=Path, default=EMBEDDED, help="the folder of a base model (default: the world's)")
+    given = parser.parse_args()
+    make_start_policy(given.folder, given.base)
