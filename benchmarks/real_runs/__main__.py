@@ -3,7 +3,7 @@
     python -m benchmarks.real_runs OUT --environments FOLDER      # audits and attacks, saves results
     python -m benchmarks.real_runs OUT --read RUN STEP            # completions of a step
 
-The runs themselves are made by `train_trl` and `train_retrain`. What is finished is left out.
+The runs themselves are made by `train_trl`, `train_retrain` and `train_cooper`. What is finished is left out.
 """
 
 import argparse
@@ -22,7 +22,9 @@ from benchmarks.real_runs.rewards import PlannedReward
 from benchmarks.real_runs.world import problems, right, training_problems, write_problems
 
 from cooper_audit.attack.attack import attack
+from cooper_audit.run.run_record import read_groups
 from cooper_base.errors import InputError
+from cooper_base.files.durable import by_step
 from cooper_rl import Problem
 
 ATTACKED = 12
@@ -30,11 +32,17 @@ ATTACKED = 12
 STRICT = "benchmarks.real_runs.world:strict"
 """A check that reads as a person does."""
 MAP = ("step=step", "prompt=prompt", "completion=completion", "reward=reward")
-"""How `cooper audit` is told of the columns of `retrain`."""
+"""How `cooper audit` is told of the columns of `retrain`, and of the flat rows of a run of Cooper's."""
 
 
 def rows_of(run: Path) -> Iterator[tuple[int, str, str, float]]:
     """(step, question, completion, reward) of what the trainer wrote, in order."""
+    if (run / "rollouts").exists():
+        for step, file in by_step(run / "rollouts", ".jsonl").items():
+            for group in read_groups(file):
+                for written in group["completions"]:
+                    yield step, group["question"], written["text"], written["reward"]
+        return
     generations = run / "emergence" / "generations.jsonl"
     if generations.exists():
         for line in generations.open(encoding="utf-8"):
@@ -56,9 +64,8 @@ def audited(out: Path, run: str, rule: str = "maths") -> dict[str, Any]:
     if not references.exists():
         write_problems(references)
     written = [str(folder / "completions")]
-    if "-retrain-" in run:
-        written = [str(folder / "emergence" / "generations.jsonl")]
-        written += [part for field in MAP for part in ("--map", field)]
+    if "-trl-" not in run:
+        written = [str(_flat(folder)), *(part for field in MAP for part in ("--map", field))]
     command = [sys.executable, "-c", "from cooper_base.cli.main import app; app()", "audit", *written]
     command += ["--references", str(references), "--out", str(target), "--rule", rule]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -67,6 +74,16 @@ def audited(out: Path, run: str, rule: str = "maths") -> dict[str, Any]:
     result = json.loads((target / "audit.json").read_text(encoding="utf-8"))
     kept = ("state", "sentence", "guards", "onset")
     return {"exit code": finished.returncode} | {name: result[name] for name in kept if name in result}
+
+
+def _flat(folder: Path) -> Path:
+    """A file with a row for each completion: what `retrain` wrote, or the groups of Cooper's rollouts taken apart."""
+    if (folder / "emergence").exists():
+        return folder / "emergence" / "generations.jsonl"
+    rows = [dict(zip(("step", "prompt", "completion", "reward"), row, strict=True)) for row in rows_of(folder)]
+    file = folder / "completions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
 
 
 def measured(out: Path, run: str, above: float | None) -> dict[str, Any]:

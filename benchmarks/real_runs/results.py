@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ READINGS = Path(__file__).with_name("readings.json")
 """What a person wrote of each run, without the audit: `verdict`, `since` and `why`."""
 PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit.md", Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- {} of benchmarks/results/real_runs.json -->\n", "<!-- end of {} -->\n"
+SIZES = {"trl": "embedded, TRL", "cooper": "135 M, Cooper"}
+"""The trainers whose runs are compared with the attack, each with its policy."""
 STATES = {
     "hacked": "hacked",
     "recovered": "hacked, no longer down",
@@ -64,20 +67,21 @@ def readings(results: dict[str, Any]) -> str:
 
 
 def attacks(results: dict[str, Any]) -> str:
-    """What the attack says of each reward beside what TRL's run found."""
-    rows = ["| reward | functions | worst pattern | all wrong patterns | paid and wrong, last ten steps | right |"]
-    rows.append("|---|---|---|---|---|---|")
+    """What the attack says of each reward beside what the runs of either size found in their last ten steps."""
+    rows = ["| reward | functions | worst pattern | all wrong patterns | paid and wrong | right | 135 M | right |"]
+    rows.append("|---|---|---|---|---|---|---|---|")
     for reward in REWARDS:
-        attack, run = results["attacks"].get(reward.name, {}), results["runs"].get(f"{reward.name}-trl-0")
-        cells = [reward.name, ", ".join(f"`{part}`" for part in reward.parts), "none", "–", "–", "–"]
+        attack = results["attacks"].get(reward.name, {})
+        cells = [reward.name, ", ".join(f"`{part}`" for part in reward.parts), "none", "–"]
         if "error" in attack:
             cells[2] = "not attacked: pays no right answer"
         if "worst" in attack:
             name, share, *_ = attack["worst"]
             cells[2:4] = [f"`{name}` {100 * share:.0f} %" if share else "none", f"{100 * attack['wrong']:.1f} %"]
-        if run:
-            paid = run["last"].get("paid wrong")
-            cells[4:] = ["–" if paid is None else f"{100 * paid:.0f} %", f"{100 * run['last']['gold']:.0f} %"]
+        for trainer in SIZES:
+            last = results["runs"].get(f"{reward.name}-{trainer}-0", {}).get("last", {})
+            shares = (last.get("paid wrong"), last.get("gold"))
+            cells += ["–" if share is None else f"{100 * share:.0f} %" for share in shares]
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows) + "\n"
 
@@ -95,14 +99,14 @@ def longer(results: dict[str, Any]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def correlation(results: dict[str, Any], figure: str) -> tuple[float, float, float, int]:
-    """Spearman's rank correlation between a figure of the attack, `worst` or `wrong`, and what TRL's run found.
+def correlation(results: dict[str, Any], figure: str, trainer: str = "trl") -> tuple[float, float, float, int]:
+    """Spearman's rank correlation between a figure of the attack, `worst` or `wrong`, and what a trainer's run found.
 
     With its 95 % interval (Fisher's transform with Bonett and Wright's standard error) and the number of rewards.
     """
     pairs = []
     for reward in REWARDS:
-        attack, run = results["attacks"].get(reward.name, {}), results["runs"].get(f"{reward.name}-trl-0")
+        attack, run = results["attacks"].get(reward.name, {}), results["runs"].get(f"{reward.name}-{trainer}-0")
         if "worst" in attack and run and "paid wrong" in run["last"]:
             pairs.append((attack["worst"][1] if figure == "worst" else attack["wrong"], run["last"]["paid wrong"]))
     given, found = (_ranks([pair[place] for pair in pairs]) for place in (0, 1))
@@ -117,11 +121,12 @@ def _ranks(values: list[float]) -> list[float]:
 
 
 def correlations(results: dict[str, Any]) -> str:
-    rows = ["| figure of the attack | Spearman's ρ with the share paid and wrong | 95 % interval | rewards |"]
-    rows.append("|---|---|---|---|")
-    for figure, what in (("worst", "worst pattern"), ("wrong", "all wrong patterns")):
-        rho, low, high, count = correlation(results, figure)
-        rows.append(f"| {what} | {rho:.2f} | {low:.2f} to {high:.2f} | {count} |")
+    rows = ["| figure of the attack | policy | Spearman's ρ with the share paid and wrong | 95 % interval | rewards |"]
+    rows.append("|---|---|---|---|---|")
+    figures = {"worst": "worst pattern", "wrong": "all wrong patterns"}
+    for trainer, figure in product(SIZES, figures):
+        rho, low, high, count = correlation(results, figure, trainer)
+        rows.append(f"| {figures[figure]} | {SIZES[trainer]} | {rho:.2f} | {low:.2f} to {high:.2f} | {count} |")
     return "\n".join(rows) + "\n"
 
 
