@@ -21,7 +21,7 @@ KINDS = {
         ],
         *["12 apples", "9 (apples)", "$12", "€20", "50%", r"90^\circ", "20 °C", "4ft", r"15\mbox{ cm}^2", "5 m/s"],
         *[r"8\sqrt{3}\text{ square inches}", r"1.85\ \text{USD}", r"\approx 8.24 \text{ mph}", r"12\text{ and }13"],
-        *["12 thousand", r"12\text{ million}", "7 N", "7 \u20ac", "xy", "zyx"],
+        *["5 ft 10 in", "12 thousand", r"12\text{ million}", "7 N", "7 \u20ac", "xy", "zyx"],
         *["x", "n", "i", "K", r"\pi", "pi", "2x+1", "x=3", "2xy", "ab + ac + bc", "2RC+R+C", "AB=9, CD=4", "p - q"],
         *[r"\sin x", "ln 2", "f(x)=x^2", "N2^{-N}", r"\frac{NO}{BO}=\frac{1}{\sqrt{6}}", r"S_{MBCN}:S=7:32", "1:2"],
         *["[1,2)", r"(-\infty, 3) \cup (3, \infty)", r"\{1,2,3\}", r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}"],
@@ -49,7 +49,7 @@ KINDS = {
         *["10-12", "555-1234", "1.2.3", "3x5", "#5", "6th", "5'10", "5 km north", "10 Downing Street"],
         *["A+", "N/A", "p.m", "H2O", "CO_2", "NaCl", "x-axis", "twenty-one", ">", "(iv)", "A or B", "ab", "LQSX"],
         *[r"\angle ABC", r"\overline{CD}", "no solution", "at least 5", "Jim > Tim", "(cat)", "5 to 6", "A. Lincoln"],
-        *["5 ft 10 in", "f(x)=ax+b, where b is an integer", "a. 3, b. 4", "infinity"],
+        *["f(x)=ax+b, where b is an integer", "a. 3, b. 4", "infinity"],
     ],
 }
 

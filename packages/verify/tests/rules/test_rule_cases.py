@@ -78,7 +78,7 @@ def test_units_are_those_of_pint(name: str):
     pint = pytest.importorskip("pint")
     registry = pint.UnitRegistry(non_int_type=Fraction)
     bases = {of.dimension: one for one, of in SCALES.items() if of.factor == 1 and not of.offset}
-    bases["area"] = "metre ** 2"
+    bases |= {"length^2": "metre ** 2", "length^3": "metre ** 3"}
     scale = SCALES[name]
     unit = {"celsius": "degree_Celsius", "fahrenheit": "degree_Fahrenheit"}.get(name, name)
     for value in (Fraction(1), Fraction(7, 2)):

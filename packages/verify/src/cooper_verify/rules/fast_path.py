@@ -24,7 +24,7 @@ from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
 from cooper_verify.rules.values.expression import Symbolic
 from cooper_verify.rules.values.reading import answer_readings, readings
-from cooper_verify.rules.values.scalar import Scalar
+from cooper_verify.rules.values.scalar import Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 
@@ -74,6 +74,8 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
         return "choice"
+    if read_parts(reference):
+        return "maths"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
     is_time = _CLOCK.search(text) and "=" not in text
     is_figure = _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)

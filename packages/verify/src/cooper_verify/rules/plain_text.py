@@ -26,7 +26,12 @@ _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
 )
-_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
+_ORDINAL_WORDS = (
+    "1st first 2nd second 3rd third 4th fourth 5th fifth 6th sixth 7th seventh 8th eighth 9th ninth 10th tenth "
+    "11th eleventh 12th twelfth"
+)
+_FIGURES = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
+_FIGURES |= zip(_ORDINAL_WORDS.split()[1::2], _ORDINAL_WORDS.split()[::2], strict=True)
 
 
 def without_accents(text: str) -> str:
@@ -52,8 +57,8 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     """The form in which answers in words are compared. Equal forms mean equal answers.
 
     It ignores case (unless `fold_case` is False), a leading article, outer quotation marks and punctuation, full stops
-    after letters ("p.m.") and hyphens between words. "and" is a comma in lists, `twelve` is `12`, a date with a named
-    month is one written year-month-day, and `9 pm` is `21:00`.
+    after letters ("p.m.") and hyphens between words. "and" is a comma in lists, `twelve` is `12`, `first` is `1st`, a
+    date with a named month is one written year-month-day, and `9 pm` is `21:00`.
     """
     text = bare_text(text).strip(_EDGES)
     if len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(text[1:-1]):
@@ -68,7 +73,7 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     text = re.sub(r"(?:(?<!\s)\s++)?[,;]\s*+|(?<!\s)\s++(?:and|&)(?=\s)\s*+", ", ", text)
     text = _ERA.sub(lambda era: " bc" if era.group(1) else " ad", text)
     text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
-    return " ".join(_NUMBERS.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
+    return " ".join(_FIGURES.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 
 
 _IN_FORMULA = re.compile(r"\\(?:[dt]?frac|sqrt)(?![A-Za-z])|[\^=]")
@@ -103,7 +108,7 @@ def _stem(word: str) -> str:
     stem = re.sub(r"(?:y|ies|ied)\Z", "i", word) if len(word) > 3 else word
     stem = _INFLECTION.sub("", stem) if len(stem) > 3 else stem
     stem = stem.removesuffix("e") if len(stem) > 3 else stem
-    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
+    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] != "i" else stem  # no Roman numeral
 
 
 _MONTHS = "january february march april may june july august september october november december"

@@ -16,7 +16,7 @@ mass: gram=1 g gm gms grams | tonne=1000000 tonnes | ounce=28.349523125 oz ounce
 time: second=1 s sec secs seconds | minute=60 min mins minutes | hour=3600 h hr hrs hours | day=86400 days
 time: week=604800 wk weeks
 calendar: month=1 mo months | year=12 yr yrs years | decade=120 decades | century=1200 centuries
-volume: litre=1 l liter liters litres
+length^3: litre=1/1000 l liter liters litres
 household volume: gallon=1 gal gallons | quart=1/4 qt quarts | pint=1/8 pt pints | cup=1/16 cups
 household volume: teaspoon=1/768 tsp teaspoons | tablespoon=1/256 tbsp tablespoons
 money: dollar=1 usd dollars buck bucks | cent=1/100 cents \u00a2
@@ -28,7 +28,7 @@ frequency: hertz=1 hz
 voltage: volt=1 v volts
 current: ampere=1 amp amps amperes
 resistance: ohm=1 ohms \u03a9
-area: acre=4046.8564224 acres | hectare=10000 ha hectares
+length^2: acre=4046.8564224 acres | hectare=10000 ha hectares
 other: ton tons | euro eur euros | penny pence pennies | yen | rupee rupees rs inr
 other: percent percentage pct % | degree degrees deg \u00b0 | radian rad radians | celsius c centigrade | fahrenheit f
 other: kelvin k | square squared sq | cubic cubed cu | coulomb coulombs | tesla teslas
@@ -126,7 +126,7 @@ SCALES |= {
 }
 _NO_FIXED_RATIO = (
     {"time", "calendar"},  # a month has 28 to 31 days
-    {"volume", "household volume"},  # gallons differ by country
+    {"length^3", "household volume"},  # gallons differ by country
     {"mass", "household volume"},  # there are ounces of both
 )
 _LONGEST = 200

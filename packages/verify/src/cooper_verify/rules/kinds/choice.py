@@ -35,6 +35,7 @@ _SEPARATOR = r"(?:\s*[,;&>]\s*(?:and\s+)?|\s*(?:->|\\to\b|\\rightarrow\b)\s*|\s+
 _SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
 _SINGLE = re.compile(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?")
 _WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL)
+_RANKED = re.compile(r">|\\to\b|\\rightarrow\b")
 _RUN = re.compile(r"[A-J]{2,6}")
 _DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
 _IS_RIGHT = rf"{words_of('verb', languages=LANGUAGES[1:])}\s?{words_of('right', languages=LANGUAGES[1:])}"
@@ -109,19 +110,23 @@ class Choice:
 
     letters: tuple[str, ...]
     text: str = ""
+    order: Literal["any", "may count", "counts"] = "any"
+    """Whether their order counts: not in `A, C`, and in `C > B > A`; it may in `C, A` and in `AC`."""
 
 
 @text_cache(4096)
 def reference_choice(reference: str) -> Choice | None:
-    """The choice that a reference names: `B`, `(b)`, `B) apple`, `A, C`, whose order counts; None for everything else.
+    """The choice that a reference names: `B`, `(b)`, `B) apple`, `A, C`, `ACF`; None for everything else.
 
-    `b`, `x` and `K` are variables, and `B. Apple` (unlike `B. 12`) may be a name.
+    `b`, `x` and `K` are variables, `B. Apple` (unlike `B. 12`) may be a name, and `CAB` a word.
     """
     text = bare_text(reference).strip(' *"')
     if single := _SINGLE.fullmatch(text):
         return Choice(((single.group(1) or single.group(2)).upper(),))
     if _SEVERAL.fullmatch(text):
-        return Choice(tuple(re.findall(r"\b[A-J]\b", text)))
+        return _several(text)
+    if _RUN.fullmatch(text) and _is_ascending(text):
+        return Choice(tuple(text), order="may count")  # the segment AB, an order
     option = _WITH_TEXT.fullmatch(text)
     if option is None or _ANOTHER.search(option.group(3)):
         return None
@@ -172,6 +177,8 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
     if any(given.text == option and (letter,) != given.letters for letter, option in options.items()):
         return "wrong"  # the letter of one option with the text of another
     if given.letters != expected.letters:
+        if {*given.letters} - {"?"} == {*expected.letters}:
+            return _other_order(expected, given)
         # "rules out C, leaving D": which of them it chooses takes a reader
         return "unparsed" if _ELIMINATION.search(bare) and {*expected.letters} < {*given.letters} else "wrong"
     if not given.text or not expected.text or given.text == expected.text:
@@ -179,12 +186,31 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
     return "unparsed" if differ_in_form(given.text, expected.text) else "wrong"
 
 
+def _several(text: str) -> Choice:
+    letters = re.findall(r"\b[A-J]\b", text)
+    if _RANKED.search(text):
+        return Choice(tuple(letters), order="counts")
+    return Choice(tuple(letters), order="any" if _is_ascending(letters) else "may count")
+
+
+def _other_order(expected: Choice, given: Choice) -> Verdict:
+    """The verdict on the same letters in another order, or joined by other words."""
+    if expected.order == "counts":
+        return "wrong"
+    is_list = given.order != "counts" and "?" not in given.letters
+    return "correct" if expected.order == "any" and is_list else "unparsed"
+
+
+def _is_ascending(letters: Sequence[str]) -> bool:
+    return [*letters] == sorted({*letters})
+
+
 def _read(text: str, is_boxed: bool = False) -> Choice | None:
     """The choice in a text that states a choice and nothing else; it has several letters if the text names several."""
     if _SEVERAL.fullmatch(text):
-        return Choice(tuple(re.findall(r"\b[A-J]\b", text)))
+        return _several(text)
     if _RUN.fullmatch(text):
-        return Choice(tuple(text))
+        return Choice(tuple(text), order="may count")
     if small := _SMALL.fullmatch(text) or (re.fullmatch(r"([a-j])", text) if is_boxed else None):
         return Choice((small.group(1).upper(),))
     if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):

@@ -12,9 +12,10 @@ from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_fo
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number
+from cooper_verify.rules.variants import may_name_the_same
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
-_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|but)\b|/", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|non|except|but)\b|/", re.IGNORECASE)
 _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )
@@ -27,6 +28,7 @@ _FEW_WORDS = 4
 """A longer answer may be told in many ways: only a reader can say that another text differs from it."""
 _NUMERIC_DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b")
 _MORE_STOPS = 3
+_SHORTENED = re.compile(r"\b[A-Z][a-z]{0,2}\.?\s*\Z")  # Mt., St., Dr. end no sentence
 _IN_WORD = re.compile(r"\w")
 _NUMBER = re.compile(r"(?:[A-Za-z]\s?=\s?)?(-?\d{1,30}+(?:\.\d{1,30}+)?)", re.ASCII)
 _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
@@ -81,7 +83,8 @@ def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
     for beginning, rest in beginnings:
         if _is_same(reference, beginning):
             return "correct", rest
-    return _difference(reference, beginnings[0][0]), ""
+    whole = (beginning for beginning, _ in beginnings if not _SHORTENED.search(beginning))
+    return _difference(reference, next(whole, line)), ""
 
 
 def _is_same(reference: str, text: str, polar: bool = True) -> bool:
@@ -117,11 +120,13 @@ def _is_polar(reference: str, text: str) -> bool:
 
 
 def _difference(reference: str, text: str) -> Verdict:
-    """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat") or the reference and no
-    contradiction; else wrong."""
+    """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat"), others that may name the same
+    ("Mon" for "Monday"), or the reference and no contradiction; else wrong."""
     expected, found = plain_text(reference), plain_text(text)
-    if len(expected.split()) > _FEW_WORDS or (read_none(reference) and read_none(text)):
+    if len(expected.split()) > _FEW_WORDS or (may_name_the_same(expected, found) and not _SEVERAL.search(text)):
         return "unparsed"
+    if (none := read_none(reference)) and (read_none(text) or (found == "0" and not none.is_undefined)):
+        return "unparsed"  # "none" may count
     if _figures(expected) == _figures(found) != [] and (
         found.isdecimal() or _NUMERIC_DATE.search(f"{found} {expected}")
     ):

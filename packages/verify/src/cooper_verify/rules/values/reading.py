@@ -32,6 +32,7 @@ _DEEPEST = 30
 _SIZES = re.compile(r"[<>\u2264\u2265\u2260]")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _ONLY_DECIMAL = re.compile(r"-?0,\d{2,20}")
+_POINTS_IN_THOUSANDS = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
 
 
@@ -53,6 +54,8 @@ def answer_readings(text: str) -> tuple[Any, ...]:
 def _read(text: str) -> list[Any]:
     if (none := read_none(text)) is not None:
         return [none]
+    if _POINTS_IN_THOUSANDS.fullmatch(text):
+        return []  # `1.234,5`, as many countries write 1234.5, or two numbers
     alternatives = split(text, " or ")
     if len(alternatives) > 1:
         return _alternatives([part.strip(" ,;") for part in alternatives])

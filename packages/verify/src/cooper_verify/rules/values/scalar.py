@@ -59,6 +59,11 @@ class Scalar:
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d+)\s*\}?")
+_LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=.*[A-F].*_)[\dA-F]{2,}_\s*\{?\s*\d+\s*\}?")
+"""`0xFF` and `FF_{16}`, which are no products."""
+_CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
+"""A name before a bracket, which may be a function: `\\Gamma(n+1)`, `\\zeta(2)`, `f(3)`."""
+_CONSTANTS = {*"cCkK"}
 _POWER_OF_UNIT = re.compile(r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)")
 _VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|could|should|would)\b")
 _PERCENT = {"percent"}
@@ -89,6 +94,8 @@ def read_scalar(text: str) -> Scalar | None:
         or _VERB_AFTER.search(scaled)
         or any(map(_changes, TEXT_COMMAND.findall(scaled)))
     ):
+        return None
+    if _LETTERS_OF_A_BASE.fullmatch(scaled):
         return None
     if base := _BASE.fullmatch(scaled):
         return Scalar(text, number(Fraction(base.group(1))), True, base=int(base.group(2)))
@@ -179,9 +186,22 @@ def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expre
     if answer.base != reference.base:
         if reference.base == 10:
             return "unparsed"  # 101_2 may be the question
+        if _in_base(reference) == _in_base(answer):
+            return "unparsed"  # the same number, in a base that may be asked for
         if answer.base != 10:
             return "wrong"
     return _compare(reference, answer, symbolic, expressions)
+
+
+def _in_base(scalar: Scalar) -> Fraction | None:
+    """The value of a whole number's figures in its base."""
+    figures = constant(scalar.tree)
+    if figures is None or figures.denominator != 1 or not 2 <= scalar.base <= 36:
+        return None
+    try:
+        return Fraction(int(str(figures), scalar.base))
+    except ValueError:  # a figure that the base does not have
+        return None
 
 
 def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
@@ -266,11 +286,22 @@ def _is_measured(tree: Tree) -> bool:
 
 
 def _has_other_names(reference: Scalar, answer: Scalar) -> bool:
-    """Whether the answer is the reference with another letter for its only variable."""
+    """Whether the answer is the reference with another letter for its only variable or a constant of integration, or
+    has a name in front of a bracket that the other lacks: that may be a function."""
     one, other = names(reference.tree), names(answer.tree)
+    if (_called(reference) & one) - other or (_called(answer) & other) - one:
+        return True
+    if len(one) > 1 or len(other) > 1:
+        one, other = one - other, other - one
+        if not one | other <= _CONSTANTS:
+            return False
     if len(one) != 1 or len(other) != 1 or one == other or answer.tree[0] == "name":
         return False
     return canonical(replaced(answer.tree, ("name", *other), ("name", *one))) == canonical(reference.tree)
+
+
+def _called(scalar: Scalar) -> set[str]:
+    return {*_CALL.findall(scalar.text)}
 
 
 _WITH_LETTER = re.compile(r"-?\d[\d.]*[NJWVAKCL]")

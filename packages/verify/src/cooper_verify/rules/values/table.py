@@ -11,7 +11,7 @@ from cooper_verify.rules.values.none import Empty
 from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
-from cooper_verify.rules.values.tree import Tree
+from cooper_verify.rules.values.tree import Tree, constant
 
 
 class Comparison:
@@ -56,7 +56,9 @@ def _by_parts(compare: Callable[..., Verdict]) -> Callable[..., Verdict]:
 
 
 def _as_quotient(comparison: Comparison, one: Any, other: Any) -> Verdict:
-    """`5:8` is 5/8."""
+    """`5:8` is 5/8, and `1:30` may be the time of a quantity."""
+    if any(isinstance(side, Scalar) and side.unit for side in (one, other)):
+        return "unparsed"
     sides = [collection.quotient(side) if isinstance(side, Ratio) else [side] for side in (one, other)]
     return Comparison(comparison.symbolic, comparison.solutions, True)(*sides)
 
@@ -69,6 +71,11 @@ def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
 
 def _differ(comparison: Comparison, one: Any, other: Any) -> Verdict:
     return "wrong"
+
+
+def _none_or_number(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    none, value = (one, other) if isinstance(one, Empty) else (other, one)
+    return "unparsed" if constant(value.tree) == 0 and not none.is_undefined else "wrong"  # "none" may count
 
 
 TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
@@ -88,7 +95,8 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (System, Tuple): _by_parts(relation.compare_system_and_values),
     (Empty, Empty): lambda comparison, one, other: "correct" if one == other else "unparsed",
     **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix)},
-    **{(Empty, kind): _differ for kind in (Scalar, Several, Tuple, Region, Named, System)},
+    (Empty, Scalar): _none_or_number,
+    **{(Empty, kind): _differ for kind in (Several, Tuple, Region, Named, System)},
 }
 TABLE |= {(other, one): compare for (one, other), compare in TABLE.items() if one is not other}
 """The comparison of a reference's type with an answer's. It is the same in both directions."""

@@ -1,0 +1,127 @@
+"""Other words that may name the same: nobody can tell without knowing the things themselves."""
+
+import re
+from collections.abc import Sequence
+
+_TRUTH = [{"yes", "no"}, {"true", "false"}, {"correct", "incorrect"}, {"right", "wrong"}]
+"""Pairs of opposites. `yes` and `true` often say the same, and a question may be put the other way round."""
+_VOWELS = {*"aeiouy"}
+_SMALL_WORDS = {"of", "the", "and", "for", "in"}
+_SHORTEST, _SHORTEST_SWAPPED = 4, 5
+"""Letters of a word that may be misspelled: of shorter ones most neighbours are other words."""
+_LEFT_OUT, _KEPT_SHARE = 3, 0.65
+"""Letters that an abbreviation leaves out, at least, and the most that it keeps of a word: "Jim" is not "Jimmy"."""
+_FEW_LETTERS = 3
+_LONGEST_INITIALS = 12
+_COMMON, _COMMON_SHARE = 6, 0.75
+"""Letters with which two forms of a word begin, at least, and their share of the shorter ("triangular")."""
+_ROMAN = re.compile(r"(?=\w)x{0,3}(?:ix|iv|v?i{0,3})")
+_ROMAN_VALUES = {"x": 10, "v": 5, "i": 1}
+_CLOCK = re.compile(r"\d:\d\d")
+_SPOKEN_CLOCK = re.compile(r"\b(?:half|quarter|past|to|o'clock)\b")
+_A_WORD = re.compile(r"[^\W\d]{4,}(?: [^\W\d]+)*")
+_IN_BASE = re.compile(r"0x[\da-f]+|[\da-f]+_ ?\d+")
+_WITH_FIGURES = re.compile(r"[^\W\d]+\d\w*")
+
+
+def may_name_the_same(text: str, other: str) -> bool:
+    """Whether two different `plain_text`s may mean one thing: an abbreviation ("Mon", "US", "N" for "north"), another
+    spelling ("grey", "colour", "Tokio"), other words of yes and no, more or fewer words ("Newton"), letters apart
+    ("C, B, A" for "CBA"), two letters in another order (the segment BA is AB), or figures in another notation
+    ("World War 2", "half past twelve"). Signs may stand for words."""
+    if not re.search(r"\w", text) or not re.search(r"\w", other):
+        return bool(re.search(r"\w", text + other))
+    if re.search(r"\d", text + other):
+        return _have_other_figures(text, other)
+    letters = [re.sub(r"[\W_]", "", side) for side in (text, other)]
+    words, others = (re.findall(r"[^\W_]+", side) for side in (text, other))
+    return (
+        (letters[0] == letters[1] and max(map(len, words)) * max(map(len, others)) == len(letters[0]))
+        or _are_other_truths(text, other)
+        or _are_turned(*letters)
+        or all(side.startswith("infinit") for side in letters)
+        or _are_initials(words, others)
+        or _are_initials(others, words)
+        or (len(words) == len(others) and all(map(_are_forms_of_a_word, words, others)))
+        or ("," not in text + other and ({*words} < {*others} or {*others} < {*words}))
+    )
+
+
+def _have_other_figures(text: str, other: str) -> bool:
+    """Whether figures stand for words or other figures: Roman numerals, indices, times in words, formulas of chemistry,
+    another base, feet and inches."""
+    plain = [re.sub(r"\w+", _in_figures, side.replace("_", "")) for side in (text, other)]
+    sides = (plain, plain[::-1])
+    spoken = any(_CLOCK.search(one) and _SPOKEN_CLOCK.search(two) for one, two in sides)
+    named = any(_WITH_FIGURES.fullmatch(one) and _A_WORD.fullmatch(two) for one, two in sides)
+    primed = any("'" in one for one in plain) and re.findall(r"\d+", plain[0]) == re.findall(r"\d+", plain[1])
+    based = any(map(_IN_BASE.fullmatch, (text, other)))
+    return plain[0] == plain[1] or spoken or named or primed or based
+
+
+def _in_figures(word: re.Match[str]) -> str:
+    """A Roman numeral in figures."""
+    if not _ROMAN.fullmatch(word.group()):
+        return word.group()
+    values = [_ROMAN_VALUES[letter] for letter in word.group()]
+    return str(sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True)))
+
+
+def _are_turned(letters: str, others: str) -> bool:
+    """Whether they are two letters in another order, and not "no" and "on"."""
+    is_word = any(letters in pair or others in pair for pair in _TRUTH)
+    return len(letters) == 2 and letters == others[::-1] and not is_word
+
+
+def _are_other_truths(text: str, other: str) -> bool:
+    """Whether they are of two different pairs of `_TRUTH`."""
+    of = [[pair for pair in _TRUTH if side in pair] for side in (text, other)]
+    return bool(of[0] and of[1]) and of[0] != of[1]
+
+
+def _are_initials(short: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether one word is made of the beginnings of all others in turn: "wwii". Small words may be left out."""
+    if len(short) != 1 or not 1 < len(words) <= len(short[0]) <= _LONGEST_INITIALS:
+        return False
+    full = [word for word in words if word not in _SMALL_WORDS]
+    return any(_begin(short[0], some) for some in (words, full) if len(some) > 1)
+
+
+def _begin(short: str, words: Sequence[str]) -> bool:
+    if not words:
+        return not short
+    word, rest = words[0], words[1:]
+    return any(_begin(short[size:], rest) for size in range(1, len(short) + 1) if word.startswith(short[:size]))
+
+
+def _are_forms_of_a_word(word: str, other: str) -> bool:
+    if word == other or (_ROMAN.fullmatch(word) and _ROMAN.fullmatch(other)):
+        return word == other
+    short, long = sorted((word, other), key=len)
+    return _shortens(short, long) or _is_respelled(word, other)
+
+
+def _shortens(short: str, word: str) -> bool:
+    """Whether the letters begin a word, or are a few of it from its first on: "kg", "Mt", "NE"."""
+    rest = iter(word)
+    is_inside = short[0] == word[0] and all(letter in rest for letter in short)
+    is_skeleton = is_inside and (len(short) <= _FEW_LETTERS or not _VOWELS & {*short})
+    is_short = len(word) - len(short) >= _LEFT_OUT and len(short) <= _KEPT_SHARE * len(word)
+    return is_short and (word.startswith(short) or is_skeleton)
+
+
+def _is_respelled(word: str, other: str) -> bool:
+    """Whether a word has one letter more ("colour"), another vowel ("grey") or two letters swapped ("centre") behind
+    its first, or another ending behind most of it. Another consonant makes another word ("Mark" and "Mary")."""
+    short, long = sorted((word, other), key=len)
+    if len(short) < _SHORTEST or word[0] != other[0] or not (word + other).isalpha():
+        return False
+    common = next((at for at, pair in enumerate(zip(word, other, strict=False)) if pair[0] != pair[1]), len(short))
+    if common >= max(_COMMON, _COMMON_SHARE * len(short)):
+        return True
+    if len(word) == len(other):
+        rest = common + 1
+        swapped = word[common : rest + 1] == other[common : rest + 1][::-1] and word[rest + 1 :] == other[rest + 1 :]
+        swapped = swapped and len(word) >= _SHORTEST_SWAPPED
+        return swapped or (word[rest:] == other[rest:] and {word[common], other[common]} <= _VOWELS)
+    return len(long) == len(short) + 1 and long[common + 1 :] == short[common:]
