@@ -26,7 +26,6 @@ from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.values.tree import (
     Tree,
-    canonical,
     constant,
     has,
     has_bare_logarithm,
@@ -250,7 +249,7 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if answer.unit & _PERCENT and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
-    return "unparsed" if _has_other_names(reference, answer) else "wrong"
+    return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
 
 
 _ROUNDING = Fraction(1, 10**6)
@@ -285,7 +284,7 @@ def _is_measured(tree: Tree) -> bool:
     return has_decimal(tree) and value is not None and value.denominator != 1
 
 
-def _has_other_names(reference: Scalar, answer: Scalar) -> bool:
+def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> bool:
     """Whether the answer is the reference with another letter for its only variable or a constant of integration, or
     has a name in front of a bracket that the other lacks: that may be a function."""
     one, other = names(reference.tree), names(answer.tree)
@@ -297,7 +296,7 @@ def _has_other_names(reference: Scalar, answer: Scalar) -> bool:
             return False
     if len(one) != 1 or len(other) != 1 or one == other or answer.tree[0] == "name":
         return False
-    return canonical(replaced(answer.tree, ("name", *other), ("name", *one))) == canonical(reference.tree)
+    return same(reference.tree, replaced(answer.tree, ("name", *other), ("name", *one)), symbolic)
 
 
 def _called(scalar: Scalar) -> set[str]:
