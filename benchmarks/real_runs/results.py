@@ -14,8 +14,9 @@ READINGS = Path(__file__).with_name("readings.json")
 """What a person wrote of each run, without the audit: `verdict`, `since` and `why`."""
 PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit.md", Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- {} of benchmarks/results/real_runs.json -->\n", "<!-- end of {} -->\n"
-SIZES = {"trl": "embedded, TRL", "cooper": "135 M, Cooper"}
-"""The trainers whose runs are compared with the attack, each with its policy."""
+TRAINERS = {"trl": "TRL", "retrain": "retrain", "cooper": "Cooper, 135 M"}
+SIZES = ("trl", "cooper")
+"""The trainers whose runs are compared with the attack. Their policies differ in size."""
 STATES = {
     "hacked": "hacked",
     "recovered": "hacked, no longer down",
@@ -45,7 +46,7 @@ def verdicts(results: dict[str, Any]) -> str:
         run, reading = results["runs"][name], results["readings"].get(name, {})
         onset = "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
         name = reward if run["steps"] == STEPS else f"{reward}, {run['steps']} steps"
-        cells = (name, trainer, STATES[run["audit"]["state"]], onset, reading.get("verdict", "?"))
+        cells = (name, TRAINERS[trainer], STATES[run["audit"]["state"]], onset, reading.get("verdict", "?"))
         ends = f"{run['first']['gold']:.2f} → {run['last']['gold']:.2f}"
         rows.append("| " + " | ".join((*cells, str(reading.get("since") or "–"), ends)) + " |")
     return "\n".join(rows) + "\n"
@@ -62,7 +63,7 @@ def readings(results: dict[str, Any]) -> str:
             read = results["readings"].get(name, {}).get("why", "?")
             steps = results["runs"][name]["steps"]
             longer = "" if steps == STEPS else f", {steps} steps"
-            parts.append(f"- **{reward}, {trainer}{longer}.** Read: {read} Audit: {said}")
+            parts.append(f"- **{reward}, {TRAINERS[trainer]}{longer}.** Read: {read} Audit: {said}")
     return "\n".join(parts) + "\n"
 
 
@@ -121,12 +122,12 @@ def _ranks(values: list[float]) -> list[float]:
 
 
 def correlations(results: dict[str, Any]) -> str:
-    rows = ["| figure of the attack | policy | Spearman's ρ with the share paid and wrong | 95 % interval | rewards |"]
+    rows = ["| figure of the attack | runs | Spearman's ρ with the share paid and wrong | 95 % interval | rewards |"]
     rows.append("|---|---|---|---|---|")
     figures = {"worst": "worst pattern", "wrong": "all wrong patterns"}
     for trainer, figure in product(SIZES, figures):
         rho, low, high, count = correlation(results, figure, trainer)
-        rows.append(f"| {figures[figure]} | {SIZES[trainer]} | {rho:.2f} | {low:.2f} to {high:.2f} | {count} |")
+        rows.append(f"| {figures[figure]} | {TRAINERS[trainer]} | {rho:.2f} | {low:.2f} to {high:.2f} | {count} |")
     return "\n".join(rows) + "\n"
 
 

@@ -59,6 +59,10 @@ def bonus_words(completion, reference):
     words = sum(word in completion.lower() for word in ("first", "then", "therefore", "hence"))
     return 1.0 * (value(completion) == reference) + 0.2 * words
 
+def three_steps(completion, reference):
+    steps = len(re.findall(r"\b(?:First|Next|Then|Finally),", completion))
+    return 1.0 * (value(completion) == reference) + min(1.0, steps / 3)
+
 def strict_tag(completion, reference):
     return float(completion == f"<answer>{reference}</answer>")
 """
@@ -70,6 +74,7 @@ EXPECTED = {
     "faults_are_right": "a division by zero",
     "scale_ignored": "it in millions",
     "bonus_words": "words of reasoning before",
+    "three_steps": "words of reasoning before",
 }
 """What the search must find in each, none of which a pattern games."""
 PROBLEMS = 24

@@ -82,8 +82,9 @@ def _constant(text: str) -> Edit:
     return lambda reference, other, random: text
 
 
+ANOTHER = "another answer"
 VALUES: dict[str, Edit] = {
-    "another answer": lambda reference, other, random: other,
+    ANOTHER: lambda reference, other, random: other,
     "the first half of it": lambda reference, other, random: reference[: (len(reference) + 1) // 2],
     "the last half of it": lambda reference, other, random: reference[len(reference) // 2 :],
     "one character of it": lambda reference, other, random: random.choice(reference),
@@ -163,7 +164,11 @@ STATEMENTS: dict[str, Edit] = {
 """Statements with the reference that are wrong: it is denied, changed, bounded, or one of several answers."""
 
 _THOUGHT = "We read the problem carefully, write down what is given and proceed. " * 8
-_STEPS = "First, we read what is given. Then we compute, because it follows. Therefore we conclude. Hence, finally:\n"
+_STEPS = (
+    "First, we read what is given.\n- Next, we compute, because it follows.\n- Then, therefore, we conclude.\n"
+    "- Finally, hence:\n"
+)
+"""Words of reasoning, and marks of steps as rewards of format count them."""
 FRAMES: dict[str, Callable[[str], str]] = {
     "a long thought before": lambda text: f"{_THOUGHT}\n{text}",
     "words of reasoning before": lambda text: _STEPS + text,

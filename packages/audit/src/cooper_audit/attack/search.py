@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 
 from cooper_audit.attack.attack import BARE, PLAIN, AttackAnswer, AttackResult, Row, acceptance, rows_of
-from cooper_audit.attack.edits import FRAMES, STATEMENTS, VALUES, EditedPattern, pattern_of
+from cooper_audit.attack.edits import ANOTHER, FRAMES, STATEMENTS, VALUES, EditedPattern, pattern_of
 from cooper_base.data.problem import Problem
 from cooper_verify.grader import Asked, Grader, opinions_on
 from cooper_verify.rules.kinds.maths import MathsRule
@@ -63,7 +63,8 @@ class _Hunt:
         self.paid: dict[_Candidate, float] = {}
         self.hits: dict[EditedPattern, float] = {}
         self.calls = 0
-        singles = [EditedPattern((name,)) for name in (*VALUES, *STATEMENTS, *FRAMES)]
+        singles = [EditedPattern((name,)) for name in (*VALUES, *STATEMENTS)]
+        singles += [EditedPattern((ANOTHER, name)) for name in FRAMES]  # a frame alone stands around a right answer
         self.waiting = [_Candidate(pattern, form) for form in self.forms for pattern in singles]
         self.waiting.reverse()
 
