@@ -73,10 +73,14 @@ def test_factorials_without_end_take_no_time():
 OTHERS_IN_PINT = {"dollar", "cent", "decade", "acre"}  # no units; a logarithm; the acre of US surveys
 
 
+@pytest.fixture(scope="module")
+def registry():
+    """All units of pint, with exact values: it takes half a second to read them."""
+    return pytest.importorskip("pint").UnitRegistry(non_int_type=Fraction)
+
+
 @pytest.mark.parametrize("name", sorted(SCALES.keys() - OTHERS_IN_PINT))
-def test_units_are_those_of_pint(name: str):
-    pint = pytest.importorskip("pint")
-    registry = pint.UnitRegistry(non_int_type=Fraction)
+def test_units_are_those_of_pint(registry, name: str):
     bases = {of.dimension: one for one, of in SCALES.items() if of.factor == 1 and not of.offset}
     bases |= {"length^2": "metre ** 2", "length^3": "metre ** 3"}
     scale = SCALES[name]
