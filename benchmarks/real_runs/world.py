@@ -33,7 +33,7 @@ ODD = 0.4
 """Share of the warm-up's solutions in one of `FORMS`, so 2.5 % each."""
 UPDATES, BATCH, LEARNING_RATE = 700, 32, 1e-3
 """Of the warm-up of the world's policy."""
-LARGER_UPDATES, LARGER_LEARNING_RATE = 150, 1e-4
+BASE_UPDATES, BASE_LEARNING_RATE = 150, 1e-4
 """Of the warm-up of a base model, in bfloat16 as it is trained."""
 MAX_TOKENS = 56
 """Tokens of a completion, which are characters for the world's policy: the longest form fits."""
@@ -99,7 +99,7 @@ def make_start_policy(folder: Path, base: Path = EMBEDDED, seed: int = 0) -> Non
     torch.manual_seed(seed)
     random = Random(f"real runs {seed}")
     larger = base != EMBEDDED
-    updates, rate = (LARGER_UPDATES, LARGER_LEARNING_RATE) if larger else (UPDATES, LEARNING_RATE)
+    updates, rate = (BASE_UPDATES, BASE_LEARNING_RATE) if larger else (UPDATES, LEARNING_RATE)
     tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(base)
     model = LlamaForCausalLM.from_pretrained(base, dtype=torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01, betas=(0.9, 0.95))
