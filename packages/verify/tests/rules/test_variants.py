@@ -2,6 +2,7 @@
 
 import pytest
 
+from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.symbolic import maths_verdict
 
 SAME = {
@@ -95,3 +96,13 @@ def test_who_says_another_thing_is_accused_as_before(place):
     assert {pair: found for pair, found in verdicts.items() if found == "correct"} == {}
     if "boxed" in place:
         assert {pair: found for pair, found in verdicts.items() if found != "wrong"} == {}
+
+
+def test_signs_and_underscores_alone_name_nothing():
+    answers = [("(^_^)", "(-_-)"), ("(^_^)", "cat"), ("cat", "(-_-)")]
+    assert [exact_verdict(reference, rf"\boxed{{{text}}}") for reference, text in answers] == ["unparsed"] * 3
+
+
+def test_letters_stand_apart_on_one_side_alone():
+    assert exact_verdict("wxyz", r"\boxed{w, x, y, z}") == "unparsed"
+    assert exact_verdict("opq rst", r"\boxed{op qr st}") == "wrong"

@@ -12,6 +12,7 @@ _SHORTEST, _SHORTEST_SWAPPED = 4, 5
 _LEFT_OUT, _KEPT_SHARE = 3, 0.65
 """Letters that an abbreviation leaves out, at least, and the most that it keeps of a word: "Jim" is not "Jimmy"."""
 _FEW_LETTERS = 3
+"""Letters of an abbreviation that may leave out any others ("NE"). A longer one has consonants alone."""
 _LONGEST_INITIALS = 12
 _COMMON, _COMMON_SHARE = 6, 0.75
 """Letters with which two forms of a word begin, at least, and their share of the shorter ("triangular")."""
@@ -19,6 +20,7 @@ _ROMAN = re.compile(r"(?=\w)x{0,3}(?:ix|iv|v?i{0,3})")
 _ROMAN_VALUES = {"x": 10, "v": 5, "i": 1}
 _CLOCK = re.compile(r"\d:\d\d")
 _SPOKEN_CLOCK = re.compile(r"\b(?:half|quarter|past|to|o'clock)\b")
+_LETTER = re.compile(r"[^\W_]")
 _A_WORD = re.compile(r"[^\W\d]{4,}(?: [^\W\d]+)*")
 _IN_BASE = re.compile(r"0x[\da-f]+|[\da-f]+_ ?\d+")
 _WITH_FIGURES = re.compile(r"[^\W\d]+\d\w*")
@@ -29,17 +31,17 @@ def may_name_the_same(text: str, other: str) -> bool:
     spelling ("grey", "colour", "Tokio"), other words of yes and no, more or fewer words ("Newton"), letters apart
     ("C, B, A" for "CBA"), two letters in another order (the segment BA is AB), or figures in another notation
     ("World War 2", "half past twelve"). Signs may stand for words."""
-    if not re.search(r"\w", text) or not re.search(r"\w", other):
-        return bool(re.search(r"\w", text + other))
+    if not _LETTER.search(text) or not _LETTER.search(other):
+        return bool(_LETTER.search(text + other))
     if re.search(r"\d", text + other):
         return _have_other_figures(text, other)
-    letters = [re.sub(r"[\W_]", "", side) for side in (text, other)]
     words, others = (re.findall(r"[^\W_]+", side) for side in (text, other))
     return (
-        (letters[0] == letters[1] and max(map(len, words)) * max(map(len, others)) == len(letters[0]))
+        [*"".join(words)] == others
+        or [*"".join(others)] == words
         or _are_other_truths(text, other)
-        or _are_turned(*letters)
-        or all(side.startswith("infinit") for side in letters)
+        or _are_turned("".join(words), "".join(others))
+        or all(side[0].startswith("infinit") for side in (words, others))
         or _are_initials(words, others)
         or _are_initials(others, words)
         or (len(words) == len(others) and all(map(_are_forms_of_a_word, words, others)))
