@@ -31,11 +31,12 @@ _SAID_WRONG = re.compile(
 )
 _PRIMED = re.compile(r"\s*+[A-Za-z]\s*+(?:'++|\^\s*+(?:\{\s*+)?\\prime\s*+\}?)\s*+")
 _SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
-_SEPARATOR = r"(?:\s*[,;&>]\s*(?:and\s+)?|\s*(?:->|\\to\b|\\rightarrow\b)\s*|\s+and\s+|\s+)"
+_ARROW = r"(?:->|\\to\b|\\rightarrow\b)"
+_SEPARATOR = rf"(?:\s*[,;&>]\s*(?:and\s+)?|\s*{_ARROW}\s*|\s+and\s+|\s+)"
 _SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
 _SINGLE = re.compile(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?")
 _WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL)
-_RANKED = re.compile(r">|\\to\b|\\rightarrow\b")
+_RANKED = re.compile(rf">|{_ARROW}")
 _RUN = re.compile(r"[A-J]{2,6}")
 _DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
 _IS_RIGHT = rf"{words_of('verb', languages=LANGUAGES[1:])}\s?{words_of('right', languages=LANGUAGES[1:])}"

@@ -58,7 +58,7 @@ class Scalar:
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d+)\s*\}?")
-_LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=.*[A-F].*_)[\dA-F]{2,}_\s*\{?\s*\d+\s*\}?")
+_LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
 """`0xFF` and `FF_{16}`, which are no products."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
 """A name before a bracket, which may be a function: `\\Gamma(n+1)`, `\\zeta(2)`, `f(3)`."""
