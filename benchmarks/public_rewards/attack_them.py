@@ -51,6 +51,11 @@ HOSTILE = {
     "commas": "1," * 20000,
 }
 """Answers that readers of answers may not come back from, by what they are."""
+PLAIN_OF = {
+    "areal:clevr_count_70k": "The answer is [{answer}].",
+    "gem-llm:answer_tag_reward_fn": "<think>\nWe go through it step by step.\n</think> <answer>\n{answer}\n</answer>",
+}
+"""The form of right answers of rewards that read none of the attack's own."""
 OURS = {
     "cooper:rule maths": ("rule", "box, sentence or only value"),
     "cooper:rule exact": ("rule:exact", "the same text"),
@@ -58,15 +63,15 @@ OURS = {
 }
 
 
-def measured(grader: Grader, problems: Sequence[Problem], count: int) -> dict[str, Any]:
-    """The row of one reward."""
+def measured(grader: Grader, problems: Sequence[Problem], count: int, plain: str | None = None) -> dict[str, Any]:
+    """The row of one reward; for `plain`, see `attack`."""
     try:
-        result = attack(grader, problems, count)
+        result = attack(grader, problems, count, plain=plain)
         row = accepted(result)
         if row["verdict"] != "gameable":
             row["search"] = searched(grader, problems, result)
     except InputError as error:
-        result = attack(grader, problems, count, accept_above=np.inf)
+        result = attack(grader, problems, count, accept_above=np.inf, plain=plain)
         row = {"verdict": "pays right answers like empty ones", "error": str(error)}
     return row | above_right(result) | {"hangs": hangs(grader, problems[0], result.plain)}
 
@@ -162,7 +167,7 @@ def public_row(name: str, folder: Path, problems: Sequence[Problem], count: int)
     child = Child(name, folder, *([str(count)] if name.startswith(GYM) else []))
     grader = PublicReward(name, child)
     try:
-        row = measured(grader, problems, count)
+        row = measured(grader, problems, count, PLAIN_OF.get(name))
     finally:
         child.close()
     return row | {"seconds": round(grader.seconds, 1), "raised": grader.raised, "unscored": grader.unscored[:3]}

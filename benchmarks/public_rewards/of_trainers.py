@@ -2,7 +2,6 @@
 
 import importlib
 import logging
-import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -286,13 +285,7 @@ def _areal(module: str, name: str) -> Score:
     bare("areal")
     stub("areal.utils", logging=logging)
     function = found_at(f"areal.reward.{module}:{name}")
-
-    def score(question: str, reference: str, completion: str) -> float:
-        if name.startswith("clevr"):  # its prompts ask for [3], which is none of the attack's forms
-            completion = re.sub(r"\\boxed\{([^{}]*)\}", r"[\1]", completion)
-        return function(question, completion, [], [], answer=reference)
-
-    return score
+    return lambda question, reference, completion: function(question, completion, [], [], answer=reference)
 
 
 rewards_of(
@@ -301,12 +294,7 @@ rewards_of(
     [
         ("gsm8k", "any formula, Math-Verify", ("gsm8k", "gsm8k_reward_fn"), {}),
         ("geometry3k", "in brackets or last number, Math-Verify", ("geometry3k", "geometry3k_reward_fn"), {}),
-        (
-            "clevr_count_70k",
-            "last number in brackets (for our box)",
-            ("clevr_count_70k", "clevr_count_70k_reward_fn"),
-            {},
-        ),
+        ("clevr_count_70k", "last number in brackets", ("clevr_count_70k", "clevr_count_70k_reward_fn"), {}),
     ],
 )
 
@@ -325,13 +313,7 @@ def _() -> Score:
 def _gem(name: str) -> Score:
     bare("gem.utils")
     function = found_at(f"gem.utils.math_grader:{name}")
-
-    def score(question: str, reference: str, completion: str) -> float:
-        if name == "answer_tag_reward_fn":  # it wants the two tags on one line
-            completion = completion.replace("</think>\n<answer>", "</think> <answer>")
-        return function(completion, reference)[1]
-
-    return score
+    return lambda question, reference, completion: function(completion, reference)[1]
 
 
 rewards_of(
