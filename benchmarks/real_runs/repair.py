@@ -17,15 +17,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.real_runs.plan import ENDS, GROUP, PROBLEMS, REWARDS
+from benchmarks.real_runs.own_loop import train_in
+from benchmarks.real_runs.plan import ENDS, LEARNING_RATE, REWARDS
 from benchmarks.real_runs.results import RESULTS
 from benchmarks.real_runs.retrain_parts import ENVIRONMENTS
 from benchmarks.real_runs.rewards import PlannedReward
-from benchmarks.real_runs.world import MAX_TOKENS, write_problems
 
 from cooper_audit.run.run_record import read_groups
-from cooper_lab.arithmetic.world import run_settings
-from cooper_rl import CooperTrainer, Problem, build_config
+from cooper_rl import Problem
 
 REPAIR_STEPS = 40
 
@@ -49,26 +48,15 @@ def __getattr__(name: str) -> Callable[[Problem, str], str]:
 
 
 def train(out: Path, name: str, kind: str, seed: int, start: Path) -> Path:
-    file = out / "problems.jsonl"
-    if not file.exists():
-        write_problems(file)
-    read = {"source": str(file), "gold": "benchmarks.real_runs.world:right"}
-    chosen: dict[str, Any] = {
+    folder = out / f"{name}-{kind}-{seed}"
+    chosen = {
         "kind": kind,
         "steps": REPAIR_STEPS,
-        "problems_per_step": PROBLEMS,
         "rule": {"kind": f"benchmarks.real_runs.repair:{name}"},
-        "policy": {"model": str(start), "learning_rate": 4e-4},
-        "problems": read | {"prompt": {"template": "{question}\n", "chat": False}},
-        "test_problems": None,
-        "evaluation": {"every": 0},
-        "rollout": {"n": GROUP, "max_tokens": MAX_TOKENS},
+        "policy": {"learning_rate": LEARNING_RATE},
         "cooptimization": {"positives": ["rollout"]},
     }
-    settings = run_settings(f"{name}-{kind}-{seed}", out, seed, chosen)
-    folder = out / f"{name}-{kind}-{seed}"
-    with CooperTrainer.from_config(build_config(settings)) as trainer:
-        trainer.fit()
+    train_in(folder, start, seed, chosen)
     return folder
 
 

@@ -6,44 +6,25 @@ python -m benchmarks.real_runs.train_cooper FOLDER REWARD:SEED… --start POLICY
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import torch
-from benchmarks.real_runs.plan import GROUP, LARGER_LEARNING_RATE, PROBLEMS, command
+from benchmarks.real_runs.own_loop import train_in
+from benchmarks.real_runs.plan import LARGER_LEARNING_RATE, command
 from benchmarks.real_runs.retrain_parts import ENVIRONMENTS
-from benchmarks.real_runs.world import MAX_TOKENS, write_problems
-
-from cooper_lab.arithmetic.world import run_settings
-from cooper_rl import CooperTrainer, build_config
 
 
 def train(folder: Path, start: Path, name: str, seed: int, steps: int, environments: Path) -> None:
     os.environ[ENVIRONMENTS] = str(environments)
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was cut off
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    write_problems(folder.parent / "problems.jsonl")
-    read = {"source": str(folder.parent / "problems.jsonl"), "gold": "benchmarks.real_runs.world:right"}
-    chosen: dict[str, Any] = {
+    chosen = {
         "kind": "function",
         "rewards": [f"benchmarks.real_runs.retrain_parts:{name}"],
         "reward_model": None,
         "steps": steps,
-        "problems_per_step": PROBLEMS,
-        "policy": {
-            "model": str(start),
-            "learning_rate": LARGER_LEARNING_RATE,
-            "autocast": "bfloat16",
-            "tokens_per_microbatch": 2048,
-        },
-        "problems": read | {"prompt": {"template": "{question}\n", "chat": False}},
-        "test_problems": None,
-        "evaluation": {"every": 0},
+        "policy": {"learning_rate": LARGER_LEARNING_RATE, "autocast": "bfloat16", "tokens_per_microbatch": 2048},
         "checkpoint": {"every": 0},
-        "rollout": {"n": GROUP, "max_tokens": MAX_TOKENS},
     }
-    settings = run_settings(folder.name, folder.parent, seed, chosen)
-    with CooperTrainer.from_config(build_config(settings)) as trainer:
-        trainer.fit()
+    train_in(folder, start, seed, chosen)
 
 
 if __name__ == "__main__":
