@@ -26,6 +26,8 @@ _FRACTION = re.compile(
     r"(\d\s*)?(-\s*)?\\[dtc]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(-?\d+)\s*\}|(\d)\s*(\d)|(\d)\s*\{\s*(\d+)\s*\})"
 )
 _MAX_DIGITS = 60
+MOST_FIGURES = 400
+"""Before or behind the point of a number in a formula."""
 _PLAINLY_DIFFERENT = Fraction(1, 10_000)
 _SHARE_DIFFERENT = Fraction(1, 1000)
 
@@ -104,3 +106,12 @@ def number_value(number: str) -> Fraction | None:
     top, _, bottom = number.partition("/")
     denominator = int(bottom) if bottom else 1
     return Fraction(top) / denominator if denominator else None
+
+
+_FIGURES = re.compile(rf"[-+]?(?:\d{{1,{MOST_FIGURES}}}(?:\.\d{{0,{MOST_FIGURES}}})?|\.\d{{1,{MOST_FIGURES}}})")
+
+
+def figures_value(figures: str) -> Fraction | None:
+    """The value of figures with at most one point between them; None for all else, and for more figures than are read:
+    Python refuses to read 4,301."""
+    return Fraction(figures) if _FIGURES.fullmatch(figures) else None

@@ -8,6 +8,7 @@ product, unless they name a function, a constant or a Greek letter.
 from collections.abc import Callable
 from fractions import Fraction
 
+from cooper_verify.rules.number import MOST_FIGURES
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.values.tokens import (
     CONSTANTS,
@@ -18,16 +19,18 @@ from cooper_verify.rules.values.tokens import (
     tokens,
     written_alike,
 )
-from cooper_verify.rules.values.tree import Tree, constant, inverse, negative, number
+from cooper_verify.rules.values.tree import Tree, constant, inverse, negative, number, order
 
 _INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
 TRIGONOMETRIC = {"sin", "cos", "tan", "cot", "sec", "csc"}
 _APPLIED = set("fghFGP")
 """Letters that are functions in front of a bracket."""
 _DEEPEST = 40
+"""Groups, functions and roots in each other."""
+_TALLEST = 200
+"""Levels of a tree: whoever walks it down needs two of Python's 1,000 frames for each."""
 _LONGEST = 2000
 """Characters of a formula. Longer ones are compared by their spelling alone."""
-_MAX_DIGITS = 400
 
 
 @text_cache(4096)
@@ -36,9 +39,18 @@ def formula(text: str) -> Tree | None:
     if len(text) > _LONGEST:
         return None
     try:
-        return _Reader(written_alike(text)).whole()
+        tree = _Reader(written_alike(text)).whole()
     except (NoFormulaError, ZeroDivisionError):
         return None
+    return tree if _height(tree) <= _TALLEST else None
+
+
+def _height(tree: Tree) -> int:
+    """The levels of a tree, counted without recursion."""
+    levels, level = 0, [tree]
+    while level:
+        levels, level = levels + 1, [part for upper in level for part in upper[1:] if isinstance(part, tuple)]
+    return levels
 
 
 class _Reader:
@@ -82,13 +94,9 @@ class _Reader:
         return ""
 
     def _sum(self) -> Tree:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise NoFormulaError
         terms = [self._signed(self._accept("+", "-", r"\pm", "\u00b1"))]
         while sign := self._accept("+", "-", r"\pm", "\u00b1"):
             terms.append(self._signed(sign))
-        self._depth -= 1
         return terms[0] if len(terms) == 1 else ("+", *terms)
 
     def _signed(self, sign: str) -> Tree:
@@ -129,7 +137,7 @@ class _Reader:
         return number(whole[1] + Fraction(top, self._integer(bottom)))
 
     def _integer(self, written: str) -> int:
-        if not written.isdecimal() or len(written) > _MAX_DIGITS:
+        if not written.isdecimal() or len(written) > MOST_FIGURES:
             raise NoFormulaError
         return int(written)
 
@@ -165,6 +173,8 @@ class _Reader:
             self._expect("}")
             return tree
         if self._accept("-"):
+            if self._sign() == "-":
+                raise NoFormulaError
             return negative(self._script())
         kind, written, _ = self._tokens[self._place] if self._place < len(self._tokens) else ("", "", False)
         if kind == "number" and "," in written:
@@ -188,6 +198,15 @@ class _Reader:
         return self._base()
 
     def _base(self) -> Tree:
+        """A number, a name, or what holds others: every way down leads through here."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise NoFormulaError
+        tree = self._symbol()
+        self._depth -= 1
+        return tree
+
+    def _symbol(self) -> Tree:
         kind, written, _ = self._next()
         if kind == "number":
             return self._number(written)
@@ -214,7 +233,7 @@ class _Reader:
 
     def _number(self, written: str) -> Tree:
         digits = written.replace(",", "")
-        if len(digits) > _MAX_DIGITS:
+        if len(digits) > MOST_FIGURES:
             raise NoFormulaError
         if self._sign() in (r"\overline", r"\dot", r"\bar") and "." in digits:
             return self._repeating(digits)
@@ -333,7 +352,7 @@ class _Reader:
             opening = self._accept("(", "{", "\u2983")
             if power or not opening:
                 raise NoFormulaError
-            return (name, *sorted(self._arguments({"(": ")", "{": "}"}.get(opening, "\u2984")), key=repr))
+            return (name, *sorted(self._arguments({"(": ")", "{": "}"}.get(opening, "\u2984")), key=order))
         if power == number(-1) and name in _INVERSE:
             name, power = _INVERSE[name], None
         if self._sign() in ("(", "["):

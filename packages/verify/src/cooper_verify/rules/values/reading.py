@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from cooper_verify.rules.number import figures_value
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.values.collection import Several, both_signs, items, read_bracket, read_list, read_ratio
 from cooper_verify.rules.values.none import read_none
@@ -46,8 +47,8 @@ def readings(text: str) -> tuple[Any, ...]:
 
 def answer_readings(text: str) -> tuple[Any, ...]:
     """The readings of an answer, in which `1,22` may be 1.22 too. In a reference, `1,22` is two numbers."""
-    decimal = _DECIMAL_COMMA.fullmatch(text)
-    comma = (Scalar(text, number(Fraction(text.replace(",", ".")), True), True),) if decimal else ()
+    value = figures_value(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else None
+    comma = () if value is None else (Scalar(text, number(value, True), True),)
     return readings(text) + comma
 
 

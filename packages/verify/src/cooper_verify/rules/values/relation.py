@@ -3,6 +3,7 @@ r"""Equations and what they name: `y = 2x+1`, `x = 3`, `f(x) = cx`, "x = 1, y = 
 A single symbol on the left is a name and equals its value. `2x = 3` and `x + 1 = 3` are equations, and no numbers.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -122,15 +123,21 @@ def _last_of(sides: Sequence[str], read: Read, is_defined: bool) -> Sequence[Any
     last = trees[-1]
     if last is None or (formulas and not is_defined):
         return ()
-    sizes = [value_of(tree) for tree in trees if tree and not names(tree)]
-    if not names(last) and any(size is None or abs(size - sizes[-1]) > _CLOSE * abs(sizes[-1]) for size in sizes):  # pyright: ignore
-        return ()
-    if names(last) and len(formulas) < len(trees) - 1:
+    if names(last):
+        if len(formulas) < len(trees) - 1:
+            return ()
+    elif not _are_close([value_of(tree) for tree in trees if tree and not names(tree)]):
         return ()
     whole = [read_scalar(side) for side in sides]
     if whole[0] and whole[0].is_final and not (whole[-1] and whole[-1].is_final):
         return [whole[0]]  # 9 = 19 - 10
     return read(sides[-1])
+
+
+def _are_close(sizes: Sequence[float | None]) -> bool:
+    """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is close to none."""
+    *others, last = sizes
+    return last is not None and all(size is not None and math.isclose(size, last, rel_tol=_CLOSE) for size in others)
 
 
 def _calculated(side: str) -> Tree | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.number import any_number, is_division, number_value, with_divisions
+from cooper_verify.rules.number import any_number, figures_value, is_division, number_value, with_divisions
 from cooper_verify.rules.number_words import (
     APPROXIMATELY_BEFORE,
     CONDITION,
@@ -57,7 +57,7 @@ class Scalar:
 
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
-_BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d+)\s*\}?")
+_BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d{1,9})\s*\}?")
 _LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
 """`0xFF` and `FF_{16}`, which are no products."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
@@ -96,8 +96,8 @@ def read_scalar(text: str) -> Scalar | None:
         return None
     if _LETTERS_OF_A_BASE.fullmatch(scaled):
         return None
-    if base := _BASE.fullmatch(scaled):
-        return Scalar(text, number(Fraction(base.group(1))), True, base=int(base.group(2)))
+    if (base := _BASE.fullmatch(scaled)) and (figures := figures_value(base.group(1))) is not None:
+        return Scalar(text, number(figures), True, base=int(base.group(2)))
     value = _value(scaled)
     return Scalar(text, *value, is_scaled=scaled != text, is_approximate=is_approximate) if value else None
 
@@ -119,14 +119,16 @@ def _changes(words: str) -> bool:
 def _value(text: str) -> tuple[Tree, bool, str] | None:
     r"""The tree of a value with a unit, whether it is in its final form, and a number with its unit."""
     if percent := _PERCENT_AT_END.search(text):
-        value = _value(text[: percent.start()])
+        share = text[: percent.start()]
+        value = None if _PERCENT_AT_END.search(share) else _value(share)
         return (value[0], value[1], "1 %") if value and not unit_of(value[2]) else None
     plain = bare_text(with_divisions(text)) if "\\" in text else text
     for figures in dict.fromkeys((text, plain)):
         if (figure := any_number(figures)) is not None and (tree := _figure(figure)) is not None:
             return tree, not is_division(figure), text
-    if attached := _ATTACHED.fullmatch(plain):
-        return number(Fraction(attached.group(1).replace(",", ""))), True, plain
+    attached = _ATTACHED.fullmatch(plain)
+    if attached and (value := figures_value(attached.group(1).replace(",", ""))) is not None:
+        return number(value), True, plain
     bare = without_unit(text)
     tree = formula(bare)
     if tree is not None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
+from cooper_verify.rules.number import figures_value
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 
 
@@ -27,8 +28,9 @@ def _sum(words: Sequence[str]) -> Fraction | None:
     total = group = Fraction(0)
     for word in words:
         single = word.removesuffix("s")
-        if word.isdecimal() or word in ONES:
-            value, open_tens = int(word) if word.isdecimal() else ONES[word], group % 100
+        figures = figures_value(word) if word.isdecimal() else None
+        if figures is not None or word in ONES:
+            value, open_tens = ONES[word] if figures is None else figures, group % 100
             if word in ("a", "an") and group:  # half a dozen
                 continue
             if open_tens and not (open_tens >= 20 and open_tens % 10 == 0 and 1 <= value <= 9):

@@ -150,5 +150,13 @@ def canonical(tree: Tree) -> Tree:
                 total = total * item[1] if head == "*" else total + item[1]
     if total != (head == "*"):
         parts.append(("number", total, False))
-    parts.sort(key=repr)
+    parts.sort(key=order)
     return parts[0] if len(parts) == 1 else (head, *parts)
+
+
+def order(tree: Tree) -> str:
+    """A text by which trees are sorted, the same for equal trees. Numbers are hexadecimal: Python refuses to write one
+    with more than 4,300 decimal digits."""
+    if tree[0] == "number":
+        return f"{tree[1].numerator:x}/{tree[1].denominator:x}"
+    return f"({' '.join(order(part) if isinstance(part, tuple) else str(part) for part in tree)})"
