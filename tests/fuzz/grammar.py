@@ -301,7 +301,7 @@ _NESTED = (
     ("", " million"),
 )
 """What is written around a value many times."""
-_DEPTHS = (3, 10, 30, 41, 100, 300, 1000)
+_DEPTHS = (3, 10, 30, 41, 100, 300, 800)
 _DIGITS = (20, 61, 310, 401, 1300, 4300, 4301, 5000)
 _DEEPEST = 6
 _FORM = re.compile(r"<(\w+)>")

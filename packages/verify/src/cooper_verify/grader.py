@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from cooper_base.data.verdict import Verdict, is_right
 from cooper_base.errors import InputError
 from cooper_base.files.durable import Journal
 from cooper_base.files.hashes import file_hash, text_key
+from cooper_verify.faults import FAULT, isolated
 
 NO_ANSWER = "no_answer_from_server"
 UNREADABLE = "unreadable"
@@ -51,7 +53,7 @@ class Opinion:
     None is no opinion, never 0."""
     why: str | None = None
     """Why it is no plain yes or no: `unreadable` (a reply without a verdict), `too_long` (the input does not fit),
-    `no_answer_from_server`."""
+    `no_answer_from_server`, `fault` (the grader raised an exception)."""
 
     @property
     def accepts(self) -> bool | None:
@@ -105,9 +107,42 @@ class Grader(ABC):
         return
 
 
-def opinions_on(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
-    """What it says of each answer. A grader is not asked about nothing. Raises InputError for a class of the user's
-    that returns anything else than one opinion for each."""
+def asked_texts(asked: tuple[Problem, str]) -> tuple[str, str, str]:
+    """The question, the reference and the completion, for the record of a fault."""
+    problem, completion = asked
+    return problem.question, problem.answer, completion
+
+
+def opinions_on(grader: Grader, answers: Sequence[Asked], users_too: bool = False) -> list[Opinion]:
+    """What it says of each answer. A grader is not asked about nothing.
+
+    An answer on which it raises has no opinion, with `fault` as the reason. Where a grader compares answers, all answers
+    to its problem share that. What the user's own code raises ends the call, unless `users_too`. So does what it raises
+    on each of several: then it is broken. Raises InputError for a class of the user's that returns anything else than
+    one opinion for each.
+    """
+    by_problem = groupby(answers, lambda asked: asked.problem) if grader.compares_answers else ((0, [a]) for a in answers)
+    units = [[*unit] for _, unit in by_problem]
+
+    def ask(units: Sequence[list[Asked]]) -> list[list[Opinion]]:
+        given = iter(_opinions(grader, [asked for unit in units for asked in unit]))
+        return [[next(given) for _ in unit] for unit in units]
+
+    graded = isolated(
+        grader.name,
+        ask,
+        units,
+        lambda unit: [Opinion("unparsed", None, FAULT) for _ in unit],
+        lambda unit: [text for asked in unit for text in asked_texts(asked)],
+        users_too,
+    )
+    opinions = [opinion for unit in graded for opinion in unit]
+    if len(units) > 1 and all(opinion.why == FAULT for opinion in opinions):
+        return _opinions(grader, answers)  # raises it once more
+    return opinions
+
+
+def _opinions(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
     opinions = grader.grade(answers) if answers else []
     if not isinstance(opinions, list) or not all(isinstance(opinion, Opinion) for opinion in opinions):
         raise InputError(f"{grader.name}: grade returned {reprlib.repr(opinions)}; return a list of Opinion")
@@ -143,22 +178,23 @@ def in_chunks(answers: Sequence[Asked], size: int = CHUNK) -> Iterator[Sequence[
 def opinions_of(grader: Grader, chunks: Iterable[Sequence[Asked]], path: Path | None) -> Iterator[list[Opinion]]:
     """A grader's opinions, chunk by chunk. With `path`, a journal there keeps them, and the same call continues.
 
-    Answers on which a server failed are asked again. Raises InputError for a journal of another grader.
+    Answers on which a server failed or the grader raised are asked again. An exception of the user's code costs its
+    answer too. Raises InputError for a journal of another grader.
     """
 
     def ask(answers: Sequence[Asked]) -> list[dict[str, Any]]:
-        return [asdict(opinion) for opinion in opinions_on(grader, answers)]
+        return [asdict(opinion) for opinion in opinions_on(grader, answers, users_too=True)]
 
     start = 0
     columns = [field.name for field in fields(Opinion)]
     with nullcontext() if path is None else Journal(path, grader.settings() | {"opinion": columns}) as journal:
         for chunk in chunks:
             if journal is None:
-                yield opinions_on(grader, chunk)
+                yield opinions_on(grader, chunk, users_too=True)
                 continue
             texts = "\0".join(f"{problem.question}\0{problem.answer}\0{text}" for problem, text in chunk)
             key = f"{start} {text_key(texts)}"
-            values = journal.completed(key, chunk, ask, lambda value: value["why"] == NO_ANSWER)
+            values = journal.completed(key, chunk, ask, lambda value: value["why"] in (NO_ANSWER, FAULT))
             yield [Opinion(**value) for value in values]
             start += len(chunk)
 

@@ -11,6 +11,7 @@ from typing import Any
 from cooper_base.data.answer import Answer
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
+from cooper_verify.faults import isolated
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
 logger = logging.getLogger(__name__)
@@ -34,11 +35,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def verdicts(pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
-    """Verdicts on pairs of a reference and a completion, in order. A fault of ours is logged, and all are `unparsed`:
-    a trainer that calls a drop-in must not end by it."""
+    """Verdicts on pairs of a reference and a completion, in order. A pair on which the rule raises is `unparsed`. Where
+    none of its processes can be started, that is logged and all are: a trainer that calls a drop-in must not end by it.
+    """
     try:
-        return _rule.verify_many(pairs)
-    except Exception:
+        return isolated("drop-in", _rule.verify_many, pairs, lambda _: "unparsed", lambda pair: pair)
+    except InputError:
         logger.exception("no verdicts on %d answers", len(pairs))
         return ["unparsed"] * len(pairs)
 

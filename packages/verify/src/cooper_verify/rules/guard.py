@@ -4,7 +4,8 @@ The patterns of the rules take time in proportion to a text's length, as far as 
 would hold its whole process: Python's regular expressions keep the interpreter lock and end before anything else runs.
 So one process reads for all rules of a main process. It starts with the first text and needs no sympy. A timer of its
 own CPU time kills it. A new process then makes the calls one by one, so that the text at fault is seen and gets the
-reply `otherwise`. Where there is no such timer (Windows), only the parent's wall time limits it.
+reply `otherwise`. Where there is no such timer (Windows), only the parent's wall time limits it. A call that raises is
+a fault (`cooper_verify.faults`), which costs its own reply.
 """
 
 import json
@@ -16,8 +17,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
+from cooper_verify.faults import note_fault
 from cooper_verify.rules.child import (
     FROM_OUTSIDE,
     TRIES,
@@ -45,13 +47,17 @@ _CALLS_ALONE = 32
 """Calls that are sent together where each has its own reply. Between two of these batches the budget is looked at."""
 
 
-def guarded(function: Callable[..., Any], calls: Sequence[Sequence[Any]], otherwise: Any) -> list[Any]:
-    """The function's results for the arguments of each call, as JSON gives them back; `otherwise` for a call that needs
-    more than half a second of CPU time or too much memory, and for all to which a `cpu_budget` leaves no time.
-    Arguments are made JSON; what is no JSON becomes text.
+_AS_OTHERWISE = object()
 
-    The function is one of a module of this package. Safe to use from several threads. Raises RuntimeError with the
-    traceback if it raises anything.
+
+def guarded(
+    function: Callable[..., Any], calls: Sequence[Sequence[Any]], otherwise: Any, at_fault: Any = _AS_OTHERWISE
+) -> list[Any]:
+    """The function's results for the arguments of each call, as JSON gives them back; `otherwise` for a call that needs
+    more than half a second of CPU time or too much memory, and for all to which a `cpu_budget` leaves no time;
+    `at_fault` for one that raises, by default `otherwise` too. Arguments are made JSON; what is no JSON becomes text.
+
+    The function is one of a module of this package. Safe to use from several threads.
     """
     name = f"{function.__module__}:{function.__qualname__}"
     results: list[Any] = []
@@ -59,7 +65,15 @@ def guarded(function: Callable[..., Any], calls: Sequence[Sequence[Any]], otherw
     for start in range(0, len(calls), _CALLS):
         with _guard.lock:
             results += _guard.results(name, calls[start : start + _CALLS], otherwise, budget)
+    for place, result in enumerate(results):
+        if isinstance(result, _Raised):  # noted without the lock, for that may raise
+            note_fault(name, result.traceback, calls[place])
+            results[place] = otherwise if at_fault is _AS_OTHERWISE else at_fault
     return results
+
+
+class _Raised(NamedTuple):
+    traceback: str
 
 
 class _Guard(SharedProcess):
@@ -92,9 +106,7 @@ class _Guard(SharedProcess):
 
 
 def _result(reply: dict[str, Any]) -> Any:
-    if "error" in reply:
-        raise RuntimeError(f"the process that reads texts raised an error:\n{reply['error']}")
-    return reply["result"]
+    return _Raised(reply["error"]) if "error" in reply else reply["result"]
 
 
 _guard = _Guard("cooper_verify.rules.guard")
@@ -127,7 +139,7 @@ def _reply(function: Callable[..., Any], arguments: Sequence[Any], cpu_s: float)
         result = {"result": function(*arguments)}
     except MemoryError:
         os._exit(1)
-    except Exception:  # noqa: BLE001 - the parent raises it
+    except Exception:  # noqa: BLE001 - a fault, which the parent notes
         result = {"error": traceback.format_exc()}
     limit_cpu(0)
     return {**result, "cpu_s": time.process_time() - start}

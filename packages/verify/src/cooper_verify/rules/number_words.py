@@ -44,7 +44,7 @@ _FIGURES = (
 _SCALED = re.compile(
     rf"(?<![\d.,/^_])(?>(?P<currency>\\?[$\u20ac\u00a3\u00a5\u20b9]\s?)?)(?P<figures>{_FIGURES})"
     rf"(?:(?>(?P<close>\s?\$)?)[\s~-]?(?:\\[,; ])?\s?(?>(?P<open>\\(?:text|mathrm|mbox|textrm)\{{\s?)?)"
-    rf"(?P<words>{_SCALE}(?>(?:\s{_SCALE})*))(?>(?P<shut>\s?\}})?)|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
+    rf"(?P<words>{_SCALE}(?>(?:\s{_SCALE}){{0,9}}))(?>(?P<shut>\s?\}})?)|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\{?(?:(\d++)\}\{(\d++)\}|(\d)(\d))")

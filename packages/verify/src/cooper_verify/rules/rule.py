@@ -144,9 +144,8 @@ class ComputedRule(Rule):
         self._fields = settings.fields()
 
     def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
-        return guarded(
-            _computed_verdict, [self._call(problem, text) for problem, text in problems_and_texts], "timeout"
-        )
+        calls = [self._call(problem, text) for problem, text in problems_and_texts]
+        return guarded(_computed_verdict, calls, "timeout", at_fault="unparsed")
 
     def faults(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[str | None]:
         """The objection, if there is one; otherwise the answer in a box must be correct."""
@@ -154,6 +153,7 @@ class ComputedRule(Rule):
             _computed_fault,
             [self._call(problem, answer) for problem, answer in problems_and_texts],
             unverified("timeout"),
+            at_fault=unverified("unparsed"),
         )
 
     def _call(self, problem: Problem, text: str) -> tuple[Any, ...]:

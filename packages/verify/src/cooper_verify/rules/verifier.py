@@ -1,6 +1,7 @@
 """One verifier for all rules of a run: each problem may name its own rule."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -8,9 +9,11 @@ from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem, location
 from cooper_base.data.verdict import Verdict, is_right
 from cooper_base.errors import InputError, did_you_mean
+from cooper_verify.faults import isolated, take_faults
+from cooper_verify.grader import asked_texts
 from cooper_verify.rules.kinds.maths import RuleVerifier, rule_settings
 from cooper_verify.rules.kinds.partial import PartiallySilent
-from cooper_verify.rules.rule import RULES, ProblemAndText, Rule, RuleConfig
+from cooper_verify.rules.rule import RULES, ProblemAndText, Rule, RuleConfig, unverified
 
 T = TypeVar("T")
 
@@ -32,15 +35,16 @@ class Verifier(Rule):
         self._told = (0.0, 0.0)
 
     def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
-        """Raises InputError for a rule that does not exist."""
-        return self._each(problems_and_texts, lambda rule, part: rule.verify_problems(part))
+        """Raises InputError for a rule that does not exist, and what a rule of the user's raises. A text on which one of
+        Cooper's raises is `unparsed`."""
+        return self._each(problems_and_texts, lambda rule, part: rule.verify_problems(part), "unparsed")
 
     def accepts(self, problem: Problem, text: str) -> bool | None:
         """Whether the verdict on one completion is `correct`; None where the rule is silent."""
         return is_right(self.verify_problems([(problem, text)])[0])
 
     def faults(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[str | None]:
-        return self._each(problems_and_texts, lambda rule, part: rule.faults(part))
+        return self._each(problems_and_texts, lambda rule, part: rule.faults(part), unverified("unparsed"))
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         by_rule = self._by_rule(problems)
@@ -57,12 +61,17 @@ class Verifier(Rule):
         return {"kind": "rule", **rule_settings(default), **({"rules": rules} if rules else {})}
 
     def _each(
-        self, problems_and_texts: Sequence[ProblemAndText], ask: Callable[[Rule, list[ProblemAndText]], Sequence[T]]
+        self,
+        problems_and_texts: Sequence[ProblemAndText],
+        ask: Callable[[Rule, Sequence[ProblemAndText]], Sequence[T]],
+        at_fault: T,
     ) -> list[T]:
         """What each problem's own rule replies, in order. A rule gets all of its problems together."""
         replies: dict[int, T] = {}
         for rule, places in self._by_rule([problem for problem, _ in problems_and_texts]):
-            replies |= zip(places, ask(rule, [problems_and_texts[i] for i in places]), strict=True)
+            part = [problems_and_texts[i] for i in places]
+            said = isolated(type(rule).__name__, partial(ask, rule), part, lambda _: at_fault, asked_texts)
+            replies |= zip(places, said, strict=True)
         return [replies[index] for index in range(len(problems_and_texts))]
 
     def _by_rule(self, problems: Sequence[Problem]) -> list[tuple[Rule, list[int]]]:
@@ -89,14 +98,16 @@ class Verifier(Rule):
         return rule.cpu_s_of(problem.answer, text) if isinstance(rule, RuleVerifier) else 0.0
 
     def metrics(self) -> dict[str, float]:
-        """`time/verify_cpu`, the CPU seconds of the worker processes' questions, and `rule/lost`, the processes that
-        were lost, both since the last call. Empty if no rule has such processes."""
+        """`rule/faults`, the texts that are `unparsed` because of a fault in this process; and `time/verify_cpu`, the
+        CPU seconds of the worker processes' questions, and `rule/lost`, the processes that were lost, unless no rule has
+        such processes. All are since the last call."""
+        faults = {"rule/faults": float(take_faults())}
         rules = dict.fromkeys(rule for rule in map(_whole, self._rules.values()) if isinstance(rule, RuleVerifier))
         if not rules:
-            return {}
+            return faults
         spent = (sum(rule.cpu_s for rule in rules), float(sum(rule.counts["lost"] for rule in rules)))
         (cpu_s, lost), self._told = self._told, spent
-        return {"time/verify_cpu": spent[0] - cpu_s, "rule/lost": spent[1] - lost}
+        return faults | {"time/verify_cpu": spent[0] - cpu_s, "rule/lost": spent[1] - lost}
 
     def judges(self, problem: Problem) -> bool:
         """As the problem's rule says. Raises InputError for a rule that does not exist."""

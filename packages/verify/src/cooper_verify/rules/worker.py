@@ -19,6 +19,7 @@ import re
 import signal
 import sys
 import time
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -44,6 +45,8 @@ class Checked:
     """CPU seconds of the question alone."""
     stalls: int
     """How often the process was lost before it replied."""
+    fault: str | None = None
+    """The traceback, if the comparison raised: the verdict is `unparsed` then."""
 
 
 class WorkerProcess(ChildProcess):
@@ -142,7 +145,10 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
 
 def _is_deep(answer: str, completion: str, expressions: bool) -> bool:
     """Whether reading it may overflow the stack, where it matters how much of a formula the parser knows already."""
-    texts = (reference_text(answer), *extract_answer(completion, factorials="!" in answer).texts)
+    try:
+        texts = (reference_text(answer), *extract_answer(completion, factorials="!" in answer).texts)
+    except Exception:  # noqa: BLE001 - the fork that is asked raises it too, and says so
+        return True
     return any(
         text.count("|") > _DEEP
         or _SIGNS.search(text)
@@ -224,8 +230,14 @@ def _answered(question: dict[str, Any]) -> dict[str, Any]:
     sympy.core.cache.clear_cache()
     random.seed(0)
     sympy.core.random.seed(0)  # sympy tests some properties at random points and in random order
-    verdict = maths_verdict(**question)
-    return {"verdict": verdict, "outcome": "answered", "cpu_s": time.process_time() - start}
+    fault = None
+    try:
+        verdict = maths_verdict(**question)
+    except (MemoryError, RecursionError):
+        raise
+    except Exception:  # noqa: BLE001 - a fault, which the main process notes
+        verdict, fault = "unparsed", traceback.format_exc()
+    return {"verdict": verdict, "outcome": "answered", "cpu_s": time.process_time() - start, "fault": fault}
 
 
 def _near_memory_limit(memory_mib: int) -> bool:

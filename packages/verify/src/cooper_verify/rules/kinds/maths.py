@@ -16,6 +16,7 @@ from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import boxed
 from cooper_base.data.verdict import Verdict
+from cooper_verify.faults import note_fault
 from cooper_verify.rules.child import Budget, current_budget
 from cooper_verify.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer, reference_readings
 from cooper_verify.rules.guard import guarded
@@ -118,7 +119,12 @@ class RuleVerifier(Rule):
     def _verdicts(self, asked: Sequence[tuple[str | None, str, str]]) -> list[Verdict]:
         """Verdicts on completions: each with its question (None if it does not matter) and its reference."""
         calls = list(dict.fromkeys(asked))
-        replies = guarded(fast_reading, [(*call, self._expressions) for call in calls], FastReading("timeout"))
+        replies = guarded(
+            fast_reading,
+            [(*call, self._expressions) for call in calls],
+            FastReading("timeout"),
+            at_fault=FastReading("unparsed"),
+        )
         readings = {call: FastReading(*reply) for call, reply in zip(calls, replies, strict=True)}
         decided = [verdict for call in asked if (verdict := readings[call].verdict) is not None]
         with self._lock:
@@ -155,6 +161,8 @@ class RuleVerifier(Rule):
         finally:
             self._idle.put(process)
         budget.spend(checked.cpu_s)
+        if checked.fault:
+            note_fault("Math-Verify's part", checked.fault, (answer, completion))
         with self._lock:
             self.counts.update([checked.verdict, checked.outcome, *["lost"] * checked.stalls])
             self.cpu_s += checked.cpu_s
