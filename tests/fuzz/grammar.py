@@ -2,8 +2,8 @@ r"""Texts in the grammar of each reader of answers, and what every reader must d
 
     python tests/fuzz/grammar.py COUNT [SEED]
 
-reads COUNT texts and prints how many distinct ones there were, the slowest, and each kind of fault with one text of it.
-Exits with 1 if there was a fault. Mutated bytes never find `\boxed{x = \sqrt{9} = \pm 3}`: one must know that a chain of
+reads COUNT different texts, references and completions, and prints the slowest pair, and each kind of fault with one
+pair. Exits with 1 if there was a fault. Mutated bytes never find `\boxed{x = \sqrt{9} = \pm 3}`: one must know that a chain of
 equations has sides, and that a side may have two values.
 """
 
@@ -368,9 +368,7 @@ def main(texts: int, seed: int = 0) -> None:
         if len(seen) >= texts:
             break
         reference, completion = texts_of(draw.randbytes(64))
-        if (key := hash((reference, completion))) in seen:
-            continue
-        seen.add(key)
+        seen |= {hash(reference), hash(completion)}
         before = time.process_time()
         try:
             read_all(reference, completion)
@@ -378,7 +376,7 @@ def main(texts: int, seed: int = 0) -> None:
             place = place_of(error)
             faults[place] += 1
             if faults[place] == 1:
-                print(f"{place} (text {number}): {error!s:.60}\n  {reference[:150]!r} / {completion[:150]!r}", flush=True)
+                print(f"{place} (pair {number}): {error!s:.60}\n  {reference[:150]!r} / {completion[:150]!r}", flush=True)
         slowest = max(slowest, (time.process_time() - before, (reference[:150], completion[:150])))
     print(f"{len(seen)} texts, seed {seed}, {time.process_time() - start:.0f} CPU seconds: {faults.total()} faults")
     for place, times in faults.most_common():
