@@ -2,6 +2,7 @@
 
 import io
 import json
+from random import Random
 
 import yaml
 from targets import SEPARATOR, TARGETS
@@ -113,6 +114,8 @@ _MARKUP = [
     b"]]></style><script>",
 ]
 _REPLIES = [b"yes", b"Verdict: no", b"<think>a", b"Sure, here is it:\n```\n7\n```", b"<|a|>" * 200, b"</s> " * 200]
+_CHOICES = [Random(seed).randbytes(64) for seed in range(200)]
+"""Of forms of the grammar."""
 _CALLS = [
     b'<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>',
     b"<tool_response>\n19\n</tool_response>",
@@ -166,6 +169,7 @@ def _seeds(target: str) -> list[bytes]:
             *(json.dumps(_BODY).replace("-0.1", odd).encode() for odd in ("NaN", "1e999", "9" * 400, "800", '"nan"')),
             *(json.dumps(_BODY).replace('"yes"', odd).encode() for odd in ("null", "7", '"\\ud800"', "[[]]")),
         ],
+        "readers": _CHOICES,
         "reply_text": _REPLIES,
         "transcript": _CALLS,
         "report_page": _MARKUP,

@@ -3,8 +3,8 @@ r"""Texts in the grammar of each reader of answers, and what every reader must d
     python tests/fuzz/grammar.py COUNT [SEED]
 
 reads COUNT different texts, references and completions, and prints the slowest pair, and each kind of fault with one
-pair. Exits with 1 if there was a fault. Mutated bytes never find `\boxed{x = \sqrt{9} = \pm 3}`: one must know that a chain of
-equations has sides, and that a side may have two values.
+pair. Exits with 1 if there was a fault. Mutated bytes never find `\boxed{x = \sqrt{9} = \pm 3}`: one must know that a
+chain of equations has sides, and that a side may have two values.
 """
 
 import random
@@ -176,7 +176,20 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         r"<integer>\,<integer>",
         "<integer> <integer>",
     ),
-    "integer": ("<digit>", "<digit><digit>", "0", "1", "00", "10", "100", "1000", "400", "<digits>", "\u0663", "\u00b2"),
+    "integer": (
+        "<digit>",
+        "<digit><digit>",
+        "0",
+        "1",
+        "00",
+        "10",
+        "100",
+        "1000",
+        "400",
+        "<digits>",
+        "\u0663",
+        "\u00b2",
+    ),
     "digit": (*"0123456789",),
     # formula, estimate, tree: operations, functions, powers
     "expression": (
@@ -222,7 +235,9 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         r"-\infty",
         "<nested>",
     ),
-    "function": (*"sin cos tan cot sec csc sinh cosh tanh arcsin arctan exp ln log lg sqrt cbrt abs floor ceil".split(),),
+    "function": (
+        *"sin cos tan cot sec csc sinh cosh tanh arcsin arctan exp ln log lg sqrt cbrt abs floor ceil".split(),
+    ),
     "name": (
         *"x y n i e f k C".split(),
         r"\pi",
@@ -376,7 +391,9 @@ def main(texts: int, seed: int = 0) -> None:
             place = place_of(error)
             faults[place] += 1
             if faults[place] == 1:
-                print(f"{place} (pair {number}): {error!s:.60}\n  {reference[:150]!r} / {completion[:150]!r}", flush=True)
+                print(
+                    f"{place} (pair {number}): {error!s:.60}\n  {reference[:150]!r} / {completion[:150]!r}", flush=True
+                )
         slowest = max(slowest, (time.process_time() - before, (reference[:150], completion[:150])))
     print(f"{len(seen)} texts, seed {seed}, {time.process_time() - start:.0f} CPU seconds: {faults.total()} faults")
     for place, times in faults.most_common():

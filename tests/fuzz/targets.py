@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
+from grammar import read_all, texts_of
 from html_page import executable_parts
 
 from chat_server import ChatServer, HttpAnswer
@@ -218,6 +219,11 @@ def fast_path(data: bytes) -> None:
     assert verdict is None or verdict == maths_verdict(answer, completion)
 
 
+def readers(data: bytes) -> None:
+    """No text in the grammar of a reader raises in it."""
+    read_all(*texts_of(data))
+
+
 @cache
 def _verifier() -> RuleVerifier:
     return RuleVerifier(timeout_s=1)
@@ -279,6 +285,7 @@ TARGETS: dict[str, Target] = {
     "reply_text": reply_text,
     "transcript": transcript,
     "fast_path": fast_path,
+    "readers": readers,
     "rule_verifier": rule_verifier,
     "report_page": report_page,
 }

@@ -8,7 +8,7 @@ from courses import GROUP, PROBLEMS, STEPS, steps_of, write
 from dumps import WRITERS
 
 from cooper_audit.rollouts import Options, audit, read_labels
-from cooper_audit.rollouts.auditing import ends_in, equals
+from cooper_audit.rollouts.ends import ends_in, equals
 from cooper_audit.rollouts.evidence import finding_of
 from cooper_audit.rollouts.references import References
 from cooper_audit.rollouts.table import COLUMNS, Groups

@@ -3,7 +3,7 @@
 A rule reads texts that nobody has seen before, and a grader may be anything. An exception of Cooper's own is a fault of
 Cooper: the text has the verdict `unparsed`, or no score, the fault is counted (`rule/faults`) and written down with its
 texts so that it can be reported, and the batch, the service or the trainer goes on. An exception of the user's own code
-is a bug that its author wants to see: it ends what was asked, except where a whole file is being measured (`users_too`).
+is a bug that its author wants to see: it ends what was asked, except where a whole file is measured (`users_too`).
 
 With the environment variable `COOPER_STRICT` a fault is raised, as in the tests of this repository.
 """
@@ -30,7 +30,7 @@ STRICT = "COOPER_STRICT"
 """An environment variable. If it is set, faults are raised."""
 FAULT = "fault"
 """Why an answer has no opinion on which a grader has raised."""
-FILE_NAME = "faults.jsonl"
+FAULTS_FILE = "faults.jsonl"
 """The file in a run's folder that has its faults."""
 MOST_WRITTEN = 1000
 """Faults that one process writes down. The others are counted."""
@@ -56,7 +56,7 @@ class _Faults:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._new = self._written = 0
+        self.count = self._written = 0
         self._kinds: set[tuple[str, str]] = set()
         self._writers: list[Callable[[Fault], None]] = []
 
@@ -65,7 +65,7 @@ class _Faults:
             kind = (fault.where, fault.error.partition(":")[0])
             is_new, writers = kind not in self._kinds, [*self._writers]
             self._kinds.add(kind)
-            self._new += 1
+            self.count += 1
             self._written += bool(writers)
             if self._written > MOST_WRITTEN:
                 writers = []
@@ -78,11 +78,6 @@ class _Faults:
             )
         for write in writers:
             write(fault)
-
-    def take(self) -> int:
-        with self._lock:
-            count, self._new = self._new, 0
-        return count
 
     @contextmanager
     def passed_to(self, write: Callable[[Fault], None]) -> Iterator[None]:
@@ -98,9 +93,9 @@ class _Faults:
 _faults = _Faults()
 
 
-def take_faults() -> int:
-    """How many faults there were in this process since the last call."""
-    return _faults.take()
+def faults_so_far() -> int:
+    """How many faults there were in this process."""
+    return _faults.count
 
 
 @contextmanager

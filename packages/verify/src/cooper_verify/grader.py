@@ -116,13 +116,14 @@ def asked_texts(asked: tuple[Problem, str]) -> tuple[str, str, str]:
 def opinions_on(grader: Grader, answers: Sequence[Asked], users_too: bool = False) -> list[Opinion]:
     """What it says of each answer. A grader is not asked about nothing.
 
-    An answer on which it raises has no opinion, with `fault` as the reason. Where a grader compares answers, all answers
-    to its problem share that. What the user's own code raises ends the call, unless `users_too`. So does what it raises
-    on each of several: then it is broken. Raises InputError for a class of the user's that returns anything else than
-    one opinion for each.
+    An answer on which it raises has no opinion, for the reason `fault`. Where a grader compares answers, all answers to
+    the problem share that. What the user's own code raises ends the call, unless `users_too`. So does what it raises on
+    each of several: then it is broken. Raises InputError for a class of the user's that returns anything else than one
+    opinion for each.
     """
-    by_problem = groupby(answers, lambda asked: asked.problem) if grader.compares_answers else ((0, [a]) for a in answers)
-    units = [[*unit] for _, unit in by_problem]
+    units = [[asked] for asked in answers]
+    if grader.compares_answers:
+        units = [[*unit] for _, unit in groupby(answers, lambda asked: asked.problem)]
 
     def ask(units: Sequence[list[Asked]]) -> list[list[Opinion]]:
         given = iter(_opinions(grader, [asked for unit in units for asked in unit]))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +16,8 @@ from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import append, journal_path, naming, open_to_append, write_text
-from cooper_verify.grader import Asked, Grader, in_chunks, opinions_of
+from cooper_verify.faults import FAULTS_FILE, faults_so_far, faults_written_to, isolated
+from cooper_verify.grader import Asked, Grader, asked_texts, in_chunks, opinions_of
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import Rule, RuleConfig
 
@@ -36,6 +37,8 @@ class VerdictCounts:
     by_gold: Counter[tuple[str, float | None]]
     why: Counter[str] = field(default_factory=Counter)
     """Why verdicts are no plain yes or no, such as `no_answer_from_server`."""
+    faults: int = 0
+    """Rows on which the grader raised an exception in this call."""
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -89,14 +92,24 @@ def grade_file(
     fields. A rule adds `verdict` and `seconds`; `workers` threads ask it, and the work continues after the rows that
     `out` already holds. Any other grader adds `verdict`, `score` and `why`. It gets many rows at once, and a journal
     beside `out` keeps its opinions, so that the same call continues, and asks again where a server failed. Fields with
-    these names in `data` are called `input/verdict` and so on there. Raises InputError before the first verdict: for a
-    bad row, and for an `out` that was made from another file or with another grader.
+    these names in `data` are called `input/verdict` and so on there. A row on which the grader raises is `unparsed`;
+    `faults_path(out)` has it with what was raised. Raises InputError before the first verdict: for a bad row, and for
+    an `out` that was made from another file or with another grader.
     """
     tasks = read_rows(data, lambda row: _task(row, grader.reads_reference), ["answer and completion"])
     grader.check([problem for problem, *_ in tasks])
-    if isinstance(grader, Rule):
-        return _verify(tasks, out, grader, workers, progress)
-    return _grade(tasks, out, grader, progress)
+    before = faults_so_far()
+    with faults_written_to(faults_path(out)):
+        if isinstance(grader, Rule):
+            counts = _verify(tasks, out, grader, workers, progress)
+        else:
+            counts = _grade(tasks, out, grader, progress)
+    return replace(counts, faults=faults_so_far() - before)
+
+
+def faults_path(out: Path) -> Path:
+    """Where the faults are written of the work whose output is the file `out`."""
+    return out.with_name(f"{out.stem}.{FAULTS_FILE}")
 
 
 def _grade(
@@ -131,7 +144,11 @@ def _verify(
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()
-            return rule.verify_problems([task[:2]])[0], time.perf_counter() - start
+            asked = [Asked(*task[:2])]
+            verdict = isolated(
+                rule.name, rule.verify_problems, asked, lambda _: "unparsed", asked_texts, users_too=True
+            )
+            return verdict[0], time.perf_counter() - start
 
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]

@@ -1,21 +1,18 @@
 """Audits the rollouts of another trainer: checks a sample of each step, and writes a run's folder with a verdict."""
 
-import ast
 import json
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
-from operator import add, mul, sub, truediv
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
 import yaml
 
+from cooper_audit.rollouts.ends import ends_in, equals, unexplained
 from cooper_audit.rollouts.evidence import Finding, finding_of
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
@@ -27,6 +24,8 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import Journal, by_step
 from cooper_base.files.owned_folder import OwnedFolder
 from cooper_base.revisions import revisions
+from cooper_verify.faults import FAULTS_FILE, faults_written_to, isolated
+from cooper_verify.grader import asked_texts
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
 from cooper_verify.rules.rule import Rule, RuleConfig, verdict_metrics
 from cooper_verify.rules.verifier import Verifier
@@ -112,7 +111,10 @@ def audit(
     Repeated after an interruption it continues, with the same result. `progress` is called with the steps done and 0.
     Raises InputError for rollouts that cannot be read, and as `audit_folder` does.
     """
-    with nullcontext(out) if isinstance(out, OwnedFolder) else audit_folder(out) as folder:
+    with (
+        nullcontext(out) if isinstance(out, OwnedFolder) else audit_folder(out) as folder,
+        faults_written_to(folder.path / FAULTS_FILE),
+    ):
         return _audit(rollouts, folder, options, choose, decode, progress)
 
 
@@ -252,20 +254,32 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
     for place in range(max(map(len, references), default=0)):
         asked = [i for i, own in enumerate(references) if len(own) > place and ruled[i] != "correct"]
         problems = [Problem(rows[i].group, rows[i].question, references[i][place]) for i in asked]
-        said = verifier.verify_problems([(p, rows[i].answer.text) for p, i in zip(problems, asked, strict=True)])
+        texts = [(problem, rows[i].answer.text) for problem, i in zip(problems, asked, strict=True)]
+        said = isolated("rule", verifier.verify_problems, texts, lambda _: "unparsed", asked_texts, users_too=True)
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
                 ruled[i] = verdict
+    read = isolated("what a row ends in", _ends_of, rows, lambda _: (False, False, ""), _texts_of)
     return [
-        _Checked(
-            verdict if label is None else _verdict_of(label),
-            verdict == "silent",
-            any(ends_in(row.answer.text, reference, row.question) for reference in own),
-            any(equals(row.answer.text, reference) for reference in own),
-            unexplained(row.answer.text, [row.question, *own]),
-        )
-        for row, own, label, verdict in zip(rows, references, labels, ruled, strict=True)
+        _Checked(verdict if label is None else _verdict_of(label), verdict == "silent", *ends)
+        for label, verdict, ends in zip(labels, ruled, read, strict=True)
     ]
+
+
+def _ends_of(rows: Sequence[Rollout]) -> list[tuple[bool, bool, str]]:
+    """`ends`, `equals` and `last` of each row."""
+    return [
+        (
+            any(ends_in(row.answer.text, reference, row.question) for reference in row.references),
+            any(equals(row.answer.text, reference) for reference in row.references),
+            unexplained(row.answer.text, [row.question, *row.references]),
+        )
+        for row in rows
+    ]
+
+
+def _texts_of(row: Rollout) -> tuple[str, ...]:
+    return row.question, *row.references, row.answer.text
 
 
 def _verdict_of(label: bool) -> Verdict:
@@ -274,60 +288,6 @@ def _verdict_of(label: bool) -> Verdict:
 
 def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
     return () if references is None else references.of(row.prompt)
-
-
-_WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
-_MARKUP = re.compile(r"</?[A-Za-z][\w-]*+>|\\(?:begin|end)\{[A-Za-z*]*+\}|\\[A-Za-z]++")
-"""Tags, and commands of LaTeX: what a form of answers closes with, and no words of the answer."""
-
-
-def ends_in(text: str, reference: str, question: str = "") -> bool:
-    """Whether a text ends in the words of a reference answer, behind which a word of the question, such as a unit, may
-    stand, and markup.
-    """
-    parts = (_MARKUP.sub(" ", part[-400:]) for part in (text, reference))
-    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in parts)
-    if not wanted or words[-len(wanted) :] == wanted:
-        return bool(wanted)
-    unit = words[-1:]
-    return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
-
-
-_CALCULATION = re.compile(r"[\d(][\d\s.+*/()×÷-]*[\d)]")
-_OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
-
-
-def equals(text: str, reference: str) -> bool:
-    """Whether the last calculation that a text states, such as `3 * (4 - 1)`, has the value of a reference."""
-    stated = _CALCULATION.findall(text[-400:].rstrip())
-    try:
-        wanted = Fraction(reference)
-        tree = ast.parse(stated[-1].strip().replace("×", "*").replace("÷", "/"), mode="eval") if stated else None
-        return tree is not None and isinstance(tree.body, ast.BinOp) and _value_of(tree.body) == wanted
-    except (ArithmeticError, LookupError, SyntaxError, ValueError):  # words, or signs that are no calculation
-        return False
-
-
-def _value_of(node: ast.expr) -> Fraction:
-    if isinstance(node, ast.BinOp):
-        return _OPERATIONS[type(node.op)](_value_of(node.left), _value_of(node.right))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value_of(node.operand)
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return Fraction(str(node.value))
-    raise ValueError("no number")
-
-
-_LETTERS = re.compile(r"[^\W\d_]++")
-
-
-def unexplained(text: str, sources: Sequence[str]) -> str:
-    """A hash of the word that a text ends in; empty if a source has the word, and in scripts without capital letters,
-    some of which set no spaces between words.
-    """
-    words = [word.casefold() for word in _LETTERS.findall(text[-400:])]
-    explained = {word.casefold() for source in sources for word in _LETTERS.findall(source)}
-    return short_hash(words[-1]) if words and words[-1] not in explained and words[-1] != words[-1].upper() else ""
 
 
 def is_judged(verdict: Verdict) -> bool:

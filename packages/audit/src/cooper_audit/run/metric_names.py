@@ -13,7 +13,7 @@ _NAMES = {
     "function": "<name>",
     "grader": "mean no_opinion failures",
     "earned": "weight verdicts",
-    "rule": "accuracy wrong unparsed timeout heard lost <name>_accuracy <name>_unparsed <name>_share",
+    "rule": "accuracy wrong unparsed timeout heard lost faults <name>_accuracy <name>_unparsed <name>_share",
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,
     "reward_model": f"{_MODEL} non_finite mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "

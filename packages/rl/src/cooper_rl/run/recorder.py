@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +29,7 @@ from cooper_base.revisions import revisions
 from cooper_rl.record import SinkRun, TensorBoard, is_installed
 from cooper_rl.record.tolerant import Tolerant
 from cooper_rl.records import Rollouts
+from cooper_verify.faults import FAULTS_FILE, faults_written_to
 
 if TYPE_CHECKING:
     from cooper_rl.run_config import RunConfig
@@ -83,6 +84,8 @@ class Recorder:
         with writing(self._metrics_path, RESUME):
             self._metrics_file = open_to_append(self._metrics_path)  # nothing waits to be written at its end
         self._unsynced: list[Path] = []
+        self._faults = ExitStack()
+        self._faults.enter_context(faults_written_to(directory / FAULTS_FILE))
         if resume_at is not None:
             self._drop_after(resume_at, measured)
         purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
@@ -189,6 +192,7 @@ class Recorder:
         if self._metrics_file.closed:
             return
         self._metrics_file.close()
+        self._faults.close()
         for sink in self._sinks:
             sink.close()
 

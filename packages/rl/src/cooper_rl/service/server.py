@@ -18,6 +18,7 @@ from cooper_rl.service.gate import RequestGate
 from cooper_rl.service.history import History, RememberingAssistant
 from cooper_rl.service.training import Training
 from cooper_rl.service.worker import Meters, Worker
+from cooper_verify.faults import FAULTS_FILE, faults_written_to
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
     host, port = listener.getsockname()[:2]
     logger.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
     try:
-        server.run([listener])
+        with faults_written_to(history.root / FAULTS_FILE):
+            server.run([listener])
     finally:
         worker.stop()

@@ -25,6 +25,7 @@ from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, HistoryRecord, RememberingAssistant, not_undone
 from cooper_rl.service.ledger import Ledger, OpenStep, OtherContentError, ScoredGroup
 from cooper_rl.service.requests import Refusal, ScoreAsk, drop_frames, full
+from cooper_verify.faults import faults_so_far
 from cooper_verify.rules.child import cpu_budget
 
 logger = logging.getLogger(__name__)
@@ -92,6 +93,7 @@ class Training:
         self.signs: list[str] = []
         """What the reward-hacking alarm says after the last committed step."""
         self._committed: dict[str, Any] = {}
+        self._faults = faults_so_far()
         self._undone: list[HistoryRecord] = []
         """Undo records of failed commits that are not in the journal yet."""
         self._open_records: list[HistoryRecord] = []
@@ -400,13 +402,15 @@ class Training:
             self._append(rewrites, durable=True)
         answered = self.ledger.metrics()
         updated = self.ledger.update(step, commit["keep"])
+        faults = {"rule/faults": float(faults_so_far() - self._faults)}
+        self._faults = faults_so_far()
         self.signs = self.alarm.observe(step, answered)
         if self._assistant is not None:
             self._assistant.forget_used()
         self._committed, self.digest = {"step": step, "keep": commit["keep"]}, commit["digest"]
         self.run = self.run or commit["run"]
         self.arrived, self._open_records = 0, []
-        self._note(replace(updated, metrics=updated.metrics | {HACKING: float(len(self.signs))}))
+        self._note(replace(updated, metrics=updated.metrics | faults | {HACKING: float(len(self.signs))}))
 
     def _finish(self, commit: HistoryRecord) -> None:
         """Train on an acknowledged commit; if that fails, go back to the state before it, which says `failed`.

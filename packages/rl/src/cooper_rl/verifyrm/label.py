@@ -15,7 +15,8 @@ from cooper_base.data.verdict import Verdict
 from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
 from cooper_base.files.hashes import text_key
 from cooper_rl.engines.local.device import set_threads
-from cooper_verify.grader import NO_ANSWER, Asked, Grader, Opinion, check_gives_verdicts, opinions_on
+from cooper_verify.faults import FAULT, isolated
+from cooper_verify.grader import NO_ANSWER, Asked, Grader, Opinion, asked_texts, check_gives_verdicts, opinions_on
 from cooper_verify.graders.judge import JudgeConfig, JudgeGrader, judge_settings
 from cooper_verify.graders.judgement import Judgement, JudgeVerdict
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
@@ -154,9 +155,11 @@ def _opinions(
     answers = [Asked(row.problem, row.completion) for row in rows]
     said: list[Sequence[Any]] = [rule.verify_problems(answers)]
     if judge is not None:
-        said.append([asdict(judgement) for judgement in judge.judgements(answers)])
+        unheard = Judgement("unreadable", detail=FAULT, failed=True)
+        judged = isolated(judge.name, judge.judgements, answers, lambda _: unheard, asked_texts)
+        said.append([asdict(judgement) for judgement in judged])
     if grader is not None:
-        said.append([asdict(opinion) for opinion in opinions_on(grader, answers)])
+        said.append([asdict(opinion) for opinion in opinions_on(grader, answers, users_too=True)])
     return [list(of_row) for of_row in zip(*said, strict=True)]
 
 
@@ -168,7 +171,7 @@ def _settings(judge: JudgeConfig | None, rule: RuleConfig, grader: Grader | None
 
 def _failed(said: Sequence[Any]) -> bool:
     """Whether a server has not answered; `said` is the rule's verdict and what others said."""
-    return any(opinion.get("failed") or opinion.get("why") == NO_ANSWER for opinion in said[1:])
+    return any(opinion.get("failed") or opinion.get("why") in (NO_ANSWER, FAULT) for opinion in said[1:])
 
 
 def _write(labelled: Sequence[Labelled], output: Path, columns: Sequence[str], with_replies: bool) -> None:

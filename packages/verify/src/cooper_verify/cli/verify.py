@@ -48,7 +48,7 @@ def verify(
     """
     from cooper_base.data.verdict import Verdict
     from cooper_verify.grader import NO_ANSWER
-    from cooper_verify.verdict_file import grade_file
+    from cooper_verify.verdict_file import faults_path, grade_file
 
     if rule is not None and grader is not None:
         raise InputError(f"--rule and --grader: one grader writes the verdicts; --rule {rule} is --grader rule:{rule}")
@@ -69,6 +69,8 @@ def verify(
         say("no plain verdict: " + ", ".join(f"{why} {count}" for why, count in counts.why.most_common()))
     if counts.why[NO_ANSWER]:
         say("a server failed on some rows; run the same command again to ask for them")
+    if counts.faults:
+        say(f"{by.name} raised an exception on {counts.faults} rows, which are unparsed: {faults_path(out)}")
     say(f"verdicts: {out}")
 
 

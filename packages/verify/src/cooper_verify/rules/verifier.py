@@ -9,7 +9,7 @@ from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem, location
 from cooper_base.data.verdict import Verdict, is_right
 from cooper_base.errors import InputError, did_you_mean
-from cooper_verify.faults import isolated, take_faults
+from cooper_verify.faults import faults_so_far, isolated
 from cooper_verify.grader import asked_texts
 from cooper_verify.rules.kinds.maths import RuleVerifier, rule_settings
 from cooper_verify.rules.kinds.partial import PartiallySilent
@@ -32,11 +32,11 @@ class Verifier(Rule):
         self._rules: dict[str | None, Rule] = {name: settings.build() for name, settings in self._settings.items()}
         self._rules[None] = default.build() if self._default in (named or {}) else self._rules[self._default]
         self._lock = Lock()
-        self._told = (0.0, 0.0)
+        self._told, self._faults = (0.0, 0.0), faults_so_far()
 
     def verify_problems(self, problems_and_texts: Sequence[ProblemAndText], /) -> list[Verdict]:
-        """Raises InputError for a rule that does not exist, and what a rule of the user's raises. A text on which one of
-        Cooper's raises is `unparsed`."""
+        """A text on which a rule raises is `unparsed`. Raises InputError for a rule that does not exist, and what a
+        rule of the user's raises."""
         return self._each(problems_and_texts, lambda rule, part: rule.verify_problems(part), "unparsed")
 
     def accepts(self, problem: Problem, text: str) -> bool | None:
@@ -98,10 +98,10 @@ class Verifier(Rule):
         return rule.cpu_s_of(problem.answer, text) if isinstance(rule, RuleVerifier) else 0.0
 
     def metrics(self) -> dict[str, float]:
-        """`rule/faults`, the texts that are `unparsed` because of a fault in this process; and `time/verify_cpu`, the
-        CPU seconds of the worker processes' questions, and `rule/lost`, the processes that were lost, unless no rule has
-        such processes. All are since the last call."""
-        faults = {"rule/faults": float(take_faults())}
+        """`rule/faults`, the faults of this process; where a rule has worker processes, also `time/verify_cpu`, the CPU
+        seconds of their questions, and `rule/lost`, those that were lost. All are since the last call."""
+        before, self._faults = self._faults, faults_so_far()
+        faults = {"rule/faults": float(self._faults - before)}
         rules = dict.fromkeys(rule for rule in map(_whole, self._rules.values()) if isinstance(rule, RuleVerifier))
         if not rules:
             return faults

@@ -19,7 +19,7 @@ from cooper_verify.rules.values.tokens import (
     tokens,
     written_alike,
 )
-from cooper_verify.rules.values.tree import Tree, constant, inverse, negative, number, order
+from cooper_verify.rules.values.tree import OF_A_SET, Tree, constant, inverse, negative, number
 
 _INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
 TRIGONOMETRIC = {"sin", "cos", "tan", "cot", "sec", "csc"}
@@ -348,11 +348,11 @@ class _Reader:
             return ("^", self._argument(), number(Fraction(1, 3)))
         base: Tree | None = self._script() if name == "log" and self._accept("_") else None
         power: Tree | None = self._script() if self._accept("^") else None
-        if name in ("min", "max", "gcd", "lcm"):
+        if name in OF_A_SET:
             opening = self._accept("(", "{", "\u2983")
             if power or not opening:
                 raise NoFormulaError
-            return (name, *sorted(self._arguments({"(": ")", "{": "}"}.get(opening, "\u2984")), key=order))
+            return (name, *self._arguments({"(": ")", "{": "}"}.get(opening, "\u2984")))
         if power == number(-1) and name in _INVERSE:
             name, power = _INVERSE[name], None
         if self._sign() in ("(", "["):

@@ -23,6 +23,8 @@ def inverse(tree: Tree) -> Tree:
     return ("^", tree, number(-1))
 
 
+OF_A_SET = ("min", "max", "gcd", "lcm")
+"""Functions for which the order of the arguments does not count."""
 _MOST_DIGITS_OF_A_POWER = 1200
 MOST_BITS = 2**22
 """Of the numerator or denominator of a power or factorial that is computed: a million digits, a tenth of a second."""
@@ -140,7 +142,8 @@ def canonical(tree: Tree) -> Tree:
     if value is not None:
         return ("number", value, False)
     if tree[0] not in ("+", "*"):
-        return (tree[0], *(canonical(part) if isinstance(part, tuple) else part for part in tree[1:]))
+        inner = [canonical(part) if isinstance(part, tuple) else part for part in tree[1:]]
+        return (tree[0], *(sorted(inner, key=order) if tree[0] in OF_A_SET else inner))
     head, parts, total = tree[0], [], Fraction(tree[0] == "*")
     for part in map(canonical, tree[1:]):
         for item in part[1:] if part[0] == head else [part]:
