@@ -13,15 +13,19 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from itertools import count
+from typing import TypeVar
 
 from cooper_base.data.problem import Problem
+from cooper_base.data.text import boxed
 from cooper_verify.rules import other_answers
 from cooper_verify.rules.fast_path import fast_reading, kind_of_answer, reference_readings, verdict_by
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.numeric import NumericRule
 
+T = TypeVar("T")
 GRAMMAR: dict[str, tuple[str, ...]] = {
     # marks, around_box, sentence: where the answer stands
     "completion": (
@@ -322,44 +326,48 @@ _DEEPEST = 6
 _FORM = re.compile(r"<(\w+)>")
 
 
+_OF_ANSWERS = tuple("value scalar number expression relation region list bracket ratio date words choice parts".split())
+"""Forms of whole answers."""
+
+
 class _Writer:
     """Writes forms of the grammar. Each byte is a choice; without bytes the first form is chosen, which ends."""
 
     def __init__(self, data: bytes) -> None:
         self._bytes = iter(data)
 
+    def one_of(self, options: Sequence[T]) -> T:
+        return options[next(self._bytes, 0) % len(options)]
+
     def form(self, name: str, depth: int = 0) -> str:
         if name == "digits":
-            return str(1 + self._below(9)) * _DIGITS[self._below(len(_DIGITS))]
+            return self.one_of("123456789") * self.one_of(_DIGITS)
         if name == "nested":
-            left, right = _NESTED[self._below(len(_NESTED))]
-            times = _DEPTHS[self._below(len(_DEPTHS))]
-            return left * times + self.form(("expression", "value")[self._below(2)], depth + 1) + right * times
-        forms = GRAMMAR.get(name)
-        if forms is None:
+            (left, right), times = self.one_of(_NESTED), self.one_of(_DEPTHS)
+            return left * times + self.form(self.one_of(("expression", "value")), depth + 1) + right * times
+        if name not in GRAMMAR:
             return f"<{name}>"  # a tag
-        chosen = forms[self._below(len(forms)) if depth < _DEEPEST else 0]
+        chosen = self.one_of(GRAMMAR[name]) if depth < _DEEPEST else GRAMMAR[name][0]
         return _FORM.sub(lambda inner: self.form(inner.group(1), depth + 1), chosen)
-
-    def _below(self, count: int) -> int:
-        return next(self._bytes, 0) % count
 
 
 def texts_of(data: bytes) -> tuple[str, str]:
-    """A reference answer and a completion, for any bytes."""
+    """A reference answer and a completion, for any bytes. In half of the cases both are forms of one reader, so that
+    they are compared."""
     writer = _Writer(data)
-    completion = writer.form("completion")
-    return writer.form("value"), completion
+    name = writer.one_of(_OF_ANSWERS)
+    completion = writer.form("completion") if writer.one_of((False, True)) else boxed(writer.form(name))
+    return writer.form(name), completion
 
 
 def read_all(reference: str, completion: str) -> None:
-    """Read two texts with every reader of this process, and compare them as if computer algebra said each thing."""
+    """Read two texts with every reader of this process, and compare them as if computer algebra said yes, no or nothing."""
+    said = (True, False, None)[len(completion) % 3]
     for answer in dict.fromkeys((reference, completion)):
         fast_reading("1+1?", answer, completion, False)
         kind_of_answer(answer)
         reference_readings(answer)
-        for said in (True, False, None):
-            verdict_by(lambda *_, said=said: said, lambda *_, said=said: said is True, answer, completion, bool(said))
+        verdict_by(lambda *_: said, lambda *_: bool(said), answer, completion, bool(said))
     problem = Problem("p", "Which? A) 1 B) 2 C) 3 D) 4", reference, metadata={"error": reference})
     for rule in (NumericRule(), NumericRule(absolute_field="error"), ExactRule(), ChoiceRule()):
         rule.objection(problem)
@@ -394,6 +402,8 @@ def main(texts: int, seed: int = 0) -> None:
                 print(
                     f"{place} (pair {number}): {error!s:.60}\n  {reference[:150]!r} / {completion[:150]!r}", flush=True
                 )
+        if number % 10_000 == 9_999:
+            print(f"… {len(seen)} texts, {faults.total()} faults", flush=True)
         slowest = max(slowest, (time.process_time() - before, (reference[:150], completion[:150])))
     print(f"{len(seen)} texts, seed {seed}, {time.process_time() - start:.0f} CPU seconds: {faults.total()} faults")
     for place, times in faults.most_common():
