@@ -49,11 +49,13 @@ reply.reply_of = raising
 
 
 @contextmanager
-def reading_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def reading_raises(folder: Path, monkeypatch: pytest.MonkeyPatch, raising: str = RAISING) -> Iterator[None]:
     """The process that reads texts raises on `RAISES`, and nothing is strict, as at a user's."""
-    (folder / "sitecustomize.py").write_text(RAISING)
+    (folder / "sitecustomize.py").write_text(raising)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.delenv(STRICT)
     guard._guard.close()
-    yield
-    guard._guard.close()
+    try:
+        yield
+    finally:
+        guard._guard.close()

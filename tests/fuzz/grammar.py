@@ -361,7 +361,7 @@ def texts_of(data: bytes) -> tuple[str, str]:
 
 
 def read_all(reference: str, completion: str) -> None:
-    """Read two texts with every reader of this process, and compare them as if computer algebra said yes, no or nothing."""
+    """Read two texts with every reader here. Computer algebra says of each comparison yes, no, or nothing."""
     said = (True, False, None)[len(completion) % 3]
     for answer in dict.fromkeys((reference, completion)):
         fast_reading("1+1?", answer, completion, False)
