@@ -145,10 +145,10 @@ def _verify(
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()
             asked = [Asked(*task[:2])]
-            verdict = isolated(
+            said: list[Verdict] = isolated(
                 rule.name, rule.verify_problems, asked, lambda _: "unparsed", asked_texts, users_too=True
             )
-            return verdict[0], time.perf_counter() - start
+            return said[0], time.perf_counter() - start
 
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]

@@ -255,7 +255,9 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         asked = [i for i, own in enumerate(references) if len(own) > place and ruled[i] != "correct"]
         problems = [Problem(rows[i].group, rows[i].question, references[i][place]) for i in asked]
         texts = [(problem, rows[i].answer.text) for problem, i in zip(problems, asked, strict=True)]
-        said = isolated("rule", verifier.verify_problems, texts, lambda _: "unparsed", asked_texts, users_too=True)
+        said: list[Verdict] = isolated(
+            "rule", verifier.verify_problems, texts, lambda _: "unparsed", asked_texts, users_too=True
+        )
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
                 ruled[i] = verdict
