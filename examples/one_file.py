@@ -1,18 +1,14 @@
-"""Cooper in one file: the demo's run of `kind: cooper`, in plain PyTorch and transformers.
+"""Cooper in one file: `python examples/one_file.py [STEPS] [SEED]` is the demo's `kind: cooper`, in plain PyTorch.
 
-    python examples/one_file.py [STEPS] [SEED]
-
-It imports the world (questions, a function in the place of the assistant, true labels to measure with) and the rule,
-and a test compares its rewards, advantages, losses and gradients with the framework's. docs/algorithm.md has the same
-formulas; constants have the names of the settings. Left out, because it changes no formula: fast sampling, packed rows,
-micro-batches, devices, records, resuming, the alarm, chat servers, several turns, cut inputs, shapings, labelled replay,
-the bound of 4,096 past pairs. Left out, although it changes the gradient a little: `skip_gradient_share` and
-`settled_below`, which save time.
+It imports the world (questions, a function in the place of the assistant, true labels to measure with) and the rule. A
+test compares its rewards, advantages, losses and gradients with the framework's. docs/algorithm.md has its formulas,
+and constants have the names of the settings. Left out, because it changes no formula: fast sampling, packed rows,
+micro-batches, devices, records, resuming, the alarm, chat servers, several turns, cut inputs, shapings, labelled
+replay. Left out, although it changes the gradient a little: `skip_gradient_share` and `settled_below`.
 """
 
 import random
 import sys
-from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import cycle, islice
 from math import inf, isnan, nan
@@ -78,13 +74,14 @@ class Cooper:
         self.tokenizer, self.reader = AutoTokenizer.from_pretrained(policy), AutoTokenizer.from_pretrained(reward_model)
         self.optimizers = {model: self.adamw(model) for model in (self.policy, self.model)}
         self.counts = [0.0] * 4  # right, accepted of these; wrong, accepted of these
-        self.pairs: list[Pair] = []
-        self.replay = random.Random(seed)
+        self.pairs, self.replay = [], random.Random(seed)
 
     def adamw(self, model: Any) -> torch.optim.AdamW:
-        decayed, others = ([p for p in model.parameters() if (p.ndim > 1) == matrix] for matrix in (True, False))
-        groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
-        return torch.optim.AdamW(groups, lr=POLICY_RATE)
+        vectors, matrices = (
+            [p for p in model.parameters() if (p.ndim > 1) == is_matrix] for is_matrix in (False, True)
+        )
+        groups = [{"params": vectors, "weight_decay": 0.0}, {"params": matrices, "weight_decay": WEIGHT_DECAY}]
+        return torch.optim.AdamW(groups, POLICY_RATE)
 
 
 def learn(cooper: Cooper, model: Any, loss: Tensor) -> None:
@@ -136,8 +133,6 @@ def verdict(problem: Any, text: str) -> str:
 def read(cooper: Cooper, rows: list[Row]) -> Tensor:
     """The reward model's logits of these rows, each read at its last token."""
     form = "<question>{}</question>\n<reference_answer>{}</reference_answer>\n<completion>{}</completion>"
-    if not rows:
-        return torch.zeros(0, dtype=cooper.dtype)
     batch = cooper.reader([form.format(*row) for row in rows], return_tensors="pt", padding=True, padding_side="right")
     return cooper.model(batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, 0]
 
@@ -148,9 +143,14 @@ def score(cooper: Cooper, groups: list[Group]) -> None:
     accepted there too, or there is none, that under another problem's reference."""
 
     def ask(name: str, asked: list[tuple[Completion, Row]]) -> None:
-        for (answer, _), logit in zip(asked, read(cooper, [row for _, row in asked]), strict=True):
+        for (answer, _), logit in zip(asked, read(cooper, [row for _, row in asked]) if asked else [], strict=True):
             setattr(answer, name, logit.item())
 
+    def drawn(references: list[str] | set[str], seed: str) -> str | None:
+        return min(references, key=lambda other: (crc32(f"{seed} {other}".encode()), other), default=None)
+
+    for _, answer in answers_of(groups):
+        answer.near = answer.swapped = -inf
     ask("logit", [(answer, group.row(answer.text)) for group, answer in answers_of(groups)])
     unsure = [(g, a) for g, a in answers_of(groups) if a.logit > 0 and a.verdict in ("silent", "unparsed")]
     near, other = {}, {}
@@ -158,15 +158,9 @@ def score(cooper: Cooper, groups: list[Group]) -> None:
         problem, own = group.problem.id, group.problem.answer
         near[problem] = drawn(options, f"{problem} {group.answers[0].text.strip()}")
         other[problem] = drawn({g.problem.answer for g in groups if are_different(own, g.problem.answer)}, problem)
-    for _, answer in answers_of(groups):
-        answer.near, answer.swapped = -inf, -inf
     ask("near", [(a, g.row(a.text, near[g.problem.id])) for g, a in unsure if near[g.problem.id]])
     kept = [(g, a) for g, a in unsure if a.near > 0 or not near[g.problem.id]]
     ask("swapped", [(a, g.row(a.text, other[g.problem.id])) for g, a in kept if other[g.problem.id]])
-
-
-def drawn(references: Collection[str], seed: str) -> str | None:
-    return min(references, key=lambda other: (crc32(f"{seed} {other}".encode()), other), default=None)
 
 
 def pay(cooper: Cooper, groups: list[Group]) -> None:
@@ -214,15 +208,9 @@ def logprobs(policy: Any, rows: list[tuple[list[int], list[int]]]) -> Tensor:
     return torch.cat([of_next[i, len(p) - 1 : len(p) + len(t) - 1] for i, (p, t) in enumerate(rows)])
 
 
-def policy_loss(new: Tensor, old: Tensor, reference: Tensor, A: Tensor) -> Tensor:
-    """The mean over tokens of max(-A ratio, -A clip(ratio, 1 - CLIP, 1 + CLIP)) + KL k3, with ratio = exp(new - old),
-    which is 1 with one update a step, and k3 = exp(reference - new) - 1 - (reference - new)."""
-    ratio, inverse = (new - old).exp(), reference - new
-    clipped = torch.maximum(-A * ratio, -A * ratio.clamp(1 - CLIP, 1 + CLIP))
-    return (clipped + KL * (inverse.expm1() - inverse).clamp(max=KL_CLAMP)).mean()
-
-
 def update_policy(cooper: Cooper, groups: list[Group]) -> None:
+    """The loss is the mean over tokens of max(-A ratio, -A clip(ratio, 1 - CLIP, 1 + CLIP)) + KL (exp(d) - 1 - d), with
+    ratio = exp(log π - log π_old), which is 1 with one update a step, and d = log π_ref - log π."""
     for group in groups:
         for answer, A in zip(group.answers, advantages([answer.reward for answer in group.answers]), strict=True):
             answer.advantage = A
@@ -234,7 +222,9 @@ def update_policy(cooper: Cooper, groups: list[Group]) -> None:
     with torch.no_grad():
         reference = logprobs(cooper.reference, rows)
     new = logprobs(cooper.policy, rows)
-    learn(cooper, cooper.policy, policy_loss(new, new.detach(), reference, A))
+    ratio, d = (new - new.detach()).exp(), reference - new
+    clipped = torch.maximum(-A * ratio, -A * ratio.clamp(1 - CLIP, 1 + CLIP))
+    learn(cooper, cooper.policy, (clipped + KL * (d.expm1() - d).clamp(max=KL_CLAMP)).mean())
 
 
 def make_pairs(cooper: Cooper, groups: list[Group]) -> tuple[list[Pair], list[Row]]:
@@ -248,8 +238,10 @@ def make_pairs(cooper: Cooper, groups: list[Group]) -> tuple[list[Pair], list[Ro
         right = list(dict.fromkeys(a.text.strip() for a in group.answers if a.verdict == "correct" and a.stopped))
         positives = draw.sample(right, min(PAIRS_PER_PROBLEM, len(right)))
         for positive in islice(cycle(positives), PAIRS_PER_PROBLEM):
-            negative = wrong_version(group.problem, positive, draw.getrandbits(31))
-            written += [] if negative is None else [(group.row(positive), group.row(negative))]
+            slip = draw.getrandbits(31)
+            tries = [corrupt(group.problem, positive, attempt, slip) for attempt in range(TRIES)]
+            wrong = [text for text in tries if text != positive and verdict(group.problem, text) == "wrong"]
+            written += [(group.row(positive), group.row(text)) for text in wrong[:1]]
         negatives = [group.row(text) for text in wrong_completions(group)]
         own += [(group.row(text), wrong) for text, wrong in zip(cycle(positives), negatives, strict=False)]
         unpaired += [] if positives else negatives
@@ -263,47 +255,35 @@ def make_pairs(cooper: Cooper, groups: list[Group]) -> tuple[list[Pair], list[Ro
     return list(dict.fromkeys(written + own + near)), unpaired
 
 
-def wrong_version(problem: Any, positive: str, seed: int) -> str | None:
-    """What the assistant makes of a right completion, if the rule calls it wrong."""
-    versions = (corrupt(problem, positive, attempt, seed) for attempt in range(TRIES))
-    return next((text for text in versions if text != positive and verdict(problem, text) == "wrong"), None)
-
-
 def wrong_completions(group: Group) -> list[str]:
-    """The policy's wrong completions: those that ended by themselves first, and of these the best-scored, which show a
-    hack. One without a verdict is wrong if it gives several answers, was cut off, says nothing, or is accepted under
-    the reference of another problem too."""
+    """The policy's own: those that ended by themselves first, and of these the best-scored, which show a hack. Without a
+    verdict, several answers, none, a cut-off or one accepted under another problem's reference too are wrong."""
     several = gives_several([answer.text for answer in group.answers], group.problem.answer)
-    by_itself = {"correct": False, "wrong": True}
-    wrong = [
-        a
-        for a, has_several in zip(group.answers, several, strict=True)
-        if by_itself.get(a.verdict, has_several or not a.stopped or a.swapped > 0 or not any(map(str.isalnum, a.text)))
-    ]
-    wrong.sort(key=lambda answer: (not answer.stopped, -answer.logit))
     right = {answer.text.strip() for answer in group.answers if answer.verdict == "correct"}
-    return [text for text in dict.fromkeys(answer.text.strip() for answer in wrong) if text not in right][
-        :PAIRS_PER_PROBLEM
-    ]
+    wrong: list[tuple[bool, float, str]] = []
+    for answer, has_several in zip(group.answers, several, strict=True):
+        text, says_nothing = answer.text.strip(), not any(map(str.isalnum, answer.text))
+        looks_wrong = has_several or says_nothing or not answer.stopped or answer.swapped > 0
+        if text not in right and (answer.verdict == "wrong" or looks_wrong):
+            wrong.append((not answer.stopped, -answer.logit, text))
+    wrong.sort(key=lambda row: row[:2])
+    return [*dict.fromkeys(text for _, _, text in wrong)][:PAIRS_PER_PROBLEM]
 
 
 def update_model(cooper: Cooper, pairs: list[Pair], unpaired: list[Row]) -> None:
-    """One update on the step's pairs, and on past ones so that it undoes nothing."""
-    past = cooper.replay.sample(cooper.pairs, min(PAST_PAIRS, len(cooper.pairs)))
+    """The loss is the mean over pairs of -log σ(p - n) + ANCHOR (BCE(p, 1) + BCE(n, 0)) / 2, and ANCHOR / 2 BCE(u, 0) /
+    (pairs + unpaired) of each unpaired wrong completion. Without the anchor, all logits could shift together. Past
+    pairs are there so that an update undoes nothing."""
+    both = pairs + cooper.replay.sample(cooper.pairs, min(PAST_PAIRS, len(cooper.pairs)))
     for group in cooper.optimizers[cooper.model].param_groups:
         group["lr"] = MODEL_RATE * min(1.0, cooper.steps / MODEL_WARMUP)
-    if pairs or past or unpaired:
-        learn(cooper, cooper.model, model_loss(cooper, pairs + past, unpaired))
+    if both or unpaired:
+        logits = read(cooper, [right for right, _ in both] + [wrong for _, wrong in both] + unpaired)
+        p, n, u = logits.split([len(both), len(both), len(unpaired)])
+        of_pairs = softplus(n - p) + ANCHOR * (softplus(-p) + softplus(n)) / 2
+        of_unpaired = ANCHOR / 2 * softplus(u) / (len(both) + len(unpaired))
+        learn(cooper, cooper.model, of_pairs.sum() / max(len(both), 1) + of_unpaired.sum())
     cooper.pairs += pairs
-
-
-def model_loss(cooper: Cooper, pairs: list[Pair], unpaired: list[Row]) -> Tensor:
-    """The mean over pairs of -log sigmoid(p - n) + ANCHOR (BCE(p, 1) + BCE(n, 0)) / 2, and ANCHOR / 2 BCE(u, 0) /
-    (pairs + unpaired) of each unpaired wrong completion. Without the anchor, all logits could shift together."""
-    logits = read(cooper, [right for right, _ in pairs] + [wrong for _, wrong in pairs] + unpaired)
-    p, n, u = logits.split([len(pairs), len(pairs), len(unpaired)])
-    of_pairs = softplus(n - p) + ANCHOR * (softplus(-p) + softplus(n)) / 2
-    return of_pairs.sum() / max(len(pairs), 1) + ANCHOR / 2 * softplus(u).sum() / (len(pairs) + len(unpaired))
 
 
 def main(steps: int = 40, seed: int = 0) -> None:
@@ -313,9 +293,7 @@ def main(steps: int = 40, seed: int = 0) -> None:
     for step in range(1, steps + 1):
         groups = sample(cooper, order.sample(problems, PROBLEMS_PER_STEP))
         cooper_step(cooper, groups)
-        paid = fmean(answer.reward for _, answer in answers_of(groups) if not isnan(answer.reward))
-        right = fmean(gold(group.problem, answer.text) for group, answer in answers_of(groups))
-        print(f"step {step:3}: gold {right:.3f}, paid {paid:.3f}", flush=True)
+        print(f"step {step}: gold {fmean(gold(g.problem, a.text) for g, a in answers_of(groups)):.3f}", flush=True)
     right = fmean(gold(group.problem, answer.text) for group, answer in answers_of(sample(cooper, test, n=2)))
     print(f"one file: gold on test problems {right:.3f} after {steps} steps")
 
