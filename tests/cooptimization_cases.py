@@ -1,6 +1,7 @@
 """Groups of small sums, and corrupters that change their answers."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import cast
 
 from cooper_base.data.answer import Answer, AnswerGroup
@@ -29,7 +30,8 @@ def context_of(
     groups: Sequence[AnswerGroup], verifier: Rule, logits: Sequence[Sequence[float]] | None = None
 ) -> StepContext:
     """What is known of judged groups: the rule's verdicts, and these logits of a reward model, or zeros."""
-    context = StepContext(groups, verifier, cast(RewardModel, ...))
+    model = SimpleNamespace(encoder=SimpleNamespace(reads_reference=True))
+    context = StepContext(groups, verifier, cast(RewardModel, model))
     context.recall(verifier.verify_groups(groups), logits or [[0.0] * len(group.answers) for group in groups])
     return context
 

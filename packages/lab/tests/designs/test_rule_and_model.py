@@ -159,37 +159,86 @@ def test_an_answer_on_which_the_rule_is_silent_is_not_paid_as_if_the_rule_had_re
     assert scores.metrics["earned/weight"] == pytest.approx(0.25)
     assert str(scores.rewards.rows()[0][-1]) == "nan"
     reward.commit([many(correct_2=3, wrong_n2=3)])
-    silent = reward.score(context("silent 2", "silent -2"))
-    assert silent.rewards.rows()[0] == pytest.approx([0.25 / (1 + math.exp(-2)), 0.25 / (1 + math.exp(2))])
+    silent = reward.score(context("silent -1", "silent -2"))
+    assert silent.rewards.rows()[0] == pytest.approx([0.25 / (1 + math.exp(1)), 0.25 / (1 + math.exp(2))])
+
+
+class Reads(Spelled):
+    """Logits that depend on the reference: `silent 7` is accepted under 7 alone, `silent any` under every reference."""
+
+    reads_reference = True
+
+    def encode_all(self, rows: Any) -> list[list[float]]:
+        return [[2.0 if self.accepts(text.split()[1], answer) else -2.0] for _, answer, text in rows]
+
+    def accepts(self, stated: str, answer: str) -> bool:
+        return stated in (answer, "any")
+
+
+def silent_groups(*texts: str, answers: str = "7") -> StepContext:
+    """The same answers to problems with these references, on all of which the rule is silent."""
+    reads = cast(Any, Reads())
+    groups = [AnswerGroup(one, Problem(one, "q", one), [Answer(f"silent {text}") for text in texts]) for one in answers]
+    return StepContext(groups, reads, RewardModel(reads, reads))
+
+
+def trusted() -> EarnedReward:
+    """A reward whose model has earned the weight 0.25."""
+    reward = EarnedConfig().build()
+    reward.commit([many(correct_2=3, wrong_n2=3)])
+    return reward
+
+
+YES, NO = 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
 
 
 def test_where_the_rule_is_silent_a_score_is_paid_as_far_as_the_reference_earns_it():
-    """Logits that depend on the reference: the answer `7` is accepted under 7 alone, `any` under every reference."""
+    """The near references of 7 tell an answer that is accepted under any, whatever other problems the step has."""
+    for answers in ("7", "78"):
+        paid = trusted().score(silent_groups("7", "any", "none", answers=answers)).rewards.rows()[0]
+        assert paid == pytest.approx([0.25 * (YES - NO), 0.0, 0.25 * NO])
 
-    class Reads(Spelled):
-        def encode_all(self, rows: Any) -> list[list[float]]:
-            return [[2.0 if text in (f"silent {answer}", "silent any") else -2.0] for _, answer, text in rows]
 
-        reads_reference = True
+def test_a_group_whose_accepted_answers_are_mostly_kept_under_a_near_reference_has_no_opinion():
+    scores = trusted().score(silent_groups("7", "any", "any", "none"))
+    assert str(scores.rewards.rows()) == "[[nan, nan, nan, nan]]"
+    assert scores.metrics["reward_model/kept_when_near"] == pytest.approx(2 / 3)
+    scores = trusted().score(silent_groups("7", "7", "any", "none"))
+    assert scores.rewards.rows()[0] == pytest.approx([0.25 * (YES - NO)] * 2 + [0.0, 0.25 * NO])
+    assert scores.metrics["reward_model/kept_when_near"] == pytest.approx(1 / 3)
 
-    reads = cast(Any, Reads())
+
+def test_a_near_reference_costs_one_score_for_each_accepted_answer():
+    """Of those that are kept there is one more, under the other problem's reference, which here is known already."""
+    scored: list[Any] = []
+
+    class Counts(Reads):
+        def score(self, rows: list[list[float]]) -> torch.Tensor:
+            scored.extend(rows)
+            return super().score(rows)
+
+        def encode_all(self, rows: Any) -> list[list[Any]]:
+            return [[logit, *row] for (logit,), row in zip(super().encode_all(rows), rows, strict=True)]
+
+    reads = cast(Any, Counts())
     texts = ["silent 7", "silent any", "silent none"]
-    groups = [AnswerGroup(answer, Problem(answer, "q", answer), [Answer(text) for text in texts]) for answer in "78"]
-    reward, yes, no = EarnedConfig().build(), 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
-    reward.commit([many(correct_2=3, wrong_n2=3)])
-    step, alone, other = (
-        StepContext(chosen, reads, RewardModel(reads, reads)) for chosen in (groups, groups[:1], groups[1:])
-    )
-    assert reward.score(step).rewards.rows()[0] == pytest.approx([0.25 * (yes - no), 0.0, 0.25 * no])
-    assert reward.score(alone).rewards.rows()[0] == pytest.approx([0.25 * yes, 0.25 * yes, 0.25 * no])
-    again = alone.afresh()
-    again.others_of_step = [other]  # a reference to try comes in another call
-    assert reward.score(again).rewards.rows()[0] == pytest.approx([0.25 * (yes - no), 0.0, 0.25 * no])
+    groups = [AnswerGroup(one, Problem(one, "q", one), [Answer(text) for text in texts]) for one in "78"]
+    trusted().score(StepContext(groups, reads, RewardModel(reads, reads)))
+    assert len(scored) == 6 + 3
+
+
+def test_an_infinite_score_is_paid_by_the_rule_alone_and_accepts_nothing():
+    judged = [*["correct 2"] * 5, *["wrong -2"] * 5]
+    scores = EarnedConfig().build().score(context("correct inf", *judged, "wrong inf", "silent inf"))
+    assert scores.metrics["earned/weight"] == pytest.approx((5 / 7 - 1 / 7) ** 2)
+    paid = scores.rewards.rows()[0]
+    assert (paid[0], paid[-2]) == (1, 0)
+    assert math.isnan(paid[-1])
 
 
 @pytest.mark.parametrize("accepted", ["silent 7", "silent any", "silent none"])
 def test_a_rule_that_never_judges_leaves_the_solutions_to_testify_if_the_model_learns_from_them(accepted):
-    class Reads(Spelled):
+    class Testifies(Spelled):
         reads_reference = True
 
         def encode_all(self, rows: Any) -> list[list[float]]:
@@ -197,7 +246,7 @@ def test_a_rule_that_never_judges_leaves_the_solutions_to_testify_if_the_model_l
             accepts = said.get(accepted, lambda *_: False)
             return [[2.0 if accepts(answer, text) else -2.0] for _, answer, text in rows]
 
-    reads = cast(Any, Reads())
+    reads = cast(Any, Testifies())
     problems = [Problem(f"{n}", "q", f"{n}", solution=f"it is {n}") for n in range(10, 40)]
     groups = [AnswerGroup(one.id, one, [Answer(f"silent {one.answer}")]) for one in problems]
     step = StepContext(groups, reads, RewardModel(reads, reads))

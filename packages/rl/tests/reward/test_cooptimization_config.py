@@ -8,6 +8,7 @@ from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
 from cooper_rl.reward.pairs.sources.assistant import AssistantPairs
+from cooper_rl.reward.pairs.sources.near_reference import NearReferencePairs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 
 RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
@@ -18,12 +19,13 @@ def cooptimization_of(kind):
     return build_config({**RULE_RUN, "kind": kind, "reward_model": {"model": "rm"}}).cooptimization
 
 
-def test_cooper_differs_from_the_defaults_of_cooptimization_in_what_its_updates_skip():
+def test_cooper_differs_from_the_defaults_of_cooptimization_in_near_references_and_what_its_updates_skip():
     cooper = cooptimization_of("cooper")
-    skipped = {"skip_gradient_share": 0.2, "settled_below": 0.05}
-    assert cooper == CooptimizationConfig().model_copy(update=skipped)
+    own = {"pairs": (AssistantPairs(), OnPolicyPairs(), NearReferencePairs())}
+    own |= {"skip_gradient_share": 0.2, "settled_below": 0.05}
+    assert cooper == CooptimizationConfig().model_copy(update=own)
     assert cooptimization_of("rule") == CooptimizationConfig()
-    assert cooper.pairs == (AssistantPairs(), OnPolicyPairs())
+    assert CooptimizationConfig().pairs == (AssistantPairs(), OnPolicyPairs())
     assert cooper.positives == ("rollout", "reference_solution")
     assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 1, 0.1)
     assert (cooper.replay.pairs_per_step, cooper.loss) == (32, PairwiseLoss(anchor=0.5))

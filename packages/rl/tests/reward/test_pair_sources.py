@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -15,8 +14,9 @@ from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import CorrupterAssistant
 from cooper_rl.reward.pairs.base import Pair, PairInputs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
-from cooper_rl.reward.pairs.sources.swapped_reference import nearby
 from cooper_rl.reward.recipes import RECIPES
+from cooper_verify.rules.near_answers import near_answers
+from cooper_verify.rules.other_answers import are_different
 from cooptimization_cases import answer_text, context_of, flip, make_group  # pyright: ignore[reportMissingImports]
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
@@ -58,15 +58,15 @@ def test_a_swapped_reference_is_one_that_the_rule_rejects_for_the_same_completio
         assert pair.negative_logit_before is None  # the known logit belongs to the true reference
 
 
-def test_a_reference_of_another_problem_that_means_the_same_is_never_swapped_in(verifier):
+def test_a_reference_that_means_the_same_is_never_swapped_in(verifier):
     halves = [
         AnswerGroup(str(i), Problem(str(i), f"What is half of 1 ({i})?", answer), [Answer(r"\boxed{0.5}")])
         for i, answer in enumerate(("1/2", "0.5", r"\frac{2}{4}"))
     ]
-    assert make_pairs(cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}]), verifier, halves) == []
     other = AnswerGroup("x", Problem("x", "What is a third of 1?", "1/3"), [Answer(r"\boxed{1/3}")])
     pairs = make_pairs(cooptimizer(verifier, pairs=[{"kind": "swapped_reference"}]), verifier, [*halves, other])
-    assert [pair.negative_answer for pair in pairs[:3]] == ["1/3"] * 3
+    assert len(pairs) == 4
+    assert all(are_different(pair.answer, pair.answer_of_negative) for pair in pairs)
 
 
 def test_only_a_model_that_reads_the_reference_ranks_a_swapped_pair(verifier, make_learner, encoder):
@@ -114,10 +114,38 @@ def test_ties_pull_two_logits_together(verifier, make_learner, encoder):
     assert "reward_model/loss" not in history[-1]
 
 
-def test_nearby_numbers_are_for_whole_numbers_only():
-    assert set(nearby("7", Random(0))) <= {"8", "6", "17", "-3", "70", "-7"}
-    assert "0" not in nearby("0", Random(0))
-    assert [nearby(text, Random(0)) for text in ("x", "1/2", "B", "3.5", "1" * 16, "²")] == [[]] * 6
+def near_reference_pairs(verifier, texts: list[str], logits: list[float], reference: str = "28,000", **settings):
+    group = make_group(texts, reference, id="0")
+    cooptimization = cooptimizer(verifier, pairs=[{"kind": "near_reference"}], **settings)
+    return cooptimization.finish([cooptimization.start(context_of([group], verifier, [logits]), 1)])
+
+
+def test_a_completion_is_right_under_what_it_states_and_wrong_under_what_is_near_to_that(verifier):
+    """The highest score decides which, and the problem's own reference plays no part."""
+    texts = [r"\boxed{27}", r"17+11 is \boxed{28}", r"\boxed{29}"]
+    (pair,) = near_reference_pairs(verifier, texts, [0.5, 2.0, -1.0])
+    assert (pair.positive, pair.negative, pair.answer) == (texts[1], texts[1], "28")
+    assert pair.negative_answer in near_answers(["28"])[0]
+    assert (pair.positive_logit_before, pair.negative_logit_before) == (None, None)
+    assert near_reference_pairs(verifier, texts, [0.5, 2.0, -1.0], "31") == [
+        replace(pair, question="What is 31 + 0 (0)?")
+    ]
+
+
+def test_over_many_draws_every_near_answer_serves(verifier):
+    source = cooptimizer(verifier, pairs=[{"kind": "near_reference"}])
+    some = [make_group([r"\boxed{28}"], "28,000", id=f"{i}") for i in range(200)]
+    pairs = source.finish([source.start(context_of(some, verifier, [[1.0]] * 200), 1)])
+    assert {pair.negative_answer for pair in pairs} == {*near_answers(["28"])[0]}
+
+
+@pytest.mark.parametrize("text", ["no answer", r"\boxed{Paris}", r"\boxed{1} or \boxed{2}", "   "])
+def test_a_completion_to_which_nothing_is_near_makes_no_pair(verifier, text):
+    assert near_reference_pairs(verifier, [text], [1.0]) == []
+
+
+def test_a_group_that_is_solved_has_pairs_from_other_sources(verifier):
+    assert near_reference_pairs(verifier, [r"\boxed{28000}", r"\boxed{28}"], [0.0, 1.0]) == []
 
 
 def test_weights_follow_how_wrong_the_score_was(verifier, make_learner, encoder):

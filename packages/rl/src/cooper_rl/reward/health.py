@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from cooper_rl.engines.base import Metrics
+from cooper_verify.rules.near_answers import near_answers
 from cooper_verify.rules.other_answers import are_different, stated_answers
 
 if TYPE_CHECKING:
@@ -88,43 +89,100 @@ def suspected(context: StepContext, reasons: Sequence[Unread]) -> Sequence[Seque
     return [[a and b for a, b in zip(*rows, strict=True)] for rows in zip(suspects, unjudged, strict=True)]
 
 
+def scores_when_near(context: StepContext) -> Ragged:
+    """The reward model's score of each answer under a reference near to its problem's (`near_answers`), in [0, 1].
+
+    It is asked of the answers without a verdict that the model accepts. It is 0 of any other, of a group whose
+    reference has no near answer, and if the model reads no reference. Which near answer it is depends on the answers of
+    the group alone.
+    """
+    return _scores_under_others(context, "near", _accepted_unjudged(context), _near_references(context))
+
+
 def scores_when_swapped(context: StepContext) -> Ragged:
     """The reward model's score of each answer under the reference of another problem of the step, in [0, 1].
 
-    It is asked of the answers without a verdict that the model accepts. It is 0 of any other, of a group for which no
-    reference is a different answer, and if the model reads no reference.
+    It is asked of the answers without a verdict that the model accepts, under the near reference too where there is
+    one: what is rejected there is not asked again. It is 0 of any other, of a group for which no reference is a
+    different answer, and if the model reads no reference.
     """
+    near = scores_when_near(context).rows()
     asked = [
+        [place for place in places if reference is None or row[place] > 0.5]
+        for places, reference, row in zip(_accepted_unjudged(context), _near_references(context), near, strict=True)
+    ]
+    return _scores_under_others(context, "swapped unjudged", asked, _far_references(context, asked))
+
+
+def _accepted_unjudged(context: StepContext) -> list[list[int]]:
+    """The places of each group's answers without a verdict that the model accepts."""
+    return [
         [place for place, logit in enumerate(row) if logit > 0 and said[place] in ("silent", "unparsed")]
         for row, said in zip(context.logits.rows(), context.verdicts, strict=True)
     ]
-    swapped = [[-inf] * len(row) for row in context.verdicts]
+
+
+def _scores_under_others(
+    context: StepContext, what: str, asked: Sequence[Sequence[int]], references: Sequence[str | None]
+) -> Ragged:
+    scores = [[-inf] * len(row) for row in context.verdicts]
     if any(asked) and context.model_reads_reference:
-        for row, places, logits in zip(swapped, asked, _swapped_logits(context, "unjudged", asked), strict=True):
+        for row, places, logits in zip(scores, asked, _logits_under(context, what, asked, references), strict=True):
             for place, logit in zip(places, logits, strict=False):
                 row[place] = logit
-    return context.ragged(context.logits.flat.new_tensor([logit for row in swapped for logit in row]).sigmoid())
+    return context.ragged(context.logits.flat.new_tensor([logit for row in scores for logit in row]).sigmoid())
 
 
 def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[bool]]:
     """For the `chosen` answers of each group, whether they are accepted under the reference of another problem."""
-    return [[logit > 0 for logit in row] for row in _swapped_logits(context, what, chosen)]
+    logits = _logits_under(context, f"swapped {what}", chosen, _far_references(context, chosen))
+    return [[logit > 0 for logit in row] for row in logits]
 
 
-def _swapped_logits(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[float]]:
-    """The logits of the `chosen` answers of each group under the reference of another problem; no logits of a group
-    for which there is none. The context keeps them under the name `what`.
+def _logits_under(
+    context: StepContext, what: str, chosen: Sequence[Sequence[int]], references: Sequence[str | None]
+) -> Sequence[Sequence[float]]:
+    """The logits of the `chosen` answers of each group under another reference; no logits of a group for which there
+    is none. The context keeps them under the name `what`.
     """
-    references = [group.problem.answer for part in (context, *context.others_of_step) for group in part.groups]
-    texts, swapped = [], []
-    for group, picked in zip(context.groups, chosen, strict=True):
-        other = other_reference(group.problem, references) if picked else None
+    texts, given = [], []
+    for group, picked, other in zip(context.groups, chosen, references, strict=True):
         texts.append([] if other is None else [group.answers[index].transcript for index in picked])
-        swapped.append(group.problem.answer if other is None else other)
-    return context.logits_of(f"swapped {what}", texts, swapped).rows() if any(texts) else [[] for _ in texts]
+        given.append(group.problem.answer if other is None else other)
+    return context.logits_of(what, texts, given).rows() if any(texts) else [[] for _ in texts]
+
+
+def _far_references(context: StepContext, chosen: Sequence[Sequence[int]]) -> list[str | None]:
+    """The reference of another problem of the step for each group of which answers are `chosen`."""
+    references = [group.problem.answer for part in (context, *context.others_of_step) for group in part.groups]
+    return [
+        other_reference(group.problem, references) if picked else None
+        for group, picked in zip(context.groups, chosen, strict=True)
+    ]
+
+
+def _near_references(context: StepContext) -> list[str | None]:
+    """A reference near to each group's own, drawn by its answers."""
+
+    def draw() -> list[str | None]:
+        return [
+            min(near, key=lambda other: (_mixed(group.problem.id, group.answers[0].transcript, other), other))
+            if near and group.answers
+            else None
+            for group, near in zip(
+                context.groups, near_answers([group.problem.answer for group in context.groups]), strict=True
+            )
+        ]
+
+    return context.once("near references", draw)
 
 
 def other_reference(problem: Problem, references: Sequence[str]) -> str | None:
     """A different answer among these; None if there is none for sure. It does not depend on their order."""
-    mixed = sorted(set(references), key=lambda other: (crc32(f"{problem.id} {other}".encode()), other))
+    mixed = sorted(set(references), key=lambda other: (_mixed(problem.id, other), other))
     return next((other for other in mixed if are_different(problem.answer, other)), None)
+
+
+def _mixed(*texts: str) -> int:
+    """A number by which texts are in an order that has nothing to do with what they say."""
+    return crc32(" ".join(texts).encode())

@@ -21,7 +21,11 @@ RECIPES: dict[str, dict[str, Any]] = {
             "advantages": {"kind": "grpo", "std_floor": 0.2},
         },
         # Cooptimization can be short: while the reward model learns, the rule pays.
-        "cooptimization": {"skip_gradient_share": 0.2, "settled_below": 0.05},
+        "cooptimization": {
+            "pairs": [{"kind": "assistant"}, {"kind": "on_policy"}, {"kind": "near_reference"}],
+            "skip_gradient_share": 0.2,
+            "settled_below": 0.05,
+        },
     },
     # The co-trained reward model alone pays. A weak one has to learn faster than it is exploited.
     "cooper_model": {

@@ -25,7 +25,7 @@ _NO_SYMBOL = re.compile(r"\\(?:[dt]?frac|sqrt|text|mathrm|left|right|times|cdot|
 @lru_cache(maxsize=16384)
 def are_different(first: str, other: str) -> bool:
     """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not."""
-    return guarded(_differ, [(first, other)], False)[0]
+    return guarded(differ, [(first, other)], False)[0]
 
 
 def are_unrelated(first: str, other: str) -> bool:
@@ -56,7 +56,7 @@ def _stated(completion: str) -> list[str]:
 
 
 def _share_nothing(first: str, other: str) -> bool:
-    return not {*plain_text(first).split()} & {*plain_text(other).split()} and _differ(first, other)
+    return not {*plain_text(first).split()} & {*plain_text(other).split()} and differ(first, other)
 
 
 def _states_another(right: str, text: str) -> bool:
@@ -64,7 +64,7 @@ def _states_another(right: str, text: str) -> bool:
     if "unmarked" in (stated.kind, others.kind):
         rights, found = (final.texts or _as_written(reply) for final, reply in ((stated, right), (others, text)))
         return bool(found) and not set(map(plain_text, rights)) & set(map(plain_text, found))
-    return bool(others.texts) and all(_differ(text, two) for text in stated.texts for two in others.texts)
+    return bool(others.texts) and all(differ(text, two) for text in stated.texts for two in others.texts)
 
 
 def _as_written(completion: str) -> list[str]:
@@ -84,7 +84,7 @@ def _gives_several(completion: str, reference: str) -> bool:
 
 
 @lru_cache(maxsize=16384)
-def _differ(first: str, other: str) -> bool:
+def differ(first: str, other: str) -> bool:
     """Whether neither answer can be the other in other words: `12` and `13` are, `0.5` and `one half` are not.
 
     Numbers are compared by value, in words too. Else each answer is the reference of a verdict on the other, without a
@@ -103,8 +103,8 @@ def _differ(first: str, other: str) -> bool:
         return verdicts == {"wrong"}
     items = [[part for part in _ITEMS.split(text.strip("()[]{}\\ ")) if part.strip()] for text in texts]
     if "correct" not in verdicts and min(map(len, items)) > 1:
-        return any(all(_differ(a, b) for b in items[1]) for a in items[0]) or any(
-            all(_differ(a, b) for a in items[0]) for b in items[1]
+        return any(all(differ(a, b) for b in items[1]) for a in items[0]) or any(
+            all(differ(a, b) for a in items[0]) for b in items[1]
         )
     symbols = [sorted(re.findall(r"\w|[+*/^=<>|-]", _NO_SYMBOL.sub("", text))) for text in texts]
     has_variables = all(any(map(str.isalpha, names)) for names in symbols)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import TYPE_CHECKING, Literal
 
+from jaxtyping import Float
+from torch import Tensor
+
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
-from cooper_rl.reward.health import other_reference, scores_when_swapped
+from cooper_rl.reward.health import other_reference, scores_when_near, scores_when_swapped
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext
@@ -16,6 +20,9 @@ POWER = 2.0
 MEMORY = 16
 """Verdicts of a class (right, wrong) to which older ones fill up a step that has fewer. In a step with more, older ones
 count at most as much as its own, so a model that is being hacked loses its weight in the same step."""
+
+MOST = 0.5
+"""Of a silent group, the share of accepted answers above which being kept under a near reference leaves no opinion."""
 
 
 @REWARDS.register
@@ -60,15 +67,15 @@ class EarnedReward:
         counts, rule = self._evidence(seen), context.correct
         weight = self._weight(counts, seen)
         scores, by_rule = context.probabilities.flat, rule.flat.to(context.probabilities.flat.dtype)
-        pays = scores.isfinite() & (weight > 0)  # 0 * NaN would be NaN
-        by_model = context.silent.flat & ~context.passed_over.flat
-        of_model = scores
-        if weight > 0 and by_model.any():
-            of_model = (scores - scores_when_swapped(context).flat).clamp(min=0)
+        pays = context.logits.flat.isfinite() & (weight > 0)  # 0 * NaN would be NaN
         rewards = (weight * scores + (1 - weight) * by_rule).where(pays, by_rule)
-        rewards = (weight * of_model).where(by_model & pays, rewards)
         parts = {"rule": rule, **context.model_parts}
         metrics = {"earned/weight": weight, "earned/verdicts": min(counts[0], counts[2])}
+        by_model = context.silent.flat & ~context.passed_over.flat & pays
+        if by_model.any():
+            of_model, kept = _read_from_reference(context)
+            rewards = (weight * of_model).where(by_model, rewards)
+            metrics["reward_model/kept_when_near"] = kept
         return Scores(context.ragged(rewards), parts, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
@@ -95,7 +102,7 @@ class EarnedReward:
         """The counts after a step with these groups. A score that is not finite is no acceptance."""
         now = [0.0] * 4
         for context in contexts:
-            accepts = (context.probabilities.flat > 0.5).tolist()
+            accepts = ((context.logits.flat > 0) & context.logits.flat.isfinite()).tolist()
             verdicts = [verdict for row in context.verdicts for verdict in row]
             for accepted, verdict in zip(accepts, verdicts, strict=True):
                 if verdict in ("correct", "wrong"):
@@ -103,6 +110,23 @@ class EarnedReward:
                     now[place] += 1
                     now[place + 1] += accepted
         return [*newer(self._counts[:2], now[:2]), *newer(self._counts[2:], now[2:])]
+
+
+def _read_from_reference(context: StepContext) -> tuple[Float[Tensor, " B"], float]:
+    """What each answer without a verdict is worth by the model's score, NaN for no opinion; and the share of those
+    that it accepts which it accepts under a near reference too.
+
+    Worth is the score less the best under another reference, at least 0. There is no opinion on a group of whose
+    accepted answers most are kept under a near reference: there the model does not tell right from nearly right, and
+    the little that is left of the scores would be noise.
+    """
+    scores, near = context.probabilities.flat, scores_when_near(context).flat
+    worth = (scores - near.maximum(scores_when_swapped(context).flat)).clamp(min=0)
+    accepted = (scores > 0.5) & context.silent.flat
+    kept = accepted & (near > 0.5)
+    share = [context.ragged(marks.float()).mean() for marks in (kept, accepted)]
+    blind = context.silent.expand(share[0] > MOST * share[1])
+    return worth.masked_fill(blind, nan), float(kept.sum() / accepted.sum().clamp(min=1))
 
 
 def newer(before: Sequence[float], now: Sequence[float]) -> list[float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from random import Random
 from typing import Any, ClassVar, Literal
 
 from cooper_base.data.transcript import split_reply
@@ -18,6 +17,7 @@ from cooper_rl.reward.pairs.base import (
     PairSourceConfig,
     valid_rate,
 )
+from cooper_verify.rules.near_answers import near_answers
 from cooper_verify.rules.other_answers import are_unrelated
 from cooper_verify.rules.rule import Rule
 
@@ -50,7 +50,7 @@ class SwappedReferenceSource(PairSource):
 
 
 OTHERS = 3
-"""References of other problems that are tried for one pair, after the nearby numbers."""
+"""References of other problems that are tried for one pair, after as many near ones."""
 
 
 def swapped_pairs(groups: Sequence[PairGroup], verifier: Rule, count: int) -> list[Pair]:
@@ -58,20 +58,20 @@ def swapped_pairs(groups: Sequence[PairGroup], verifier: Rule, count: int) -> li
 
     Contrast Instructions (Shen et al. 2023, arXiv 2309.16155) swaps the instruction under a response. A reference-based
     reward model reads a reference too, and a model that reads the text alone cannot tell these pairs apart.
-    The negative is the positive under another reference: a number close to the true one where that is a whole number,
+    The negative is the positive under another reference: one near to the true one (`near_answers`) if there is any,
     else the reference of another of these problems. A reference is used only if the rule says that the positive is
-    `wrong` under it, so it is never another form of the true answer. Where the rule is silent, any is used that shares
-    no word with the true one and is a different answer (`are_different`). A problem without a reference has no such
-    pairs.
+    `wrong` under it, so it is never another form of the true answer. Where the rule is silent, a near one is used, or
+    one of another problem that shares no word with the true one and is a different answer (`are_different`). A problem
+    without a reference has no such pairs.
     """
     groups = [group for group in groups if group.problem.answer]
     answers = list(dict.fromkeys(group.problem.answer for group in groups))
     wanted: list[tuple[PairGroup, str, list[str]]] = []
-    for group in groups:
-        others = [answer for answer in answers if answer != group.problem.answer]
+    for group, near in zip(groups, near_answers([group.problem.answer for group in groups]), strict=True):
+        others, random = [answer for answer in answers if answer != group.problem.answer], group.random("partners")
         for positive in group.positives[:count]:
-            picked = group.random("partners").sample(others, min(OTHERS, len(others)))
-            wanted.append((group, positive, nearby(group.problem.answer, group.random("partners")) + picked))
+            picked = random.sample(others, min(OTHERS, len(others)))
+            wanted.append((group, positive, random.sample(near, min(OTHERS, len(near))) + picked))
     questions = [(group.problem, positive, answer) for group, positive, candidates in wanted for answer in candidates]
     verdicts = iter(
         verifier.verify_problems(
@@ -84,23 +84,9 @@ def swapped_pairs(groups: Sequence[PairGroup], verifier: Rule, count: int) -> li
         if wrong := [
             answer
             for answer, verdict in judged
-            if verdict == "wrong" or (verdict == "silent" and are_unrelated(group.problem.answer, answer))
+            if verdict == "wrong"
+            or (verdict == "silent" and (answer not in answers or are_unrelated(group.problem.answer, answer)))
         ]:
             pair = group.pair(positive, positive, "swapped_reference")
             pairs.append(replace(pair, negative_answer=wrong[0], negative_logit_before=None))
     return pairs
-
-
-def nearby(answer: str, random: Random) -> list[str]:
-    """Numbers that a reader could take for this one, in random order: off by one or ten, ten times, the other sign.
-
-    Empty unless the answer is a whole number of at most 15 figures.
-    """
-    text = answer.strip()
-    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 15:
-        return []
-    value = int(text)
-    numbers = [value + 1, value - 1, value + 10, value - 10, value * 10, -value]
-    near = [str(number) for number in dict.fromkeys(numbers) if number != value]
-    random.shuffle(near)
-    return near[:OTHERS]
