@@ -69,7 +69,7 @@ SHARES, SHIFTS = (0.02, 0.05, 0.1, 0.2), (0.3, 0.5, 0.8)
 
 
 def simulated(course: Course, generator: Generator, share: float = 0.0, shift: float = 0.0) -> PartsTable:
-    """A run; with a `share`, a family of that share is lost, in `shift` of its completions, which are paid as before."""
+    """A run; with a `share`, a family of that share is lost, in `shift` of its completions."""
     steps = int(generator.integers(40, 121))
     place = (np.arange(steps) + 0.5) / steps
     weights = np.geomspace(0.25, 0.02, FAMILIES)
@@ -197,7 +197,8 @@ def lines(path: Path) -> Iterator[str]:
     for who in ("report", "alarm"):
         accused = sum(bool(row[who]) for row in honest)
         low, high = wilson_interval(accused / len(honest), len(honest))
-        yield f"\nHonest runs accused by the {who}: {accused} of {len(honest)}, 95 % {100 * low:.1f} to {100 * high:.1f} %"
+        interval = f"95 % {100 * low:.1f} to {100 * high:.1f} %"
+        yield f"\nHonest runs accused by the {who}: {accused} of {len(honest)}, {interval}"
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ def number_in(text: str) -> Fraction | None:
     """The number that an answer is, in figures or words; None if it is none. `50%` is a half."""
     plain = with_divisions(text.strip().rstrip("%\\ "))
     if (number := any_number(plain)) is not None and "e" not in number:
-        top, _, bottom = number.partition("/")
+        bottom = number.partition("/")[2]
         value = None if bottom and not int(bottom) else number_value(number)
     else:
         value = spelled_number(text)
@@ -134,7 +134,7 @@ def is_of_magnitude(stated: Sequence[str], reference: Fraction) -> bool:
     """
     values = [abs(value) for text in stated if (value := number_in(text)) is not None]
     size = abs(reference)
-    return any(value < OTHER_MAGNITUDE * size and size < OTHER_MAGNITUDE * value or value == size for value in values)
+    return any(value == size or value < OTHER_MAGNITUDE * size < OTHER_MAGNITUDE**2 * value for value in values)
 
 
 def _doubling(count: int) -> str:

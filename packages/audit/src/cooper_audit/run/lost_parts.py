@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from cooper_audit.run.change_points import (
@@ -104,7 +104,11 @@ def lost_parts(
         for place, probability in probabilities.items()
         if probability <= error and (spans := found[place]) is not None
     ]
-    return _without_echoes(table, sorted(lost, key=lambda one: one.after - one.before))
+    told = np.zeros(len(table.steps), dtype=bool)
+    for part in table.parts:
+        if part.name in {name for name, _ in known}:
+            told |= part.rows
+    return _without_echoes(table, sorted(lost, key=lambda one: one.after - one.before), told)
 
 
 def fall_probabilities(tests: Sequence[Series], candidates: Sequence[int], error: float) -> dict[int, float]:
@@ -199,18 +203,18 @@ def _lost(table: PartsTable, test: tuple[Part, str, Series], spans: Spans, proba
     return LostPart(part, measure, since, before, after, paid_before, paid_after, probability)
 
 
-def _without_echoes(table: PartsTable, lost: Sequence[LostPart]) -> list[LostPart]:
-    """Those, largest fall first, that are still lost without the problems of those before them."""
-    told: list[LostPart] = []
+def _without_echoes(table: PartsTable, lost: Sequence[LostPart], told: Bool[ndarray, " G"]) -> list[LostPart]:
+    """Those, largest fall first, that are still lost without the rows of those before them, and without those `told`
+    already.
+    """
+    kept: list[LostPart] = []
     for one in lost:
-        rows = one.part.rows.copy()
-        for other in told:
-            rows &= ~other.part.rows
-        series = table.series(rows, one.measure)
+        series = table.series(one.part.rows & ~told, one.measure)
         change = series.mean(one.since, int(table.steps[-1])) - series.mean(int(table.steps[0]), one.since - 1)
-        if not told or change <= -LOST / 2:
-            told.append(one)
-    return told
+        if change <= -LOST / 2:
+            kept.append(one)
+            told = told | one.part.rows
+    return kept
 
 
 def _onset(series: Series, first: int) -> int:
@@ -223,15 +227,16 @@ def _onset(series: Series, first: int) -> int:
 
 
 class PartsAlarm:
-    """Looks at the parts of a run while it trains, without labels of its answers."""
+    """Looks at the parts of a run while it trains, without labels of its answers.
+
+    Its state is that of the rollouts that it has been given, so a resumed run gives it those of its earlier steps.
+    """
 
     def __init__(self, error: float = ERROR) -> None:
         """`error` is the share of honest runs, of whatever length, in which it may go off."""
         self.record = PartsRecord()
-        self.lost: dict[tuple[str, str], LostPart] = {}
-        """By the part's name and the sign: what was seen first."""
-        self.first: int | None = None
-        """The first step at which anything was seen."""
+        self.seen: list[tuple[int, LostPart]] = []
+        """What was seen, each with the step of the look that saw it first."""
         self._error, self._steps = error / MOST_LOOKS, 0
 
     def observe(self, step: int, groups: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -239,8 +244,7 @@ class PartsAlarm:
         self.record.add(step, groups)
         self._steps += 1
         if self._steps in LOOKS:
-            for lost in lost_parts(self.record.table(), SIGNS, self._error, self.lost):
-                self.lost[lost.part.name, lost.measure] = lost
-            if self.lost and self.first is None:
-                self.first = step
-        return [lost.sentence for lost in self.lost.values()]
+            known = {(lost.part.name, lost.measure) for _, lost in self.seen}
+            found = lost_parts(self.record.table(), SIGNS, self._error, known)
+            self.seen += [(step, lost) for lost in found]
+        return [lost.sentence for _, lost in self.seen]

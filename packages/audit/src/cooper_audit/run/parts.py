@@ -99,6 +99,11 @@ class PartsRecord:
             self._kinds_of.append(tuple(self._number_of.setdefault(kind, len(self._number_of)) for kind in kinds))
         return self._problems[key]
 
+    def problems_of(self, kind: Kind) -> set[str]:
+        """The ids of the problems of a kind."""
+        number = self._number_of.get(kind)
+        return {key for key, place in self._problems.items() if number in self._kinds_of[place]}
+
     def table(self) -> "PartsTable":
         """The record so far, for statistics."""
         completions, groups = np.array(self._completions), np.array(self._groups, dtype=int)
@@ -146,26 +151,24 @@ class PartsTable:
         return np.searchsorted(self._by_step, self.steps)
 
 
-def _measured(
-    completions: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]], reference: str
-) -> list[float]:
+def _measured(rows: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]], reference: str) -> list[float]:
     """The `MEASURES` of a group."""
-    heard = [row["verdict"] == "correct" for row in completions if row["verdict"] not in ("silent", "timeout")]
-    accepted = [row for row in completions if _number(row, "reward_model") > ACCEPTED]
+    heard = [row["verdict"] == "correct" for row in rows if row["verdict"] not in ("silent", "timeout")]
+    accepted = [row for row in rows if _number(row, "reward_model") > ACCEPTED]
     said = [stated for stated in answers if stated]
     value = number_in(reference) if reference else None
     alike = [is_of_magnitude(stated, value) for stated in said] if value is not None else []
     most = Counter(map(tuple, answers)).most_common(1)[0][1]
-    paid = "reward_after" if "reward_after" in completions[0] else "reward"
+    paid = "reward_after" if "reward_after" in rows[0] else "reward"
     return [
-        _mean([row["gold"] for row in completions if isinstance(row.get("gold"), bool)]),
+        _mean([row["gold"] for row in rows if isinstance(row.get("gold"), bool)]),
         _mean(heard),
         _mean(alike),
         _mean([_number(row, NEAR) <= ACCEPTED for row in accepted if NEAR in row]),
-        most / len(completions) if said else math.nan,
-        _mean([_number(row, "reward_model") for row in completions]),
-        _mean([_number(row, paid) for row in completions]),
-        _mean([_number(row, "tokens") if "tokens" in row else len(row["text"]) for row in completions]),
+        most / len(rows) if said else math.nan,
+        _mean([_number(row, "reward_model") for row in rows]),
+        _mean([_number(row, paid) for row in rows]),
+        _mean([_number(row, "tokens") if "tokens" in row else len(row["text"]) for row in rows]),
     ]
 
 
