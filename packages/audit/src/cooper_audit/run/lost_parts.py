@@ -119,11 +119,10 @@ def fall_probabilities(tests: Sequence[Series], candidates: Sequence[int], error
     common among the orders of their own test, and then those that are among the first orders of all tests.
     """
     seen = np.array([_statistic(series)[0] for series in tests]) if candidates else np.zeros(0)
-    orders, drawn = max(ORDERS, round(2 / error)), np.zeros((len(tests), 0))
     generators = [np.random.default_rng(place) for place in range(len(tests))]
-    left = [place for place in candidates if _is_rare(tests[place], seen[place], error * orders)]
-    probabilities: dict[int, float] = {}
-    for count in (FIRST_ORDERS, orders - FIRST_ORDERS):
+    left = [place for place in candidates if _is_rare(tests[place], seen[place], error)]
+    drawn, probabilities = np.zeros((len(tests), 0)), dict[int, float]()
+    for count in (FIRST_ORDERS, ORDERS - FIRST_ORDERS):
         if not left:
             return {}
         more = [_statistic(*test, count) for test in zip(tests, generators, strict=True)]
@@ -132,15 +131,26 @@ def fall_probabilities(tests: Sequence[Series], candidates: Sequence[int], error
         spread = every.std(axis=1, keepdims=True)
         scaled = (every - every.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, np.inf)
         largest = scaled[:, :-1].max(axis=0)
-        larger = {place: int((largest >= scaled[place, -1] - 1e-9).sum()) for place in left}
-        left = [place for place in left if larger[place] <= error * orders]
-        probabilities = {place: (1 + larger[place]) / (1 + drawn.shape[1]) for place in left}
+        probabilities = {place: _probability(scaled[place, -1], largest) for place in left}
+        left = [place for place in left if probabilities[place] <= max(error, 2 / count)]
     return probabilities
 
 
-def _is_rare(series: Series, seen: float, most: float) -> bool:
+def _probability(seen: float, drawn: Float[ndarray, " R"]) -> float:
+    """How probable a value as large is: the share of drawn ones, and where none is as large, by the Gumbel distribution
+    with their mean and spread, which maxima have (Winkler et al. 2016, NeuroImage 141:502), and at most that share.
+    """
+    share = (1 + int((drawn >= seen - 1e-9).sum())) / (1 + len(drawn))
+    if share > 1 / (1 + len(drawn)):
+        return share
+    scale = math.sqrt(6) / math.pi * float(drawn.std())
+    beyond = (seen - float(drawn.mean())) / scale + np.euler_gamma if scale > 0 else math.inf
+    return min(share, -math.expm1(-math.exp(-beyond)))
+
+
+def _is_rare(series: Series, seen: float, error: float) -> bool:
     drawn = _statistic(series, np.random.default_rng(0), FIRST_ORDERS)
-    return int((drawn >= seen - 1e-9).sum()) <= most
+    return int((drawn >= seen - 1e-9).sum()) <= error * FIRST_ORDERS
 
 
 def _statistic(series: Series, generator: np.random.Generator | None = None, orders: int = 1) -> Float[ndarray, " R"]:
