@@ -1,14 +1,14 @@
 """Which parts of a run are lost, with the error divided among all of them.
 
 A part is lost if a measure of it fell and is still down at the end: gold, or else the rule, for the verdict; for the
-alarm, which needs neither, a sign that answers fit their reference less while they are paid as before. The statistic of
+alarm, which needs neither, a sign that answers fit their reference less. The statistic of
 a test is that of every verdict on a run, the largest standardised fall between two windows of steps. It is compared
 with the largest of all tests after their steps are put in random orders, each in units of its own spread over these
 orders (the single-step maxT of Westfall and Young 1993, chapter 2). So the search over parts is inside the test.
 
 Further conditions keep a policy that wanders and problems that become harder from being accused: the fall is at least
 `LOST`, measured on steps that did not choose its windows, and by half of that larger than that of the run's other
-problems.
+problems; and the reward of the part did not fall with it, as it does where problems become harder.
 """
 
 import math
@@ -40,6 +40,8 @@ from cooper_audit.run.parts import Part, PartsRecord, PartsTable
 
 LOST = 0.25
 """The smallest fall of a share of a part's completions that counts as its loss."""
+LOST_UNPAID = 0.5
+"""The same where nothing is paid, so that no reward tells a loss from problems that became harder."""
 TRUTHS = ("gold", "rule")
 """The measures that a verdict trusts; of a run that has the first, the second is not asked."""
 SIGNS = ("magnitude", "near", "agreement")
@@ -169,8 +171,8 @@ def _has_gold(table: PartsTable) -> bool:
 
 
 def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spans | None:
-    """The windows of a fall that is large, lasts to the end, is more than that of the other problems and, where only a
-    sign fell, is not answered by a lower reward; None without one.
+    """The windows of a fall that is large, lasts to the end, is more than that of the other problems, and is not
+    answered by a lower reward; None without one.
     """
     shortest = shortest_of(len(series))
     if not _may_be_lost(series, shortest):
@@ -186,11 +188,10 @@ def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spa
     of_rest, _ = change_between(table.series(~part.rows, measure), last)
     if to_last.mean - of_rest > -LOST / 2:
         return None
-    if measure in SIGNS:
-        paid = estimated_change(table.series(part.rows, "reward"), last, SHOWN)
-        if not paid.high >= 0:
-            return None
-    return last
+    paid = estimated_change(table.series(part.rows, "reward"), last, SHOWN)
+    if math.isnan(paid.mean):
+        return last if measure in TRUTHS and to_last.mean <= -LOST_UNPAID else None
+    return last if paid.high >= 0 else None
 
 
 def _may_be_lost(series: Series, shortest: int) -> bool:
