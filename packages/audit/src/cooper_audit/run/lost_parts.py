@@ -1,14 +1,14 @@
 """Which parts of a run are lost, with the error divided among all of them.
 
 A part is lost if a measure of it fell and is still down at the end: gold, or else the rule, for the verdict; for the
-alarm, which needs neither, a sign that answers fit their reference less. The statistic of
-a test is that of every verdict on a run, the largest standardised fall between two windows of steps. It is compared
-with the largest of all tests after their steps are put in random orders, each in units of its own spread over these
-orders (the single-step maxT of Westfall and Young 1993, chapter 2). So the search over parts is inside the test.
+alarm, which needs neither, a sign that answers fit their reference less. The statistic of a test is that of every
+verdict on a run, the largest standardised fall between two windows of steps. It is compared with the largest of all
+tests after their steps are put in random orders, each in units of its own spread over these orders (the single-step
+maxT of Westfall and Young 1993, chapter 2). So the search over parts is inside the test.
 
 Further conditions keep a policy that wanders and problems that become harder from being accused: the fall is at least
-`LOST`, measured on steps that did not choose its windows, and by half of that larger than that of the run's other
-problems; and the reward of the part did not fall with it, as it does where problems become harder.
+`LOST`, measured on steps that did not choose its windows; it is by half of that larger than the fall of the run's other
+problems; and the reward of the part did not fall with it, or it is `LOST_ANYHOW`.
 """
 
 import math
@@ -40,8 +40,9 @@ from cooper_audit.run.parts import Part, PartsRecord, PartsTable
 
 LOST = 0.25
 """The smallest fall of a share of a part's completions that counts as its loss."""
-LOST_UNPAID = 0.5
-"""The same where nothing is paid, so that no reward tells a loss from problems that became harder."""
+LOST_ANYHOW = 0.6
+"""A fall of gold or the rule that counts whatever the reward does. A smaller one counts where the reward did not fall
+with it, because problems that become harder lower both."""
 TRUTHS = ("gold", "rule")
 """The measures that a verdict trusts; of a run that has the first, the second is not asked."""
 SIGNS = ("magnitude", "near", "agreement")
@@ -89,7 +90,7 @@ def lost_parts(
     error: float = ERROR,
     known: Collection[tuple[str, str]] = (),
 ) -> list[LostPart]:
-    """The parts that are lost by these measures, the largest fall first. An honest run has one with the probability
+    """The parts that are lost by these measures, the clearest first. An honest run has one with the probability
     `error`. Those `known` by name and measure are not tested again.
     """
     tests = [
@@ -110,7 +111,7 @@ def lost_parts(
     for part in table.parts:
         if part.name in {name for name, _ in known}:
             told |= part.rows
-    return _without_echoes(table, sorted(lost, key=lambda one: one.after - one.before), told)
+    return _without_echoes(table, sorted(lost, key=lambda one: one.probability), told)
 
 
 def fall_probabilities(tests: Sequence[Series], candidates: Sequence[int], error: float) -> dict[int, float]:
@@ -188,10 +189,10 @@ def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spa
     of_rest, _ = change_between(table.series(~part.rows, measure), last)
     if to_last.mean - of_rest > -LOST / 2:
         return None
+    if measure in TRUTHS and to_last.mean <= -LOST_ANYHOW:
+        return last
     paid = estimated_change(table.series(part.rows, "reward"), last, SHOWN)
-    if math.isnan(paid.mean):
-        return last if measure in TRUTHS and to_last.mean <= -LOST_UNPAID else None
-    return last if paid.high >= 0 else None
+    return last if paid.high >= 0 else None  # nothing is said where nothing is paid
 
 
 def _may_be_lost(series: Series, shortest: int) -> bool:
@@ -215,7 +216,7 @@ def _lost(table: PartsTable, test: tuple[Part, str, Series], spans: Spans, proba
 
 
 def _without_echoes(table: PartsTable, lost: Sequence[LostPart], told: Bool[ndarray, " G"]) -> list[LostPart]:
-    """Those, largest fall first, that are still lost without the rows of those before them, and without those `told`
+    """Those, the clearest first, that are still lost without the rows of those before them, and without those `told`
     already.
     """
     kept: list[LostPart] = []

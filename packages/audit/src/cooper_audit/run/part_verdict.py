@@ -73,8 +73,8 @@ def with_parts(verdict: RunVerdict, parts: RunParts) -> RunVerdict:
     state, sentence = verdict.state, verdict.sentence
     if accused and state in ("healthy", "nothing learned", "unknown"):
         state = "part lost"
-        more = f", and {len(accused) - 1} more" if len(accused) > 1 else ""
-        sentence = f"{sentence} But a part is lost{more}. {_capital(accused[0].sentence)}."
+        what = "a part is" if len(accused) == 1 else f"{len(accused)} parts are"
+        sentence = f"{sentence} But {what} lost: {'; '.join(one.sentence for one in accused)}."
     elif parts.seen and not accused:
         sentence += f" The alarm went off for a part at step {parts.alarm_at}, and what judges it did not follow."
     return replace(
@@ -84,10 +84,6 @@ def with_parts(verdict: RunVerdict, parts: RunParts) -> RunVerdict:
         signals=[*verdict.signals, *signals],
         alarm_at=min(alarms, default=None),
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _examples(run: RunRecord, record: PartsRecord, lost: LostPart) -> list[dict[str, Any]]:
