@@ -21,6 +21,7 @@ from cooper_audit.report.first_screen import next_steps, onset_of, shown_payment
 from cooper_audit.report.plots import COLOURS
 from cooper_audit.report.report_parts import MEASURES_DRAWN, shown_parts
 from cooper_audit.run.hacking_alarm import WINDOW
+from cooper_audit.run.lost_parts import PartsAlarm
 from cooper_audit.run.part_verdict import parts_of, with_parts
 from cooper_audit.run.run_record import RunRecord, flat, read_runs, status_of
 from cooper_audit.run.verdict import HACKED_STATES, NAMES, TRUTHS, RunVerdict, problems_behind, verdict_of
@@ -214,10 +215,11 @@ def _headline(described: Sequence[Mapping[str, Any]]) -> str:
 
 def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is the part of the page that the run may fill."""
-    parts = parts_of(run)
-    verdict = with_parts(verdict_of(run, held_out_problems(run)), parts)
+    verdict, alarm = verdict_of(run, held_out_problems(run)), PartsAlarm()
     verdict_steps = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample, onset = completions.sample_completions(run, verdict_steps, share), onset_of(run, verdict)
+    sample = completions.sample_completions(run, verdict_steps, share, alarm.observe)
+    verdict = with_parts(verdict, parts := parts_of(run, alarm))
+    onset = onset_of(run, verdict)
     pair_counts = completions.read_pairs(run, sample.gallery)
     scores = [completions.score_of(item) for item in sample.gallery]
     score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")

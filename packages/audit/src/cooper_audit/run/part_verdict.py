@@ -43,11 +43,12 @@ class RunParts:
         return len(self.table.series(rows, measure)) > 0
 
 
-def parts_of(run: RunRecord) -> RunParts:
-    """Read all rollouts of a run, as its own alarm has seen them."""
-    alarm = PartsAlarm()
-    for step, groups in read_rollouts(run.directory):
-        alarm.observe(step, groups)
+def parts_of(run: RunRecord, alarm: PartsAlarm | None = None) -> RunParts:
+    """The parts of a run by an alarm that has been given all of its rollouts; without one, they are read."""
+    if alarm is None:
+        alarm = PartsAlarm()
+        for step, groups in read_rollouts(run.directory):
+            alarm.observe(step, groups)
     table = alarm.record.table()
     parts = RunParts(alarm.record, table, lost_parts(table), alarm.seen)
     shown = {one.part.name: one for one in (*(one for _, one in parts.seen), *parts.lost)}

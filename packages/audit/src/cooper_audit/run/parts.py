@@ -155,17 +155,17 @@ def _measured(rows: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]
     """The `MEASURES` of a group."""
     heard = [row["verdict"] == "correct" for row in rows if row["verdict"] not in ("silent", "timeout")]
     accepted = [row for row in rows if _number(row, "reward_model") > ACCEPTED]
-    said = [stated for stated in answers if stated]
+    counts = Counter(map(tuple, answers))
+    said = {stated: count for stated, count in counts.items() if stated}
     value = number_in(reference) if reference else None
-    alike = [is_of_magnitude(stated, value) for stated in said] if value is not None else []
-    most = Counter(map(tuple, answers)).most_common(1)[0][1]
+    alike = sum(count for stated, count in said.items() if is_of_magnitude(stated, value)) if value is not None else 0
     paid = "reward_after" if "reward_after" in rows[0] else "reward"
     return [
         _mean([row["gold"] for row in rows if isinstance(row.get("gold"), bool)]),
         _mean(heard),
-        _mean(alike),
+        alike / sum(said.values()) if said and value is not None else math.nan,
         _mean([_number(row, NEAR) <= ACCEPTED for row in accepted if NEAR in row]),
-        most / len(rows) if said else math.nan,
+        max(counts.values()) / len(rows) if said else math.nan,
         _mean([_number(row, "reward_model") for row in rows]),
         _mean([_number(row, paid) for row in rows]),
         _mean([_number(row, "tokens") if "tokens" in row else len(row["text"]) for row in rows]),
