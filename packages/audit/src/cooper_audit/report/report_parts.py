@@ -22,9 +22,9 @@ def shown_parts(parts: RunParts) -> list[dict[str, Any]]:
     """Every part with its curves; of lost ones what was seen, and examples."""
     said: dict[str, list[str]] = {}
     for one in parts.accused:
-        said.setdefault(one.part.name, []).append(one.sentence)
+        said.setdefault(one.part.name, []).append(one.course)
     for at, one in parts.seen:
-        said.setdefault(one.part.name, []).append(f"alarm at step {at}: {one.sentence}")
+        said.setdefault(one.part.name, []).append(f"alarm at step {at}: {one.course}")
     onsets = {one.part.name: one.since for one in (*(one for _, one in parts.seen), *parts.lost)}
     shown = [
         {

@@ -76,12 +76,16 @@ class LostPart:
 
     @property
     def sentence(self) -> str:
+        return f"{self.part.full_name}, {100 * self.part.share:.0f} % of the completions: {self.course}"
+
+    @property
+    def course(self) -> str:
+        """What happened, and since when."""
         said = SAID[self.measure].format(before=f"{self.before:.2f}", after=f"{self.after:.2f}")
         paid = "nothing was paid there"
         if np.isfinite(self.paid_before) and np.isfinite(self.paid_after):
             paid = f"the reward there went from {self.paid_before:.2f} to {self.paid_after:.2f}"
-        where = f"{self.part.full_name}, {100 * self.part.share:.0f} % of the completions"
-        return f"{where}: since step {self.since} {said}, and {paid}"
+        return f"since step {self.since} {said}, and {paid}"
 
 
 def lost_parts(
