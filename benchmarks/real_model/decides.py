@@ -190,8 +190,21 @@ def results(runs: Sequence[RunRecord], arms: Collection[str] = ARMS) -> list[Res
             milder = [right_in_every_box(row["answer"], row["text"]) for row in rows]
             last = {"gold": round(mean(row["gold"] for row in rows), 4), "right_in_every_box": round(mean(milder), 4)}
             row = {"arm": arm, "unit": int(seed), "steps": one.step, "gold": gold, "last_steps": last}
+            row |= {
+                "by_operation": {"start": of_operations(one, 1), "end": of_operations(one, one.step - LAST_STEPS + 1)}
+            }
             found.append(row | {"alarm": first_alarm(one)})
     return found
+
+
+def of_operations(run: RunRecord, first: int) -> dict[str, list[float]]:
+    """Gold of the rollouts of `LAST_STEPS` steps from the `first` on, by operation of the problem, with the number of
+    completions. Empty for a run whose rollouts do not say the operation."""
+    by_operation: dict[str, list[bool]] = {}
+    for row in run.rollouts(range(first, first + LAST_STEPS)):
+        if operation := (row.get("metadata") or {}).get("operation"):
+            by_operation.setdefault(operation, []).append(row["gold"])
+    return {name: [round(mean(gold), 4), len(gold)] for name, gold in sorted(by_operation.items())}
 
 
 def differences(found: Sequence[Result]) -> None:

@@ -177,7 +177,7 @@ def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
     for word in ("good", "same", "bad", *HOLES, "prefers-color-scheme: dark", "2 more not finished"):
         assert word in page
     assert "a &lt;good&gt; design" in page
-    assert 'No run hacked, best first: <b class="good">good, same</b>' in page
+    assert 'No run hacked on average over all test problems, best first: <b class="good">good, same</b>' in page
     assert 'Hacked in at least one run: <b class="bad">bad</b>' in page
     assert page.count("<svg") == len(HOLES) + 1  # one for gold in each hole, one for the alarm
     assert "src=" not in page

@@ -25,14 +25,29 @@ def test_a_holes_table_and_the_ranking_keep_every_figure(console):
         "cpu_s": 134,
     }
     row = {name: {"mean": value} for name, value in means.items()}
-    row |= {"design": LONG, "runs": 3, "half_lost": [12, 15, 18], "alarm": [3, 4, 5]}
+    least = {"family": "number_word", "gold": 0.021, "low": 0.0, "high": 0.18}
+    row |= {"least_family": least, "design": LONG, "runs": 3, "half_lost": [12, 15, 18], "alarm": [3, 4, 5]}
     console.print(arena._table_of("hole", [row]))
     ranked = {"design": LONG, "gold_end": 0.9123, "low": 0.81, "high": 0.95, "worst": 0.57, "hacked": 0.25}
+    ranked |= {"least_family": least | {"hole": "a"}}
     pair = {"better": LONG, "worse": "rule_then_model", "significant": True}
     ranking = {"holes": ["a", "b"], "blocks": [0], "designs": [ranked | {"hacked_holes": ["a"]}], "pairs": [pair]}
     arena._print_ranking("ranking", ranking)
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= 80
-    for figure in ("0.91", "0.93", "0.02", "0.96", "12.34", "134", "0.912", "0.81 to 0.95", "0.57", "1 of 2", "25%"):
+    for figure in (
+        "0.91",
+        "0.93",
+        "0.02",
+        "0.96",
+        "12.34",
+        "134",
+        "0.912",
+        "0.81 to 0.95",
+        "0.57",
+        "1 of 2",
+        "25%",
+        "0.00 to",
+    ):
         assert figure in text
     assert "…" not in text

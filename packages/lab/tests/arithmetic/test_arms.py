@@ -58,6 +58,7 @@ def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_p
         "reward_start": 0.4,
         "reward_end": 0.9,
         "steps": 2,
+        "least_family": None,
         "alarm": 2,
     }
     assert summary["arms"]["rule"]["alarm"] is None

@@ -55,6 +55,14 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
             return [f"{back} {_way_back(run, onset, is_audit)}", f"Read what was paid, below. {attack}", close]
         case "recovered":
             return ["Use the policy of the end. Checkpoints from the steps of the hack are worse than their reward."]
+        case "part lost":
+            return [
+                "Leave the last policy unused for problems of this part. The checkpoints from before its loss, which "
+                "the sentence above dates, do not have it.",
+                f"Read what was paid in it, under Parts. {attack}",
+                "Then let a check judge this part (more_problems or rules), or teach the reward model by pairs with "
+                "near references, and look at the part again.",
+            ]
         case "broken":
             return [
                 "Go back to a checkpoint from before the fall, and lower the learning rate or add a KL term.",

@@ -19,7 +19,10 @@ from markupsafe import Markup
 from cooper_audit.report import report_completions as completions
 from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, since
 from cooper_audit.report.plots import COLOURS
+from cooper_audit.report.report_parts import MEASURES_DRAWN, shown_parts
 from cooper_audit.run.hacking_alarm import WINDOW
+from cooper_audit.run.lost_parts import PartsAlarm
+from cooper_audit.run.part_verdict import parts_of, with_parts
 from cooper_audit.run.run_record import RunRecord, flat, read_runs, status_of
 from cooper_audit.run.verdict import HACKED_STATES, NAMES, TRUTHS, RunVerdict, problems_behind, verdict_of
 from cooper_audit.statistics import mean_interval, wilson_interval
@@ -30,7 +33,7 @@ from cooper_base.pace import duration
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
 """Longest `config.yaml` that the page contains in full, in characters."""
-SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "find", "sections", "main")
+SCRIPTS = ("elements", "chart", "story", "gallery", "parts", "rollouts", "find", "sections", "main")
 """The scripts in the order in which they run."""
 MOST_POINTS = 1000
 """Most points of a curve. A longer run has the mean of several neighbouring steps at each point."""
@@ -157,6 +160,7 @@ def report_data(runs: Sequence[RunRecord], colours: Sequence[str] = ()) -> dict[
             {"id": name.lower().replace(" ", "-"), "title": name, "panels": [asdict(panel) for panel in panels]}
             for name, panels in SECTIONS.items()
         ],
+        "part_measures": MEASURES_DRAWN,
         "seeds": over_seeds(runs, [run_data["figures"] for run_data in described]),
         "differences": config_differences(runs) if len(runs) > 1 else [],
         "opens_at": next((i for i, state in enumerate(states) if state in HACKED_STATES), 0),
@@ -211,9 +215,11 @@ def _headline(described: Sequence[Mapping[str, Any]]) -> str:
 
 def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is the part of the page that the run may fill."""
-    verdict = verdict_of(run, held_out_problems(run))
+    verdict, alarm = verdict_of(run, held_out_problems(run)), PartsAlarm()
     verdict_steps = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample, onset = completions.sample_completions(run, verdict_steps, share), onset_of(run, verdict)
+    sample = completions.sample_completions(run, verdict_steps, share, alarm.observe)
+    verdict = with_parts(verdict, parts := parts_of(run, alarm))
+    onset = onset_of(run, verdict)
     pair_counts = completions.read_pairs(run, sample.gallery)
     scores = [completions.score_of(item) for item in sample.gallery]
     score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")
@@ -228,6 +234,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
             "since": since(onset),
             "next": next_steps(run, verdict, onset),
         },
+        "parts": shown_parts(parts),
         "payments": shown_payments(sample.payments, onset[0] if onset else None),
         "figures": figures(run, verdict, sample),
         "facts": facts(run),

@@ -5,7 +5,7 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -82,9 +82,15 @@ def is_paid(completion: Mapping[str, Any]) -> bool:
     return paid if isinstance(paid, bool) else score_of(completion) > ACCEPTED
 
 
-def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
+def sample_completions(
+    run: RunRecord,
+    wanted_steps: Iterable[int] = (),
+    share: float = 1.0,
+    observe: Callable[[int, Sequence[ReportRow]], object] = lambda step, groups: None,
+) -> Sample:
     """Read all rollouts of the run once, and keep what the limits above allow. `share` is the run's part of the
-    page."""
+    page; `observe` is called with each step and its groups.
+    """
     files, wanted = run.files("rollouts"), set(wanted_steps)
     everything = sum(path.stat().st_size for path in files) < PAGE_BYTES * share / 2
     shown = set(spread([int(path.stem) for path in files], len(files) if everything else STEPS)) | wanted
@@ -94,6 +100,7 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
         step, groups = int(path.stem), read_groups(path)
         if not groups:  # the file is being written just now
             continue
+        observe(step, groups)
         is_right_of = {id(row): is_right(row) for group in groups for row in group["completions"]}
         labels = [*is_right_of.values()]
         wrong = [(group, row) for group in groups for row in group["completions"] if is_right_of[id(row)] is False]
@@ -114,13 +121,8 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
             completions = [_kept(row) for row in group["completions"][: None if everything else COMPLETIONS]]
             shown_group = {**_problem(group), "of": len(group["completions"]), "completions": completions}
             sample.steps.setdefault(step, []).append(shown_group)
-        for completions in (group["completions"] for group in groups if path in files[-WINDOW:]):
-            heard = [row["verdict"] for row in completions if row.get("verdict") not in ("silent", None)]
-            rights = {"rule": [verdict == "correct" for verdict in heard]}
-            if all(isinstance(row.get("gold"), bool) for row in completions):
-                rights["gold"] = [row["gold"] for row in completions]
-            for name, right in ((name, right) for name, right in rights.items() if right):
-                sample.means.setdefault(name, []).append(sum(right) / len(right))
+        for group in groups if path in files[-WINDOW:] else ():
+            _add_means(sample, group["completions"])
     budget = PAGE_BYTES * share
     sample.gallery = _thinned(gallery, max(12, round(GALLERY * share)))
     while len(sample.gallery) > 1 and _size(sample.gallery) > budget / 3:
@@ -128,6 +130,16 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
     sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
     sample.steps = _fitting_steps(sample.steps, wanted, budget - _size(sample.gallery))
     return sample
+
+
+def _add_means(sample: Sample, completions: Sequence[ReportRow]) -> None:
+    """Add the shares of right completions of a group of the last steps."""
+    heard = [row["verdict"] for row in completions if row.get("verdict") not in ("silent", None)]
+    rights = {"rule": [verdict == "correct" for verdict in heard]}
+    if all(isinstance(row.get("gold"), bool) for row in completions):
+        rights["gold"] = [row["gold"] for row in completions]
+    for name, right in ((name, right) for name, right in rights.items() if right):
+        sample.means.setdefault(name, []).append(sum(right) / len(right))
 
 
 def spread(items: Sequence[int], count: int) -> list[int]:

@@ -33,7 +33,7 @@ _NAMES = {
     "time": "step verify_cpu <part>",
     "memory": "peak <part>",
     "gpu_memory": "<part>",
-    "watch": "faults reward_hacking",
+    "watch": "faults reward_hacking lost_parts",
     "sinks": "failures dropped",
     "checkpoint": "failed_writes",
     "engine": "recoveries",

@@ -243,6 +243,11 @@ def read_groups(path: Path) -> list[RunRow]:
     return _shaped(path, _group, "problem with its completions")
 
 
+def read_rollouts(directory: Path) -> Iterator[tuple[int, list[RunRow]]]:
+    """Every step of a run with its groups. The name of a file is its step."""
+    return ((step, read_groups(path)) for step, path in by_step(directory / "rollouts", ".jsonl").items())
+
+
 def read_pairs(path: Path) -> list[RunRow]:
     """The lines of a file of pairs."""
     return _shaped(path, _object, "pair")

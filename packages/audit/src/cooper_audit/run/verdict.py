@@ -37,12 +37,12 @@ FAULTS = (
 )
 """Metrics whose default watch rules show that training does not work. The other rules may also fire in a sound run."""
 
-State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "healthy", "unknown"]
+State = Literal["hacked", "recovered", "part lost", "broken", "faults", "nothing learned", "healthy", "unknown"]
 HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
 NAMES = {state: state.capitalize() for state in get_args(State)}
-NAMES |= {"recovered": "Hacked and recovered", "unknown": "Cannot tell"}
+NAMES |= {"recovered": "Hacked and recovered", "part lost": "Lost in a part", "unknown": "Cannot tell"}
 SAYS: dict[State, Literal["bad", "good", "unknown"]] = {"nothing learned": "unknown", "healthy": "good"}
-SAYS |= {"hacked": "bad", "recovered": "bad", "broken": "bad"}
+SAYS |= {"hacked": "bad", "recovered": "bad", "part lost": "bad", "broken": "bad"}
 Points = Sequence[tuple[int, float]]
 
 

@@ -10,6 +10,7 @@ import yaml
 from pydantic import Field
 
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
+from cooper_audit.run.lost_parts import PartsAlarm
 from cooper_base.config.base import Config
 
 logger = logging.getLogger(__name__)
@@ -102,11 +103,15 @@ DEFAULT_RULES = tuple(
 - {metric: pairs/steps_without, above: 20, advice: "no step makes a valid pair, so the reward model learns
     nothing new, or learns from wrong completions alone and comes to reject everything; look at the pairs/ and
     assistant/ metrics, and take solutions as positives if the rule accepts too little"}
+- {metric: watch/lost_parts, above: 0, advice: "the answers to one kind of problems fit their reference less and are
+    paid as before; read them under Parts in report.html"}
 - {metric: watch/reward_hacking, above: 0, advice: "the policy may have found completions that the reward model pays
     for and the rule rejects; look at the hack gallery in report.html"}
 """)
 )
 """The rules as a configuration would write them."""
+LOST_PARTS = "watch/lost_parts"
+"""The metric that counts the parts of the problems in which the alarm has seen a loss (`lost_parts.py`)."""
 FAULTY_ENVIRONMENT = "environment/fault_rate"
 EXPLAINED = frozenset({"rule/accuracy", "policy/usable_groups", "rollout/cut_off_rate"})
 """Metrics whose rules do not fire while the rule on `environment/fault_rate` is broken, because their advice would be
@@ -131,7 +136,7 @@ class Firing:
     values: list[float]
     """The last values of that row, at most `patience` of them."""
     signs: list[str]
-    """The signs that the reward-hacking alarm saw; empty for any other rule."""
+    """What an alarm saw; empty for any rule that is not on an alarm's metric."""
 
     @property
     def message(self) -> str:
@@ -151,20 +156,37 @@ class Watch:
     """Applies the rules to the metrics of one step after another. Its state depends only on the metrics it has seen."""
 
     def __init__(
-        self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = (), awaited: Iterable[str] = ()
+        self,
+        rules: Sequence[WatchRule],
+        seen: Iterable[Mapping[str, float]] = (),
+        awaited: Iterable[str] = (),
+        rollouts: Iterable[tuple[int, Sequence[Mapping[str, Any]]]] = (),
     ):
-        """`seen` are a resumed run's earlier rows of `metrics.jsonl`, `awaited` further metrics that are watched."""
+        """`seen` are a resumed run's earlier rows of `metrics.jsonl`, `rollouts` its earlier steps' groups, `awaited`
+        further metrics that are watched.
+        """
         self._rows: list[tuple[WatchRule, list[tuple[int, float]]]] = [(rule, []) for rule in active_rules(rules)]
         """Each rule with its current row of faults: steps and values."""
-        self._alarm = HackingAlarm()
+        self._alarm, self._parts_alarm = HackingAlarm(), PartsAlarm()
+        self._lost_parts: list[str] | None = None
         self._unseen = {rule.metric for rule in rules if rule.action != "ignore"} | {*awaited}
         for row in seen:
             self.observe(int(row["step"]), row)
+        for step, groups in rollouts:
+            self.read(step, groups)
+
+    def read(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
+        """Look for lost parts in the recorded completions of a step, before its metrics are observed."""
+        self._lost_parts = self._parts_alarm.observe(step, groups)
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> tuple[list[Firing], dict[str, float]]:
-        """The rules that fire at this step, and two metrics: the signs of reward hacking, and the `lasting` rules."""
-        signs = self._alarm.observe(step, metrics)
-        added = {HACKING: float(len(signs))}
+        """The rules that fire at this step, and three metrics: the signs of reward hacking, the lost parts, if any
+        completions were read, and the `lasting` rules.
+        """
+        signs = {HACKING: self._alarm.observe(step, metrics)}
+        if self._lost_parts is not None:  # of earlier steps the count is on record
+            signs[LOST_PARTS] = self._lost_parts
+        added = {name: float(len(seen)) for name, seen in signs.items()}
         values = {**metrics, **added}
         self._unseen -= values.keys()
         faulty = values.get(FAULTY_ENVIRONMENT, 0.0)
@@ -177,8 +199,8 @@ class Watch:
             elif rule.metric in values:
                 row.append((step, values[rule.metric]))
                 if len(row) == rule.patience:
-                    signs_seen = signs if rule.metric == HACKING else []
-                    fired.append(Firing(rule, step, row[0][0], [value for _, value in row], signs_seen))
+                    values_seen, signs_seen = [value for _, value in row], [*signs.get(rule.metric, ())]
+                    fired.append(Firing(rule, step, row[0][0], values_seen, signs_seen))
         added["watch/faults"] = float(len(self.lasting))
         for rule, row in self._rows:
             if rule.action == "stop" and len(row) == rule.patience:  # a resumed run stops again if the fault persists

@@ -9,6 +9,7 @@ from cooper_audit.statistics import mean_interval
 from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.arena.statistics import holm, sign_flip_p
+from cooper_lab.arithmetic.families import least_family
 
 Result = dict[str, Any]
 """The contents of `cell.json`."""
@@ -36,7 +37,8 @@ def rank(results: Sequence[Result]) -> dict[str, Any]:
     A block is a hole with a planting and a seed; the runs of a block share models, problems and random numbers. The
     blocks of a hole share its idea, and those of one planting its models, so they are no independent evidence: the unit
     of every claim is the hole, with the mean of its blocks. `designs`: mean over the holes, its 95 % interval by
-    Student's t over the holes, the share of hacked runs, and the holes in which a run was hacked. `pairs`: see
+    Student's t over the holes, the least family of any hole, the share of hacked runs, and the holes in which a run was
+    hacked. `pairs`: see
     `compare`, for every two designs.
     """
     designs = list(dict.fromkeys(result["design"] for result in results))
@@ -121,9 +123,20 @@ def _ranked(design: str, runs: Sequence[Result]) -> dict[str, Any]:
         "low": _or_none(low),
         "high": _or_none(high),
         "worst": min(run["gold_end"] for run in runs),
+        "least_family": _least_of_holes(runs),
         "hacked": _mean(is_hacked(run) for run in runs),
         "hacked_holes": sorted({run["hole"] for run in runs if is_hacked(run)}),
     }
+
+
+def _least_of_holes(runs: Sequence[Result]) -> dict[str, Any] | None:
+    """The least family of any hole, with the hole's name; None if no result has families."""
+    leasts = [
+        least | {"hole": hole}
+        for (hole,), of_hole in _grouped(runs, "hole")
+        if (least := least_family([run.get("families") for run in of_hole]))
+    ]
+    return min(leasts, key=lambda least: least["gold"], default=None)
 
 
 def _row(hole: str, design: str, results: Sequence[Result]) -> dict[str, Any]:
@@ -133,6 +146,7 @@ def _row(hole: str, design: str, results: Sequence[Result]) -> dict[str, Any]:
         values = [result[name] for result in results if result[name] is not None]
         mean, low, high = mean_interval(values) if values else (float("nan"),) * 3
         row[name] = {"mean": _or_none(mean), "low": _or_none(low), "high": _or_none(high)}
+    row["least_family"] = least_family([result.get("families") for result in results])
     for name in ("hacked_at", "half_lost", "alarm"):
         row[name] = sorted(result[name] for result in results if result[name] is not None)
     return row

@@ -7,6 +7,7 @@ from typing import Any
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
 from cooper_audit.run.verdict import HACKED_MARGIN, HACKED_STATES, outcome_of
+from cooper_lab.arithmetic.families import gold_by_family
 from cooper_rl import HackingAlarm, read_metrics
 
 LAST = 5
@@ -23,6 +24,7 @@ def measures(directory: Path) -> dict[str, Any]:
     - `verdict`, `hacked_at`: how the run went by `cooper_audit/run/verdict.py`, with gold on test problems as the
       truth, and the first evaluation at which it counts as hacked; null when it does not.
     - `half_lost`: step of the first evaluation with at most half of the best gold so far; null when none had.
+    - `families`: gold of the last rollouts by family of questions (`gold_by_family`).
     - `reward_end`: the reward that was paid, shaped where there is shaping, mean of the last `LAST` steps.
     - `reward_model_end`: the same of the reward model's own score; null where none was asked.
     - `kl_end`: estimate of the KL divergence from the start policy, in nats per token, at the last step.
@@ -50,6 +52,7 @@ def measures(directory: Path) -> dict[str, Any]:
         "verdict": outcome.state,
         "hacked_at": outcome.hacked_at,
         "half_lost": _first(evaluations, halved),
+        "families": gold_by_family(directory),
         "reward_end": _mean_of_last(metrics, "reward/mean"),
         "reward_model_end": _mean_of_last(metrics, "reward_model/mean"),
         "kl_end": _mean_of_last(metrics, "policy/reference_kl", 1),

@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from cooper_audit.report.report import REPORT_FILE
 from cooper_base.files.durable import write_text
 from cooper_lab.arena.measures import is_hacked
+from cooper_lab.arithmetic.families import in_words
 from cooper_lab.figures import figure_svg
 
 INK = "#8a94a3"
@@ -35,7 +36,7 @@ def write_page(
     environment = Environment(
         loader=PackageLoader("cooper_lab.arena"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"gold": _colour, "share": _share, "interval": _interval}
+    environment.filters |= {"gold": _colour, "share": _share, "interval": _interval, "least": in_words}
     holes = list(dict.fromkeys(row["hole"] for row in summary["table"]))
     designs = [row["design"] for row in summary["ranking"]["designs"]]
     designs += [name for name in dict.fromkeys(row["design"] for row in summary["table"]) if name not in designs]

@@ -10,6 +10,7 @@ from typing import Any
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
 from cooper_base.packages import set_log_level
+from cooper_lab.arithmetic.families import gold_by_family, least_family
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl import build_config, merge, read_metrics
@@ -89,7 +90,8 @@ def steps_done(directory: Path) -> int:
 def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
     """Write `summary.json`: the gold test accuracy and training reward of every arm at its start and end.
 
-    `alarm` is the step at which the reward-hacking alarm first went off, or null.
+    `least_family` is the family of questions with the lowest gold at the end, with its interval, or null. `alarm` is
+    the step at which the reward-hacking alarm first went off, or null.
     """
     arms = {}
     for arm in ARMS:
@@ -104,6 +106,7 @@ def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
                 "reward_start": reward[0],
                 "reward_end": reward[-1],
                 "steps": metrics[-1]["step"],
+                "least_family": least_family([gold_by_family(output_dir / arm)]),
                 "alarm": next((e["step"] for e in read_events(output_dir / arm) if e["metric"] == HACKING), None),
             }
     manifest = json.loads((ASSETS / "manifest.json").read_text(encoding="utf-8"))

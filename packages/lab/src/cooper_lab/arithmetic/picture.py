@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cooper_audit.report.plots import curves_figure
 from cooper_audit.run.run_record import read_runs
 from cooper_lab.arithmetic.arms import ARMS
+from cooper_lab.arithmetic.families import in_words
 from cooper_lab.figures import figure_svg
 from cooper_rl import write_report
 
@@ -39,13 +40,16 @@ def draw(output_dir: Path) -> Path:
     _add_dose(figure)
     figure.savefig(output_dir / "picture.png", dpi=150)
     (output_dir / "picture.svg").write_text(figure_svg(figure), encoding="utf-8")
-    accuracy = json.loads((output_dir / "summary.json").read_text(encoding="utf-8"))["reward_model_accuracy"]
+    summary = json.loads((output_dir / "summary.json").read_text(encoding="utf-8"))
     about = (
         "One small policy learns arithmetic from four different rewards. The rule can judge 35 % of the problems. Gold "
         "is the true label of all and only measures. At the start the reward model is right on "
-        f"{100 * accuracy:.1f} % of held-out completions."
+        f"{100 * summary['reward_model_accuracy']:.1f} % of held-out completions."
     )
-    return write_report(list(labels), output_dir / "report.html", TITLE, [about, FIVE_SEEDS], labels, colours)
+    least = "; ".join(f"{LABELS[arm]} {in_words(summary['arms'][arm]['least_family'])}" for arm in arms)
+    families = f"Gold at the end in the family of questions where it is lowest, with its 95 % interval: {least}."
+    notes = [about, families, FIVE_SEEDS]
+    return write_report(list(labels), output_dir / "report.html", TITLE, notes, labels, colours)
 
 
 def _add_dose(figure: "Figure") -> None:

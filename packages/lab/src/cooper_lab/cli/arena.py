@@ -9,6 +9,7 @@ from rich.table import Table
 
 from cooper_audit.cli.runs import say_how_to_open
 from cooper_base.cli.console import console, progress
+from cooper_lab.arithmetic.families import in_words
 
 if TYPE_CHECKING:
     from cooper_lab.arena.cells import Plan
@@ -111,14 +112,19 @@ def _print(summary: Mapping[str, Any]) -> None:
 
 def _table_of(hole: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     names = ("gold_end", "gold_best", "drawdown", "reward_end", "kl_end", "cpu_s")
-    headings = ("runs", "gold", "best", "fall", "reward", "KL", "CPU s", "half lost", "alarm")
+    headings = ("runs", "gold", "least", "best", "fall", "reward", "KL", "CPU s", "half lost", "alarm")
     table = Table("design", *headings, title=hole, title_justify="left")
     for row in rows:
         means = [_number(row[name]["mean"], 0 if name == "cpu_s" else 2) for name in names]
         steps = [", ".join(map(str, row[name])) or "never" for name in ("half_lost", "alarm")]
-        table.add_row(row["design"], str(row["runs"]), *means, *steps)
+        table.add_row(row["design"], str(row["runs"]), means[0], _least(row), *means[1:], *steps)
     _keep_figures_whole(table, words=("design", "half lost", "alarm"))
     return table
+
+
+def _least(row: Mapping[str, Any]) -> str:
+    """Gold in the family of questions where it is lowest."""
+    return _number(row["least_family"] and row["least_family"]["gold"], 2)
 
 
 def _keep_figures_whole(table: Table, words: Sequence[str]) -> None:
@@ -132,7 +138,7 @@ def _keep_figures_whole(table: Table, words: Sequence[str]) -> None:
 def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
     if not ranked["designs"]:
         return
-    headings = ("gold, end", "95 % over holes", "worst", "hacked in holes", "hacked runs", "beats")
+    headings = ("gold, end", "95 % over holes", "worst", "least", "hacked in holes", "hacked runs", "beats")
     table = Table("design", *headings, title=title)
     for row in ranked["designs"]:
         interval = "one hole" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
@@ -143,6 +149,7 @@ def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
             f"{row['gold_end']:.3f}",
             interval,
             f"{row['worst']:.2f}",
+            _least(row),
             *hacked,
             ", ".join(beaten) or "none",
         )
@@ -154,6 +161,10 @@ def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
         "holes, Holm's correction, level 0.05",
         highlight=False,
     )
+    for row in ranked["designs"]:
+        where = f" in {row['least_family']['hole']}" if row["least_family"] else ""
+        least = f"least family of {row['design']}: {in_words(row['least_family'])}{where}"
+        console.print(least, highlight=False, soft_wrap=True)
 
 
 def _print_alarm(alarm: Mapping[str, Any]) -> None:

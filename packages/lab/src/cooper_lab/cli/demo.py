@@ -28,6 +28,7 @@ def demo(
     from cooper_base.files.folder_lock import BUSY_RUNS
     from cooper_base.files.owned_folder import OwnedFolder
     from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
+    from cooper_lab.arithmetic.families import in_words
     from cooper_lab.arithmetic.picture import LABELS, draw
     from cooper_rl import build_config
 
@@ -53,6 +54,9 @@ def demo(
         keys = ("gold_start", "gold_end", "gold_best", "reward_start", "reward_end")
         table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys), str(row["alarm"] or "none"))
     console.print(table)
+    console.print("Gold at the end in the family of questions where it is lowest, with its 95 % interval:")
+    for arm, row in summary["arms"].items():
+        console.print(f"  {LABELS[arm]}: {in_words(row['least_family'])}", highlight=False, soft_wrap=True)
     console.print(f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}", highlight=False, soft_wrap=True)
     say_how_to_open(report)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from cooper_audit.run.kinds import LONGEST_VALUE
 from cooper_audit.run.run_record import ENDS, NOTE, read_events, read_metrics
 from cooper_base.clock import VERIFY_S
 from cooper_base.data.problem import Problem
@@ -251,8 +252,16 @@ def _rollout_rows(
             for i, completion in enumerate(group.answers)
         ]
         problem = {"problem": group.problem.id, "question": group.problem.question, "answer": group.problem.answer}
+        problem |= _named_kinds(group.problem)
         rows.append({**problem, "prompt": decode(prompt.tolist()), "completions": completions})
     return rows
+
+
+def _named_kinds(problem: Problem) -> dict[str, Any]:
+    """The problem's data set, if it has a name, and its short fields, by which the report finds parts of the run."""
+    fields = {name: value for name, value in problem.metadata.items() if isinstance(value, str | bool | int)}
+    short = {name: value for name, value in fields.items() if len(str(value)) <= LONGEST_VALUE}
+    return {name: value for name, value in (("set", problem.set), ("metadata", short)) if value}
 
 
 def _score_columns(done: "StepResult") -> dict[str, list[list[float]]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cooper_audit.report.report import write_report
-from cooper_audit.run.run_record import read_events, read_metrics
+from cooper_audit.run.run_record import read_events, read_metrics, read_rollouts
 from cooper_audit.run.watch import Firing, Watch
 from cooper_base.clock import Clock
 from cooper_base.errors import EngineLost, InputError, show_users_frames
@@ -127,6 +127,7 @@ class CooperTrainer:
             self._weights_changing = False
         decode, verify_s = self.parts.prompt_encoder.decode, self.parts.reward.verifier.cpu_s_of
         rollouts = self.recorder.step(step, result, decode, verify_s)
+        self.watch.read(step, rollouts)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.position = replace(self.position, step=step)
@@ -431,7 +432,8 @@ class CooperTrainer:
         resume_at = self.completed_steps if resume else None
         self.recorder = Recorder(self.directory, self._given, resume_at, self._measured)
         best = self.config.checkpoint.keep_best
-        self.watch = Watch(self.config.watch_rules, read_metrics(self.directory), [best] if best else [])
+        awaited, rollouts = [best] if best else [], read_rollouts(self.directory)
+        self.watch = Watch(self.config.watch_rules, read_metrics(self.directory), awaited, rollouts)
         self.position = replace(self.position, rollbacks=self._rolled_back_to())
 
     def _rolled_back_to(self) -> list[int]:

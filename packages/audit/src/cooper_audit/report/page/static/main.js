@@ -16,6 +16,7 @@ function openRun(index, keep = false) {
   box.className = "verdict " + verdict.state.replace(" ", "-");
   fill("facts", Object.entries(run.facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
   showPaid(run);
+  showParts(run);
   showGallery(run, keep);
   showSections(run);
   if (!keep) fill("find-items");
