@@ -25,7 +25,7 @@ from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.tool_world import schooled_policy
-from cooper_lab.arithmetic.twins import teach, twin_learner
+from cooper_lab.arithmetic.twins import teach, tokenizer_of, twin_learner
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import InputError, LabelledCompletion, LearnerConfig, Problem, load_policy, load_tokenizer
@@ -64,8 +64,8 @@ def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -
     learner, encoder = twin_learner(twin, start, seed, hole.updates, hole.learning_rate, _longest(hole))
     teach(learner, encoder, hole.taught(problems, read_labelled(ASSETS / "labelled.jsonl"), random), random)
     learner.model.save_pretrained(folder / "reward_model")
+    tokenizer_of(twin).save_pretrained(folder / "reward_model")
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
-    tokenizer.save_pretrained(folder / "reward_model")
     manifest = measure(hole, _start_policy(hole, seed), learner, tokenizer, seed, encoder)
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
