@@ -50,7 +50,9 @@ def twin_learner(
         return TorchRewardModelLearner.from_config(config, updates, new_head_seed=seed), encoder
     learner = ImplicitLearner.from_config(config, updates)
     setattr(learner.model.config, MARK, tokenizer_of(twin).pad_token_id)
-    start = TorchPolicyLearner.from_config(LearnerConfig(model=str(ASSETS / "policy"), device="cpu"), 0, trainable=False)
+    start = TorchPolicyLearner.from_config(
+        LearnerConfig(model=str(ASSETS / "policy"), device="cpu"), 0, trainable=False
+    )
     return learner.scoring_by(IMPLICIT[twin](), start), encoder
 
 
@@ -66,7 +68,9 @@ def teach(
     encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
     for update, picked in enumerate(islice(batches(encoded, BATCH, random), learner.total_steps), 1):
         if isinstance(learner, ImplicitLearner):
-            batch = LabelledBatch([ids for ids, _ in picked], [label for _, label in picked], [1 / len(picked)] * len(picked))
+            batch = LabelledBatch(
+                [ids for ids, _ in picked], [label for _, label in picked], [1 / len(picked)] * len(picked)
+            )
             learner.forward_backward(batch, BinaryCrossEntropyLoss())
         else:
             classifying = update > language_updates

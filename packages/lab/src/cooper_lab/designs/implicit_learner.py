@@ -81,7 +81,9 @@ class ImplicitLearner(TorchPolicyLearner, RewardModelLearner):
 
         def of_labels(rows: list[int]) -> RewardLossOutputs:
             ratios_BT, lengths_B = self._ratios([batch.token_ids[i] for i in rows])
-            labels_B, margins_B = (ratios_BT.new_tensor([values[i] for i in rows]) for values in (batch.labels, margins))
+            labels_B, margins_B = (
+                ratios_BT.new_tensor([values[i] for i in rows]) for values in (batch.labels, margins)
+            )
             losses = self._engine.outcome_losses(ratios_BT, lengths_B, labels_B, margins_B)
             accepted = self._engine.logits(ratios_BT, lengths_B) > 0
             total = (losses * losses.new_tensor([batch.weights[i] * weights[i] for i in rows])).sum()

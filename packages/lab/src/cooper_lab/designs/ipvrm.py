@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-
 @ENGINES.register
 class IPVRMEngine(ImplicitEngine):
     """An implicit reward model with the loss of IPVRM."""
