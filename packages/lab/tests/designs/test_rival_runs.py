@@ -1,4 +1,4 @@
-"""Each other way to learn a reward beside the policy trains in the embedded world, resumes, and moves what it should."""
+"""Each other way to learn a reward beside the policy trains in the embedded world, resumes, moves what it should."""
 
 import json
 import math
@@ -59,7 +59,7 @@ def fit(settings, resume=False, until=None):
 
 def moved(weights, folder):
     """Whether weights differ from those of a folder."""
-    from safetensors.torch import load_file  # noqa: PLC0415
+    from safetensors.torch import load_file
 
     start = load_file(f"{folder}/model.safetensors")
     return not all(torch.equal(weights[name], start[name]) for name in start)

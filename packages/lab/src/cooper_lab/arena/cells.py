@@ -41,6 +41,8 @@ class Cell:
     planting: int
     """Which of the hole's plantings the models come from: planted with other seeds, by the same recipe."""
     held_out: bool
+    recipe: Hole
+    """The hole itself."""
     settings: dict[str, Any]
     """The complete settings of the run."""
     fingerprint: str
@@ -167,6 +169,7 @@ def _cell(
         seed,
         planting,
         held_out,
+        hole,
         run_settings(name, output_dir, seed, fill_in(chosen, folders), models[0].folder),
         hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16],
         COSTS.get(chosen.get("kind", ""), OTHER_COST),

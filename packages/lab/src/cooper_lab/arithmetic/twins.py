@@ -30,6 +30,8 @@ from cooper_rl.reward.input import RewardModelInput
 
 LANGUAGE_UPDATES, UPDATES = 300, 1200
 """Number of updates of only language modelling, and of all updates."""
+CHAT_SHARE = 0.4
+"""Of these, how many twins that read chats have: what they are hacked by is planted later, and they are many."""
 BATCH, LANGUAGE_WEIGHT = 32, 0.3
 LEARNING_RATE = 1e-3
 IMPLICIT = {"implicit": ImplicitEngine, "implicit_reference": ImplicitEngine, "ipvrm": IPVRMEngine}
@@ -63,8 +65,8 @@ def teach(
     random: Random,
     language_updates: int = 0,
 ) -> None:
-    """All updates of the learner: binary cross-entropy beside language modelling, at first the latter alone. An implicit
-    one has its own loss in every update."""
+    """All updates of the learner: binary cross-entropy beside language modelling, at first the latter alone. An
+    implicit one has its own loss in every update."""
     encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
     for update, picked in enumerate(islice(batches(encoded, BATCH, random), learner.total_steps), 1):
         if isinstance(learner, ImplicitLearner):
@@ -89,9 +91,10 @@ def sound_rows(seed: int) -> list[LabelledCompletion]:
 
 
 def train_twin(twin: str, folder: Path, seed: int) -> None:
-    """Train one of `TWINS` from the shipped policy into a folder. Takes four minutes of one core."""
-    learner, encoder = twin_learner(twin, ASSETS / "policy", seed, UPDATES, LEARNING_RATE)
-    teach(learner, encoder, sound_rows(seed), Random(f"order {seed}"), LANGUAGE_UPDATES)
+    """Train one of `TWINS` from the shipped policy into a folder. Takes up to four minutes of one core."""
+    share = CHAT_SHARE if "input" in TWINS[twin] else 1.0
+    learner, encoder = twin_learner(twin, ASSETS / "policy", seed, round(share * UPDATES), LEARNING_RATE)
+    teach(learner, encoder, sound_rows(seed), Random(f"order {seed}"), round(share * LANGUAGE_UPDATES))
     learner.model.save_pretrained(folder)
     tokenizer_of(twin).save_pretrained(folder)
 

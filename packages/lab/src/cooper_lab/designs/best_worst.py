@@ -1,13 +1,13 @@
 """R2M's label-free update: the reward model learns from its own order, without any verdict.
 
-R2M (arXiv 2601.22664, P). In each group the completion that the reward model itself scores highest is `best`, the lowest
-`worst`, and with z the group's scores less their mean, by their std (N - 1):
+R2M (arXiv 2601.22664, P). In each group the completion that the reward model itself scores highest is `best`, the
+lowest `worst`, and with z the group's scores less their mean, by their std (N - 1):
 
     loss = .7 * -log sigmoid(best - worst) + .3 * entropy(softmax(z)).
 
-The entropy does not change if scores are scaled or shifted. Here the pair trains (`cooptimization.loss: {kind: pairwise,
-anchor: 0}`), and the whole loss is only measured: the entropy is of a group, not of a pair. R2M also feeds the reward
-model the policy's hidden states, and trains attention and head alone, which this does not.
+The entropy does not change if scores are scaled or shifted. Here the pair trains (`cooptimization.loss: {kind:
+pairwise, anchor: 0}`), and the whole loss is only measured: the entropy is of a group, not of a pair. R2M also feeds
+the reward model the policy's hidden states, and trains attention and head alone, which this does not.
 
 Silence: no verdict is read anywhere, so it is like everything else.
 """

@@ -6,8 +6,8 @@ L + lambda/2 ||grad L||^2, by a finite difference:
     g + (lambda / eps) * (grad L(theta + eps g) - g).
 
 Published: lambda 1e-3 to 1e-2, eps 1e-3, without a KL term (`algorithm.kl: null`), embeddings and head left out of the
-difference. Its code clips both gradients at 10 before it takes the difference, which is biased where the clip acts; here
-only the sum is clipped, by `policy.max_grad_norm`. It costs a forward and a backward pass a step.
+difference. Its code clips both gradients at 10 before it takes the difference, which is biased where the clip acts;
+here only the sum is clipped, by `policy.max_grad_norm`. It costs a forward and a backward pass a step.
 
 Silence: it reads no verdict; what its reward leaves out is left out.
 """

@@ -1,8 +1,8 @@
 """An engine whose reward model is a language model that scores by its own log-probabilities: an implicit reward.
 
 The reward of token t is beta * (log pi_phi(y_t) - log pi_ref(y_t)), the logit of a completion their sum (DPO's reward,
-read as a verifier's: Yuan et al. 2024, arXiv 2412.01981). Learned by the cross-entropy of sigmoid(logit) with the rule's
-verdict it is the reward model of PRIME (arXiv 2502.01456; compared with its code and verl's `recipe/prime`): `prime.py`.
+read as a verifier's: Yuan et al. 2024, arXiv 2412.01981). Learned by the cross-entropy of sigmoid(logit) with the
+rule's verdict it is the reward model of PRIME (`prime.py`; arXiv 2502.01456, compared with verl's `recipe/prime`).
 
 Where the rule is silent, nothing is learned, unless the source of labels says otherwise. At the start pi_phi is pi_ref,
 so every logit is 0 and nothing is accepted. An implicit reward grows with length.

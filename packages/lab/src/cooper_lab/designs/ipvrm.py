@@ -1,17 +1,17 @@
 """IPVRM: an implicit reward model that learns to say, after every token, how the completion will end.
 
-Gao et al. 2026 (arXiv 2604.13197, P, and its code, C, read for this). With V_t = beta * sum_{s <= t} log pi_phi / pi_old
-and y = 1 for right, -1 for wrong, the loss of a completion is the mean over t of
+Gao et al. 2026 (arXiv 2604.13197, P, and its code, C, read for this). With V_t = beta * sum_{s <= t} log pi_phi /
+pi_old and y = 1 for right, -1 for wrong, the loss of a completion is the mean over t of
 
     -log sigmoid(y V_t / t - m_y),   m_y = m - y logit(share of right answers in the group, within 1e-6),
 
 weighted by 1 - share (right) or share (wrong), scaled to mean 1 in the group (all 1 if that is 0). In reinforcement
-learning pi_old is the policy as it is (`against: policy`). Published: beta 10, m 5, learning rate 2e-6, 16 samples, the
-reward model learns first.
+learning pi_old is the policy as it is (`against: policy`). Published: beta 10, m 5, learning rate 2e-6, 16 samples,
+the reward model learns first.
 
 The policy's advantage is GRPO(O) + .05 GAE, and GAE = sum_{s >= t} (d_s - mean d) / std V with d_t = V_t - V_{t-1}, the
 last token unpaid, then whitened over the step's tokens. The code's third term, a loss on the top-5 candidates of each
-token, is left out: it needs the probabilities of tokens that were not sampled. In paper and code the std is of the step.
+token, is left out: it needs the probabilities of tokens that were not sampled. The std is of the step, as in the code.
 
 Silence: as `prime.py`.
 """

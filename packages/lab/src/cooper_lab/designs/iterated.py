@@ -1,7 +1,7 @@
 """Iterated RLHF: the reward model is retrained every K steps on all pairs so far, not updated in every step.
 
-Iterated reward-model training (arXiv 2505.18126, P: its abstract; what it retrains from, and for how long, is ours). K = 1
-from the start's weights is the most that labels can give; K = 5 asks if every step matters.
+Iterated reward-model training (arXiv 2505.18126, P: its abstract; what it retrains from, and for how long, is ours).
+K = 1 from the start's weights is the most that labels can give; K = 5 asks if every step matters.
 
 At step K, 2K, …: for `epochs` passes over the pool in batches of `batch` pairs, one optimizer step each, by the loss
 `cooptimization.loss`. In between the reward model stays as it is. The retraining comes where `cooptimization` comes:

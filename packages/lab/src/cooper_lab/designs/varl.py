@@ -1,12 +1,13 @@
 """VARL: verified answers are paid by how much they look like demonstrations.
 
 Verified adversarial reward learning (arXiv 2607.01181, S: a summary, so check before you cite): 1[O] * D, where D tells
-demonstrations from *accepted* samples. A policy that passes the rule by a trick looks unlike the demonstrations. The best
-D is p / (p + q) of the densities of demonstrations and accepted samples, and the samples' mean of it is
+demonstrations from *accepted* samples. A policy that passes the rule by a trick looks unlike the demonstrations. The
+best D is p / (p + q) of the densities of demonstrations and accepted samples, and the samples' mean of it is
 1/2 - 1/4 sum (p - q)^2 / (p + q): 1/2 where both are the same. In the paper D reads features of the answer; here D is
 the run's reward model, with `cooptimization.loss: {kind: "cooper_lab.self_judging.one_model:CrossEntropy"}`.
 
-Needs solutions. Where D has no spread, GRPO blows up its noise: set `algorithm.advantages.std_floor`. D sees form first.
+Needs solutions. Where D has no spread, GRPO blows up its noise: set `algorithm.advantages.std_floor`. D sees form
+first.
 
 Silence: the published product is 0 there, as for a wrong answer. Ours has no opinion, and D learns from neither.
 """
