@@ -63,12 +63,13 @@ def test_a_report_needs_the_tuning(tmp_path, monkeypatch):
         plans("B", "report", tmp_path, monkeypatch)
 
 
+MEASURED = dict.fromkeys(("gold_silent_end", "worst_family", "hacked_share", "kl_end", "cpu_s", "drawdown"), 0.1)
+ACCEPTS = {name: {"j": 0.5, "hacks": 0.9} for name in ("reward_model_start", "reward_model_end_accepts")}
+
+
 def result(design, planting, gold, verdict="sound"):
-    accepts = {"j": 0.5, "hacks": 0.9}
-    return {"design": design, "hole": "a@b", "planting": planting, "seed": 0, "gold_end": gold, "verdict": verdict} | {
-        "gold_silent_end": gold, "worst_family": 0.1, "hacked_share": 0.0, "kl_end": 0.1, "cpu_s": 30.0, "drawdown": 0.0,
-        "reward_model_start": accepts, "reward_model_end_accepts": accepts,
-    }  # fmt: skip
+    block = {"design": design, "hole": "a@b", "planting": planting, "seed": 0}
+    return block | {"gold_end": gold, "verdict": verdict} | MEASURED | ACCEPTS
 
 
 METHODS = {"cooper": {"frozen": "static"}, "rival": {"frozen": "static"}, "static": {}}

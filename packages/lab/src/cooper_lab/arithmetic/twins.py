@@ -30,8 +30,8 @@ from cooper_rl.reward.input import RewardModelInput
 
 LANGUAGE_UPDATES, UPDATES = 300, 1200
 """Number of updates of only language modelling, and of all updates."""
-CHAT_SHARE = 0.4
-"""Of these, how many twins that read chats have: what they are hacked by is planted later, and they are many."""
+IMPLICIT_SHARE = 0.4
+"""Of these, the share that implicit twins have, which learn without language modelling and much faster."""
 BATCH, LANGUAGE_WEIGHT = 32, 0.3
 LEARNING_RATE = 1e-3
 IMPLICIT = {"implicit": ImplicitEngine, "implicit_reference": ImplicitEngine, "ipvrm": IPVRMEngine}
@@ -92,7 +92,7 @@ def sound_rows(seed: int) -> list[LabelledCompletion]:
 
 def train_twin(twin: str, folder: Path, seed: int) -> None:
     """Train one of `TWINS` from the shipped policy into a folder. Takes up to four minutes of one core."""
-    share = CHAT_SHARE if "input" in TWINS[twin] else 1.0
+    share = IMPLICIT_SHARE if twin in IMPLICIT else 1.0
     learner, encoder = twin_learner(twin, ASSETS / "policy", seed, round(share * UPDATES), LEARNING_RATE)
     teach(learner, encoder, sound_rows(seed), Random(f"order {seed}"), round(share * LANGUAGE_UPDATES))
     learner.model.save_pretrained(folder)
