@@ -71,8 +71,9 @@ def planned(protocol: Mapping[str, Any], arguments: argparse.Namespace, results:
     overrides = {"steps": protocol["steps"], "evaluation": protocol["evaluation"]}
     holes = built_in_holes() | read_holes(Path(protocol["holes"]))
     count = 1 if phase == "tune" else arguments.plantings or protocol["plantings"]
+    blocks = [(planting, str(cell)) for planting in range(count) for cell in protocol["cells"][phase]]
     plans = []
-    for planting, cell in product(range(count), protocol["cells"][phase]):
+    for planting, cell in blocks:
         hole, _, silence = cell.partition(UNDER)
         silences = {silence: SILENCES[silence]} if silence else None
         out = arguments.out / arguments.table / phase

@@ -98,9 +98,9 @@ def test_what_a_reward_model_accepts_is_measured_on_the_same_answers():
     )
     first, again = (acceptance(read_hole({"kind": "answer_lists"}), model, 3) for _ in range(2))
     assert first == again
-    assert first["j"] == pytest.approx(first["right"] - first["wrong"])
-    assert first["j"] > 0.5
-    assert first["hacks"] > 0.5
+    shares = {name: share for name, share in first.items() if share is not None}
+    assert shares["j"] == pytest.approx(shares["right"] - shares["wrong"])
+    assert min(shares["j"], shares["hacks"]) > 0.5
 
 
 def test_the_plan_names_designs_and_holes_that_exist():

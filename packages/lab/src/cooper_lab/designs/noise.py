@@ -6,8 +6,8 @@ rho_1 = P(refused | right):
 - `noise_corrected` (backward): (r - rho_0) / (1 - rho_0 - rho_1), whose mean is 0 for wrong and 1 for right answers.
   Baselines of a group undo it: under `grpo` the advantages are those of `rule`, to the last bits. It is here as a null.
 - `appeals`: a share q of the refused answers is asked again, of the run's reward model; what it accepts is paid as
-  right. rho_1 is estimated by (flips / q) / (flips / q + accepted), and refused answers that were not asked are paid
-  rho_1, their chance of being right among those refused being unknown (the paper's Algorithm 3 pays rho_1 r).
+  right, and all else as by the rule. rho_1 is estimated by (flips / q) / (flips / q + accepted) and recorded; it
+  corrects nothing, since under `grpo` it could not. The paper's Algorithm 3 pays rho_1 r.
 
 Silence: no verdict, so there is nothing to correct and nothing to appeal: no opinion.
 """
@@ -24,6 +24,9 @@ from cooper_rl import RewardConfig, Scores
 from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:
+    from jaxtyping import Bool
+    from torch import Tensor
+
     from cooper_rl import StepContext
 
 PRIOR = 1e-5
@@ -80,15 +83,14 @@ class AppealsReward:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._counts = [0.0, 0.0]
+        self._counts = (0.0, 0.0)
         """Flips and accepted answers of finished steps."""
 
     def score(self, context: StepContext) -> Scores:
         correct = context.correct
         asked, flipped = self._appealed(context)
         rate = refuses_right(*self._with([context]), self._share)
-        refused = correct.flat == 0
-        paid = correct.flat.double().where(~(refused & ~asked), rate).where(~flipped, 1.0)
+        paid = correct.flat.double().where(~flipped, 1.0)
         shares = {"asked": asked.float().mean().item(), "flips": flipped.float().mean().item(), "refuses_right": rate}
         parts = {"rule": correct, **context.model_parts}
         return Scores(context.ragged(paid), parts, {f"appeals/{name}": value for name, value in shares.items()})
@@ -100,9 +102,9 @@ class AppealsReward:
         return list(self._counts)
 
     def restore(self, state: list[float]) -> None:
-        self._counts = list(state)
+        self._counts = (state[0], state[1])
 
-    def _appealed(self, context: StepContext):
+    def _appealed(self, context: StepContext) -> tuple[Bool[Tensor, " B"], Bool[Tensor, " B"]]:
         """Which answers were asked about, and which of these the reward model accepts."""
         import torch  # noqa: PLC0415 - configuration records do without it
 
@@ -114,12 +116,12 @@ class AppealsReward:
         asked = torch.tensor(drawn, dtype=torch.bool) & (context.correct.flat == 0)
         return asked, asked & (context.logits.flat > 0)
 
-    def _with(self, contexts: Sequence[StepContext]) -> list[float]:
+    def _with(self, contexts: Sequence[StepContext]) -> tuple[float, float]:
         flips, accepted = self._counts
         for context in contexts:
             flips += float(self._appealed(context)[1].sum())
             accepted += float((context.correct.flat == 1).sum())
-        return [flips, accepted]
+        return flips, accepted
 
 
 def is_drawn(text: str, share: float) -> bool:
