@@ -7,8 +7,8 @@ At step K, 2K, …: for `epochs` passes over the pool in batches of `batch` pair
 `cooptimization.loss`. In between the reward model stays as it is. The retraining comes where `cooptimization` comes:
 after the policy's update with `before_policy: null`, which the arms have.
 
-Silence: no pairs, so no labels; the model's own score pays there. Wrong completions of groups without a right one make
-no pairs and are not learned from.
+Silence: no pairs, so no labels; the model's own score pays there. Ties, and wrong completions of groups without a right
+one, are not learned from.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class IteratedFilter(PairFilter):
 
     def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[None, dict[str, float]]:
         self._steps += 1
-        self._pool += pairs
+        self._pool += [pair for pair in pairs if pair.label == "better"]
         due = self._steps % self._config.every == 0 and bool(self._pool)
         metrics = self._retrain(model) if due else {}
         return None, {"pairs/pool": float(len(self._pool)), "pairs/retrained": float(due), **metrics}
@@ -70,12 +70,14 @@ class IteratedFilter(PairFilter):
         if self._config.from_start:
             reset(model.learner)
         positives, negatives = encode_pairs(self._pool, model.encoder)
-        every, random, metrics = PairBatch(positives, negatives, [1.0] * len(positives)), Random(self._steps), {}
+        every = PairBatch(positives, negatives, [pair.weight for pair in self._pool])
+        random, metrics = Random(self._steps), {}
         for _ in range(self._config.epochs):
             order = random.sample(range(len(positives)), len(positives))
             for start in range(0, len(order), self._config.batch):
                 rows = every.take(order[start : start + self._config.batch])
-                batch = PairBatch(rows.positives, rows.negatives, [1 / len(rows.weights)] * len(rows.weights))
+                total = sum(rows.weights) or 1.0
+                batch = PairBatch(rows.positives, rows.negatives, [weight / total for weight in rows.weights])
                 metrics = model.learner.forward_backward(batch, self._loss)
                 metrics |= model.learner.optim_step()
         return {f"reward_model/{name}": value for name, value in metrics.items()}
