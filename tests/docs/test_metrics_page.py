@@ -78,6 +78,21 @@ RUNS: dict[str, dict[str, Any]] = {
         "rule": {"kind": "partial", "only": "cooper_lab.arena.silence:is_drawn"},
         "cooptimization": {"positives": ["rollout"], "pairs": [{"kind": "on_policy"}], "assistant": None},
     },
+    "other_ways": {
+        "kind": "cooper_model",
+        "reward_model": MODEL,
+        "rewards": [{"kind": "appeals"}],
+        "shaping": [{"kind": "fpo"}],
+        "cooptimization": {
+            "pairs": [{"kind": "on_policy"}, {"kind": "best_worst"}, {"kind": "iterated"}],
+            "assistant": None,
+        },
+    },
+    "labelled": {
+        "kind": "cooper_model",
+        "reward_model": MODEL,
+        "cooptimization": {"pairs": [{"kind": "outcomes"}], "assistant": None, "skip_gradient_share": 0.1},
+    },
     "environment": {
         "kind": "rule",
         "rollout": {"environment": "policy.environments.worlds:Adder", "max_turns": 2},

@@ -6,13 +6,24 @@ from dataclasses import replace
 import pytest
 
 from cooper_base.data.answer import Answer, AnswerGroup
+from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem
 from cooper_lab.designs.chosen_pairs import Misranked, Overpaid
+from cooper_rl.engines.base import LabelledBatch
+from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.reward.context import RewardModel
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import CorrupterAssistant
-from cooper_rl.reward.pairs.base import Pair, PairInputs
+from cooper_rl.reward.pairs.base import (
+    MadePairs,
+    Pair,
+    PairFilter,
+    PairFilterConfig,
+    PairInputs,
+    PairSource,
+    PairSourceConfig,
+)
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.rules.near_answers import near_answers
@@ -185,9 +196,57 @@ def test_a_filter_finds_logits_that_no_score_has_computed(verifier, make_learner
     made = make_pairs(cooptimization, verifier, groups(3))
     learner = make_learner()
     chosen, _ = cooptimization.filtered(made, RewardModel(learner, encoder))
+    assert chosen is not None
     assert all(pair.negative_logit_before is None for pair in made)
     assert [pair.weight for pair in chosen] == pytest.approx(
         [1 / (1 + math.exp(-(pair.negative_logit_before or 0))) for pair in chosen]
     )
     scored, _ = cooptimization.update(chosen, learner, encoder)
     assert [pair.negative_logit_before for pair in scored] == [pair.negative_logit_before for pair in chosen]
+
+
+class Labels(PairSource):
+    """One completion of each group, labelled half right."""
+
+    def pairs(self, groups, started):
+        rows = [(group.problem.question, group.problem.answer, group.judged.texts[0]) for group in groups]
+        return MadePairs([], labelled=[LabelledCompletion(*row, 0.5) for row in rows])
+
+
+class Wait(PairFilter):
+    """Leaves every update out."""
+
+    def filter(self, pairs, model):
+        return None, {"wait/pairs": float(len(pairs))}
+
+
+class LabelsConfig(PairSourceConfig):
+    def build(self, inputs):
+        return Labels()
+
+
+class WaitConfig(PairFilterConfig):
+    def build(self, inputs):
+        return Wait()
+
+
+def test_a_source_can_label_completions_one_by_one(verifier, make_learner, encoder):
+    """Without any pair: the update is the mean of their cross-entropy, and such a step is no step without data."""
+    labels = cooptimizer(verifier, pairs=[{"kind": f"{__name__}:LabelsConfig"}])
+    assert make_pairs(labels, verifier, groups(3)) == []
+    learner, plain = make_learner(), make_learner()
+    _, metrics = labels.update([], learner, encoder)
+    rows = [(group.problem.question, group.problem.answer, group.answers[0].text) for group in groups(3)]
+    batch = LabelledBatch(encoder.encode_all(rows), [0.5] * 3, [1 / 3] * 3)
+    assert plain.forward_backward(batch, BinaryCrossEntropyLoss())["loss"] == metrics["reward_model/judged_loss"]
+    plain.optim_step()
+    assert learner.score(batch.token_ids).tolist() == plain.score(batch.token_ids).tolist()
+    assert metrics["pairs/steps_without"] == 0
+
+
+def test_a_filter_can_leave_a_steps_update_out(verifier, make_learner, encoder):
+    waiting = cooptimizer(verifier, pairs=[{"kind": "on_policy"}, {"kind": f"{__name__}:WaitConfig"}])
+    made = make_pairs(waiting, verifier, groups(2))
+    chosen, metrics = waiting.filtered(made, RewardModel(make_learner(), encoder))
+    assert chosen is None
+    assert metrics["wait/pairs"] == metrics["pairs/count"] == len(made) > 0

@@ -18,8 +18,9 @@ _NAMES = {
     "test": _HELD_OUT,
     "reward_model": f"{_MODEL} non_finite mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "
     "pair_accuracy_before pair_accuracy_after pair_accuracy_before_<origin> pair_accuracy_after_<origin> pair_accuracy "
-    "margin loss unpaired_loss unpaired_accuracy labelled_loss labelled_accuracy tie_loss tie_gap skipped tie_skipped "
-    "unpaired_skipped labelled_skipped learning_rate grad_norm skipped_updates probe_drift probe_shift consistency",
+    "margin loss unpaired_loss unpaired_accuracy labelled_loss labelled_accuracy judged_loss judged_accuracy "
+    "tie_loss tie_gap skipped tie_skipped unpaired_skipped labelled_skipped judged_skipped "
+    "learning_rate grad_norm skipped_updates probe_drift probe_shift consistency",
     "monitor": "accuracy precision recall specificity roc_auc ece loss attack_rate attack_<pattern> bare_right_rate",
     "pairs": "count <origin>_valid_rate problems_with_positive reference_solution_positives unpaired_negatives "
     "steps_without remembered replayed",

@@ -14,7 +14,7 @@ from cooper_base import __version__
 from cooper_base.files.durable import read_fields
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
-from cooper_lab.arithmetic.world import START_SAMPLES
+from cooper_lab.arithmetic.world import START_SAMPLES, TWINS
 
 RECIPE = 1
 """Increase this with every change to a recipe, so that models of an older recipe are made again."""
@@ -51,8 +51,13 @@ class Planted:
 
     @property
     def start(self) -> Path:
-        """The folder of a twin before any hole, which all holes share."""
-        return self.cache / f"twin-{self.twin}-{self.seed}-{RECIPE}-{__version__}"
+        """The folder of a twin before any hole, which all holes share; of those that read chats, all plantings too."""
+        return self.cache / f"twin-{self.twin}-{self.start_seed}-{RECIPE}-{__version__}"
+
+    @property
+    def start_seed(self) -> int:
+        """The seed by which a twin is trained before any hole."""
+        return 0 if "input" in TWINS.get(self.twin, {}) else self.seed
 
     @property
     def folder(self) -> Path:
@@ -86,7 +91,7 @@ def make(planted: Planted) -> None:
 
     set_threads(1)
     if planted.twin and not planted.start.exists():
-        _write_aside(planted.start, lambda aside: train_twin(planted.twin, aside, planted.seed))
+        _write_aside(planted.start, lambda aside: train_twin(planted.twin, aside, planted.start_seed))
     if not planted.has_models:
         shutil.rmtree(planted.folder, ignore_errors=True)
         at = (planted.seed, planted.twin, planted.start)

@@ -16,6 +16,7 @@ from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.calculator import ENVIRONMENT, MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import START_SAMPLES, run_settings
+from cooper_lab.designs.prime import Prime
 from cooper_lab.designs.process_credit import ProcessCredit
 from cooper_rl import InputError, build_config, merge
 from cooper_rl.policy.advantages import ADVANTAGES
@@ -41,6 +42,8 @@ class Cell:
     planting: int
     """Which of the hole's plantings the models come from: planted with other seeds, by the same recipe."""
     held_out: bool
+    recipe: Hole
+    """The hole itself."""
     settings: dict[str, Any]
     """The complete settings of the run."""
     fingerprint: str
@@ -117,9 +120,9 @@ def check_settings(cells: Sequence[Cell]) -> None:
 
 
 def _fits(design: Design, hole: Hole) -> bool:
-    """Process credit divides one text into steps, not a run with calls; a reward model from scratch has no twins."""
+    """Process credit is of one text, not of a run with calls; a reward model from scratch has no twins."""
     advantages = design.settings.get("algorithm", {}).get("advantages", {})
-    divides = "kind" in advantages and issubclass(ADVANTAGES.record(advantages["kind"]), ProcessCredit)
+    divides = "kind" in advantages and issubclass(ADVANTAGES.record(advantages["kind"]), ProcessCredit | Prime)
     return not (divides and hole.calculator) and not (twins(design) and hole.from_scratch)
 
 
@@ -167,6 +170,7 @@ def _cell(
         seed,
         planting,
         held_out,
+        hole,
         run_settings(name, output_dir, seed, fill_in(chosen, folders), models[0].folder),
         hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16],
         COSTS.get(chosen.get("kind", ""), OTHER_COST),

@@ -16,19 +16,28 @@ from transformers import PreTrainedModel
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.data.labelled import read_labelled
 from cooper_base.files.durable import write_text
-from cooper_lab.arena.hole import Hole, wrong_solution
+from cooper_lab.arena.ends import acceptance, accepted, share
+from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic import calculator
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw, save
 from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
-from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.tool_world import schooled_policy
-from cooper_lab.arithmetic.twins import teach, twin_learner
+from cooper_lab.arithmetic.twins import teach, tokenizer_of, twin_learner
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_rl import InputError, LabelledCompletion, LearnerConfig, Problem, load_policy, load_tokenizer
+from cooper_rl import (
+    InputError,
+    LabelledCompletion,
+    LearnerConfig,
+    Problem,
+    RewardModel,
+    RewardModelLearner,
+    load_policy,
+    load_tokenizer,
+)
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.reward.input import RewardModelInput
 from cooper_verify.rules.rule import OneRule
@@ -47,6 +56,7 @@ BLOCK = 20
 """Number of updates of the policy's second warm-up between two measurements of its hack rate."""
 MOST_BLOCKS = 10
 RATE_PROBLEMS = 480
+ANSWERS = ("hacks", "right", "wrong")
 
 Report = Callable[[float], None]
 """Called with the finished share."""
@@ -64,8 +74,8 @@ def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -
     learner, encoder = twin_learner(twin, start, seed, hole.updates, hole.learning_rate, _longest(hole))
     teach(learner, encoder, hole.taught(problems, read_labelled(ASSETS / "labelled.jsonl"), random), random)
     learner.model.save_pretrained(folder / "reward_model")
+    tokenizer_of(twin).save_pretrained(folder / "reward_model")
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
-    tokenizer.save_pretrained(folder / "reward_model")
     manifest = measure(hole, _start_policy(hole, seed), learner, tokenizer, seed, encoder)
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
@@ -190,7 +200,7 @@ def sampled_hacks(hole: Hole, policy: Any, tokenizer: Any, problems: Sequence[Pr
 def measure(
     hole: Hole,
     policy: Any,
-    reward_model: TorchRewardModelLearner,
+    reward_model: RewardModelLearner,
     tokenizer: Any,
     seed: int,
     encoder: RewardModelInput | None = None,
@@ -206,16 +216,10 @@ def measure(
     texts = draw(policy, tokenizer, problems, 4, seed)
     samples = [(problem, text) for problem, completions in zip(problems, texts, strict=True) for text in completions]
     written = [(problem, text) for problem in problems if (text := hole.hack(problem, random)) is not None]
-    right = [(problem, draw_solution(problem, random)) for problem in problems]
-    wrong = [(problem, wrong_solution(problem, random)) for problem in problems]
-    encoder = encoder or RewardModelInput(tokenizer, _longest(hole))
-
-    def accepted(answers: Sequence[tuple[Problem, str]]) -> list[bool]:
-        logits = reward_model.score([encoder.encode(p.question, p.answer, text) for p, text in answers])
-        return [logit > 0 for logit in logits.tolist()]
-
+    model = RewardModel(reward_model, encoder or RewardModelInput(tokenizer, _longest(hole)))
     truth = [hole.is_right(problem, text) for problem, text in samples]
-    agreed = [yes == is_right for yes, is_right in zip(accepted(samples), truth, strict=True)]
+    agreed = [yes == is_right for yes, is_right in zip(accepted(model, samples), truth, strict=True)]
+    accepts = acceptance(hole, model, seed)
     rule = check_settings(OneRule, Settings({"rule": hole.rule or {"kind": "figures"}})).rule.build()
     try:
         verdicts = rule.verify_problems(written)
@@ -223,18 +227,9 @@ def measure(
         rule.close()
     return {
         "policy": {
-            "gold_accuracy": _share(truth),
-            "hack_rate": _share([hole.is_hack(p, text) for p, text in samples if hole.hack(p, random)]),
+            "gold_accuracy": share(truth),
+            "hack_rate": share([hole.is_hack(p, text) for p, text in samples if hole.hack(p, random)]),
         },
-        "reward_model": {
-            "accuracy": _share(agreed),
-            "accepts_hacks": _share(accepted(written)),
-            "accepts_right": _share(accepted(right)),
-            "accepts_wrong": _share(accepted(wrong)),
-        },
-        "rule": {"accepts_hacks": _share([verdict == "correct" for verdict in verdicts])},
+        "reward_model": {"accuracy": share(agreed)} | {f"accepts_{name}": accepts[name] for name in ANSWERS},
+        "rule": {"accepts_hacks": share([verdict == "correct" for verdict in verdicts])},
     }
-
-
-def _share(values: Sequence[bool]) -> float | None:
-    return round(sum(values) / len(values), 4) if values else None

@@ -19,6 +19,8 @@ from cooper_rl import InputError, build_config
 
 STARTED = "fingerprint"
 """File of a run that has begun, with its cell's fingerprint."""
+AT_START = "at_start.json"
+"""File of a run with what its reward model accepted before the first step."""
 RESULT = {
     **dict.fromkeys(("design", "hole", "fingerprint"), str),
     **dict.fromkeys(("seed", "planting", "steps"), int),
@@ -77,7 +79,8 @@ def run_cell(cell: Cell) -> None:
     Its checkpoints are deleted once the result is there.
     """
     set_log_level(logging.ERROR)  # faults are what the arena studies, and its table shows them
-    from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
+    from cooper_lab.arena.ends import at_end, at_start  # noqa: PLC0415 - torch, in the run's own process
+    from cooper_rl import CooperTrainer  # noqa: PLC0415
 
     started = cell.directory / STARTED
     checkpoints = cell.directory / "checkpoints"
@@ -86,12 +89,16 @@ def run_cell(cell: Cell) -> None:
     resumed, before = cell.directory.exists(), _cpu_seconds()
     with CooperTrainer.from_config(build_config(cell.settings), resume=resumed) as trainer:
         write_text(started, cell.fingerprint)
+        at, start = (cell.recipe, trainer, cell.planting), cell.directory / AT_START
+        if not start.exists():
+            write_text(start, json.dumps(at_start(*at)))
         trainer.fit()
         if trainer.interrupted:
             return
+        ends = json.loads(start.read_text(encoding="utf-8")) | at_end(*at)
     result: dict[str, Any] = {"design": cell.design, "hole": cell.hole, "seed": cell.seed}
     result |= {"planting": cell.planting, "held_out": cell.held_out}
-    result |= measures(cell.directory)
+    result |= measures(cell.directory) | ends
     result |= {"cpu_s": None if resumed else round(_cpu_seconds() - before, 1), "fingerprint": cell.fingerprint}
     write_text(cell.result_path, json.dumps(result) + "\n")
     shutil.rmtree(checkpoints, ignore_errors=True)

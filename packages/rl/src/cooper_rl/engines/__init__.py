@@ -22,6 +22,9 @@ class Engine(Config):
 
     evaluates_folders: ClassVar[bool] = False
     """Whether `cooper eval` can use it outside of a run."""
+    reward_model_has_head: ClassVar[bool] = True
+    """Whether its reward model is a classification model, or a language model that is asked. False for an engine that
+    scores by other means, from any causal language model."""
 
     @abstractmethod
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:

@@ -143,10 +143,11 @@ class StepContext:
     @property
     def logits(self) -> Ragged:
         """The reward model's logits. Raises InputError if there is none."""
-        return self._kept("logit", lambda: self._scorer.logits(self.groups, self.known_logits))
+        return self._kept("logit", lambda: self.model.logits(self.groups, self.known_logits))
 
     @property
-    def _scorer(self) -> RewardModel:
+    def model(self) -> RewardModel:
+        """The reward model. Raises InputError if there is none."""
         if self._model is None:
             raise InputError(
                 "a reward or shaping reads the reward model, but none is loaded; set reward_model, and in the settings "
@@ -177,7 +178,7 @@ class StepContext:
             AnswerGroup(group.id, replace(group.problem, answer=answer), [Answer(text) for text in own])
             for group, own, answer in zip(self.groups, texts, given, strict=True)
         ]
-        return self._kept(f"{what} logit", lambda: self._scorer.logits(groups, self.known_logits))
+        return self._kept(f"{what} logit", lambda: self.model.logits(groups, self.known_logits))
 
     @property
     def probabilities(self) -> Ragged:

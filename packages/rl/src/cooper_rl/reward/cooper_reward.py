@@ -177,7 +177,9 @@ class CooperReward:
     def learns_first(self, scored: Scored) -> bool:
         """Whether cooptimization should come before the policy's update: see `cooptimization.before_policy`."""
         limit = self.config.cooptimization.before_policy
-        return limit is not None and self.learning is not None and scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
+        if limit is None or self.learning is None:
+            return False
+        return limit == 0 or scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
     def update_and_rescore(
         self, scored: Scored | Sequence[Scored], groups: Sequence[AnswerGroup] | None = None
@@ -317,9 +319,11 @@ class CooperReward:
                 [call.started_pairs for call in calls if call.started_pairs is not None], keep
             )
         with clock.measure("update_reward_model"):
-            pairs, picked = self._cooptimizer.filtered(pairs, model)
+            chosen, picked = self._cooptimizer.filtered(pairs, model)
             known = {row: logit for call in calls for row, logit in call.context.known_logits.items()}
-            pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder, known)
+            metrics: Metrics = {}
+            if chosen is not None:
+                pairs, metrics = self._cooptimizer.update(chosen, model.learner, model.encoder, known)
         with clock.measure("probe"):
             answered = [group for call in calls for group in call.context.groups]
             metrics |= self._probes.measure(model.learner, model.encoder, answered)

@@ -56,6 +56,7 @@ class Cooptimizer:
         self._replay_choices = Random(f"replay {seed}")
         self._pair_metrics: Metrics = {}
         self._unpaired: list[LabelledCompletion] = []
+        self._judged: list[LabelledCompletion] = []
         self._steps_without_pairs = 0
 
     def start(self, context: StepContext, step: int) -> StartedPairs:
@@ -88,7 +89,8 @@ class Cooptimizer:
         made = [source.pairs(groups, [part.started[i] for part in parts]) for i, source in enumerate(self._sources)]
         pairs = list(dict.fromkeys(pair for by_source in made for pair in by_source.pairs))
         self._unpaired = [row for by_source in made for row in by_source.unpaired]
-        self._steps_without_pairs = 0 if pairs else self._steps_without_pairs + 1
+        self._judged = [row for by_source in made for row in by_source.labelled]
+        self._steps_without_pairs = 0 if pairs or self._judged else self._steps_without_pairs + 1
         solved = [group for group in groups if group.positives]
         self._pair_metrics = {
             "pairs/problems_with_positive": len(solved) / len(groups) if groups else 0.0,
@@ -101,12 +103,15 @@ class Cooptimizer:
             self._pair_metrics |= by_source.metrics
         return pairs
 
-    def filtered(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], Metrics]:
-        """The pairs after all filters, and the filters' metrics."""
+    def filtered(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair] | None, Metrics]:
+        """The pairs after all filters, and the filters' metrics. None: a filter left the step's update out, and those
+        after it were not asked."""
         chosen, metrics = list(pairs), Metrics()
         for part in self._filters:
             chosen, of_filter = part.filter(chosen, model)
             metrics |= of_filter
+            if chosen is None:
+                return None, self._pair_metrics | metrics
         return chosen, metrics
 
     def update(
@@ -124,6 +129,7 @@ class Cooptimizer:
             encoder,
             self.config,
             unpaired=self._unpaired,
+            judged=self._judged,
             known=known,
             sample_pairs=lambda: self._buffer.sample(replay.pairs_per_step),
             sample_labelled=lambda: self._replay_choices.sample(

@@ -46,9 +46,9 @@ class CooptimizationConfig(Config):
     """The loss of the pairs: `pairwise`, `regularised`, or `package.module:Class`."""
     before_policy: float | None = Field(default=0.1, ge=0, le=1)
     """Train the reward model before the policy, and score the step's completions again, in steps in which the model
-    accepts more than this share of what the rule calls wrong. The policy is then not paid for a hack that the step has
-    already shown, but it waits for the assistant. Null trains the policy first in every step. It has no effect where
-    another trainer calls `CooperReward`."""
+    accepts more than this share of what the rule calls wrong; 0 does so in every step. The policy is then not paid for
+    a hack that the step has already shown, but it waits for the assistant. Null trains the policy first in every step.
+    It has no effect where another trainer calls `CooperReward`."""
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=1, ge=1)

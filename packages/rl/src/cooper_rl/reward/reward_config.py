@@ -16,7 +16,7 @@ from cooper_base.errors import InputError
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.model_folder import check_chat_template, check_reward_model_folder
+from cooper_rl.engines.model_folder import check_chat_template, check_model_folder, check_reward_model_folder
 from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
@@ -278,7 +278,10 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     replay = config.cooptimization.replay.labelled if learns else None
     replayed = read_labelled(replay, reads_reference) if replay else []
     for model in config.scorers:
-        check_reward_model_folder(model.model, model.kind)
+        if model is config.loaded_model and not config.engine.reward_model_has_head:
+            check_model_folder(model.model)
+        else:
+            check_reward_model_folder(model.model, model.kind)
         if model.input != "tagged":
             check_chat_template(model.model)
     if not reads_reference:

@@ -39,6 +39,7 @@ def update_reward_model(
     sample_labelled: Callable[[], Sequence[LabelledCompletion]] = tuple,
     unpaired: Sequence[LabelledCompletion] = (),
     known: Logits | None = None,
+    judged: Sequence[LabelledCompletion] = (),
 ) -> tuple[list[Pair], Metrics]:
     """Run `config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
@@ -46,6 +47,7 @@ def update_reward_model(
     are wrong completions without a right one. Each has the weight (anchor / 2) / (number of pairs, ties and unpaired
     completions) in a binary cross-entropy of their own: less than a pair's negative has in the loss's anchor, since the
     weight of a pair does not depend on the unpaired completions. Ties have a mean of their own, times their weights.
+    `judged` completions, labelled by a source, have the mean of their binary cross-entropy.
 
     Returns metrics and the pairs with their logits before and after; a logit before the update is computed only if the
     pair does not have it yet and it is not `known`. Loss and optimizer metrics are those of the last update, and its
@@ -62,7 +64,8 @@ def update_reward_model(
 
     def parts_with(past: Sequence[Pair], labelled: Sequence[LabelledCompletion]) -> list[Part]:
         rows = [*encoded, *zip(past, *encode_pairs(past, encoder), strict=True)]
-        return [*_parts(rows, labelled, encoder, config), *_unpaired_part(unpaired, len(rows), encoder, config)]
+        of_pairs = [*_parts(rows, labelled, encoder, config), *_unpaired_part(unpaired, len(rows), encoder, config)]
+        return [*of_pairs, *_labelled_part("judged_", judged, encoder)]
 
     for _ in range(config.epochs):
         past, labelled = (), ()
@@ -154,11 +157,15 @@ def _parts(
         if rows:
             weights = [pair.weight / scale * (1 / len(rows)) for pair, _, _ in rows]
             parts.append(Part(name, PairBatch([row[1] for row in rows], [row[2] for row in rows], weights), loss))
-    if labelled:
-        weights = [1 / len(labelled)] * len(labelled)
-        batch = LabelledBatch(_encode_labelled(labelled, encoder), [row.label for row in labelled], weights)
-        parts.append(Part("labelled_", batch, BinaryCrossEntropyLoss()))
-    return parts
+    return [*parts, *_labelled_part("labelled_", labelled, encoder)]
+
+
+def _labelled_part(name: str, rows: Sequence[LabelledCompletion], encoder: RewardModelInput) -> list[Part]:
+    """The mean cross-entropy of these completions, if there are any."""
+    if not rows:
+        return []
+    batch = LabelledBatch(_encode_labelled(rows, encoder), [row.label for row in rows], [1 / len(rows)] * len(rows))
+    return [Part(name, batch, BinaryCrossEntropyLoss())]
 
 
 def _unpaired_part(

@@ -48,7 +48,8 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     inputs = read_inputs(config) if inputs is None else inputs
     set_threads(config.threads)
     for model in config.scorers:
-        check_scorer(model)
+        if config.engine.reward_model_has_head or model is not config.loaded_model:
+            check_scorer(model)
     if config.rollout.truncations:
         logger.warning(
             "rollout (%s): some tokens are never drawn, but the policy's log-probabilities, ratios and gradient ignore "

@@ -2,6 +2,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
+from cooper_base.errors import InputError
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
@@ -47,6 +48,15 @@ def test_scores_equal_plain_transformers_on_single_rows(make_reward_model, kind)
     assert scores.dtype == torch.float32
     with torch.no_grad():
         torch.testing.assert_close(scores, plain_logits(model, rows(0)), rtol=0, atol=1e-5)
+
+
+def test_the_logit_is_the_head_on_the_state(make_reward_model):
+    learner = TorchRewardModelLearner(make_reward_model(), config(tokens_per_microbatch=64), 10)
+    states = learner.states(rows(0))
+    scores = learner.model.get_submodule("score")(states)[:, 0].detach()
+    torch.testing.assert_close(scores, learner.score(rows(0)), rtol=0, atol=1e-5)
+    with pytest.raises(InputError, match="no linear head"):
+        TorchRewardModelLearner(bert(), config(), 10).states(rows(0))
 
 
 def test_a_row_may_end_with_the_padding_token(make_reward_model):

@@ -80,6 +80,23 @@ class TorchRewardModelLearner(TorchLearner, RewardModelLearner):
                 scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
         return scores
 
+    def states(self, token_ids: list[list[int]]) -> Float[Tensor, "B H"]:
+        """What the head reads of each row, the last hidden state, in float32 on the CPU: for a part that looks inside
+        the model. The logit is head(state). Raises InputError for a model whose head reads more than that."""
+        if not self._plain_head or self._yes_no:
+            raise InputError(f"{self.config.model}: has no linear head on one state, which a part of this run reads")
+        check_not_empty(token_ids)
+        column, states = Column.of(token_ids), torch.zeros(len(token_ids), self.model.config.hidden_size)
+        for rows in self.microbatches(column):
+            with torch.no_grad(), self._autocast():
+                states[rows] = self.run(self._last_states, [column[i] for i in rows]).float().cpu()
+        return states
+
+    def _last_states(self, token_ids: list[np.ndarray]) -> Float[Tensor, "B H"]:
+        lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
+        states, places_BL = self._hidden_states(token_ids)
+        return states.index_select(0, places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1))
+
     def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
         """Equal rows are computed once: a positive stands in many pairs. Their gradients add up in its logit."""
         check_not_empty(token_ids)
@@ -87,12 +104,11 @@ class TorchRewardModelLearner(TorchLearner, RewardModelLearner):
         different = dict(zip(keys, token_ids, strict=True))
         places = {key: place for place, key in enumerate(different)}
         token_ids = list(different.values())
-        lengths_U = torch.tensor([len(row) for row in token_ids], device=self.device)
         if self._plain_head or self._yes_no:
-            states, places_UL = self._hidden_states(token_ids)
-            states = states.index_select(0, places_UL.gather(1, lengths_U[:, None] - 1).squeeze(1))
+            states = self._last_states(token_ids)
             logits_U1 = self._asked(states, self._yes_no) if self._yes_no else self.model.get_submodule("score")(states)
         else:
+            lengths_U = torch.tensor([len(row) for row in token_ids], device=self.device)
             pad_id = self.model.config.get_text_config().pad_token_id or 0
             # A head that reads the first token, or the last, needs padding on the side where its tokenizer pads.
             if self.tokenizer is not None and self.tokenizer.padding_side == "left":

@@ -126,6 +126,9 @@ class MadePairs:
     """By their full names, such as `pairs/repaired`."""
     unpaired: Sequence[LabelledCompletion] = ()
     """Wrong completions of groups without a positive. The reward model learns from them alone, with a small weight."""
+    labelled: Sequence[LabelledCompletion] = ()
+    """Completions with labels of their own, of which no pairs are made. The reward model learns from all of the step's
+    together by the mean of their cross-entropy, as from pairs."""
 
 
 class PairState:
@@ -162,13 +165,15 @@ class PairSource(PairState, ABC):
 
 
 class PairFilter(PairState, ABC):
-    """Leaves out pairs of a step, or changes their weights."""
+    """Leaves out pairs of a step, or changes their weights; or decides when the reward model learns."""
 
     @abstractmethod
-    def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair], dict[str, float]]:
+    def filter(self, pairs: Sequence[Pair], model: RewardModel) -> tuple[list[Pair] | None, dict[str, float]]:
         """The pairs to learn from, and metrics by their full names.
 
-        `model` is the reward model that learns, from before the step's update. `with_logits` scores pairs.
+        `model` is the reward model that learns, from before the step's update. `with_logits` scores pairs. None leaves
+        the step's update out, with its replay: for a filter that keeps the pairs and trains `model.learner` itself when
+        it is time. It is called once a step, also in steps without pairs.
         """
 
 

@@ -1,0 +1,135 @@
+"""Each other way to learn a reward beside the policy trains in the embedded world, resumes, moves what it should."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from cooper_base.clock import MEASURED
+from cooper_lab.arena.designs import built_in_designs, fill_in
+from cooper_lab.arithmetic.arms import RULE
+from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS
+from cooper_lab.arithmetic.twins import tokenizer_of
+from cooper_lab.arithmetic.world import ASSETS, TWINS, run_settings
+from cooper_lab.designs.implicit import implicit_folder
+from cooper_rl import CooperTrainer, InputError, build_config, merge, read_metrics
+from cooper_rl.engines.local.models import load_reward_model
+
+DESIGNS = built_in_designs()
+LEARNING = ("iterated_1", "iterated_5_on", "best_worst", "varl", "prime", "prime_after", "ipvrm", "cooper_fpo")
+FROZEN = ("static_fpo", "static_fpo_relaxed", "static_grad_reg", "noise_corrected", "appeals")
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """The start of every twin, which has learned nothing; the shipped reward model where a design reads the cell's."""
+    folder, paths = tmp_path_factory.mktemp("twins"), {"$reward_model": str(ASSETS / "reward_model")}
+    for twin in TWINS:
+        paths[f"$reward_model_{twin}"] = str(folder / twin)
+        if twin == "chat":
+            load_reward_model(str(ASSETS / "policy"), new_head_seed=0).save_pretrained(folder / twin)
+            tokenizer_of(twin).save_pretrained(folder / twin)
+        elif "input" in TWINS[twin]:
+            implicit_folder(ASSETS / "policy", folder / twin)
+    return paths
+
+
+@pytest.fixture
+def run_of(models, tmp_path):
+    """The settings of a short run of a design, whose rule judges 35 % of the problems."""
+    small = {"problems_per_step": 8, "rollout": {"n": 4}, "evaluation": {"every": 0}, "checkpoint": {"every": 1}}
+    small |= {"rule": RULE, "steps": 3, "reward_model": {"learning_rate": 1e-3, "max_input_tokens": MAX_INPUT_TOKENS}}
+
+    def settings(design, name="run", **more):
+        chosen = merge(fill_in(DESIGNS[design].settings, models), merge(small, more))
+        return run_settings(name, tmp_path, 0, chosen)
+
+    return settings
+
+
+def fit(settings, resume=False, until=None):
+    with CooperTrainer.from_config(build_config(settings), resume=resume) as trainer:
+        trainer.fit(lambda step, _: trainer.request_stop() if step == until else None)
+        model = trainer.parts.reward.model
+    rows = [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(trainer.directory)]
+    weights = [learner.model.state_dict() for learner in (trainer.parts.policy, *([model.learner] if model else []))]  # pyright: ignore[reportAttributeAccessIssue]
+    return rows, [{name: tensor.clone() for name, tensor in of_model.items()} for of_model in weights]
+
+
+def moved(weights, folder):
+    """Whether weights differ from those of a folder."""
+    from safetensors.torch import load_file
+
+    start = load_file(f"{folder}/model.safetensors")
+    return not all(torch.equal(weights[name], start[name]) for name in start)
+
+
+@pytest.mark.parametrize("design", [*LEARNING, *FROZEN])
+def test_a_run_resumes_bit_for_bit_and_moves_what_it_should(design, run_of, models):
+    whole, weights = fit(run_of(design, "whole"))
+    fit(run_of(design), until=1)
+    resumed, after = fit(run_of(design), resume=True)
+    assert json.dumps(resumed) == json.dumps(whole)
+    for one, other in zip(weights, after, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    assert moved(weights[0], ASSETS / "policy")
+    start = fill_in(DESIGNS[design].settings, models).get("reward_model", {}).get("model", models["$reward_model"])
+    if design != "noise_corrected":  # which has no reward model
+        retrained = design != "iterated_5_on"  # whose fifth step is not reached
+        assert moved(weights[1], start) == (design in LEARNING and retrained)
+
+
+def test_iterated_keeps_the_pairs_and_retrains_when_it_is_time(run_of):
+    rows, _ = fit(
+        run_of("iterated_1", cooptimization={"pairs": [{"kind": "on_policy"}, {"kind": "iterated", "every": 2}]})
+    )
+    steps = [row for row in rows if "pairs/pool" in row]
+    assert [row["pairs/retrained"] for row in steps] == [0, 1, 0]
+    assert [row["pairs/pool"] for row in steps] == [sum(row["pairs/count"] for row in steps[: i + 1]) for i in range(3)]
+    assert "reward_model/loss" not in steps[0]
+    assert steps[2]["reward_model/probe_drift"] == steps[1]["reward_model/probe_drift"] > 0
+
+
+def test_from_the_start_the_last_retraining_is_all_that_counts(run_of):
+    """Retrained in step 2 alone, or in 1 and 2: the same pool from the same weights, if the policy does not move."""
+    still = {"policy": {"learning_rate": 0.0}, "steps": 2}
+    ends = []
+    for every in (1, 2):
+        pairs = [{"kind": "on_policy", "order": "random"}, {"kind": "iterated", "every": every}]
+        run = run_of("iterated_1", f"every-{every}", **still, cooptimization={"pairs": pairs})
+        ends.append(fit(run)[1][1])
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+def test_what_the_rule_is_silent_on_is_paid_by_the_process_or_not_at_all(run_of):
+    rows = {
+        silent: fit(run_of("prime", silent, rewards=[{"kind": "outcome", "silent": silent}], steps=1))[0][-1]
+        for silent in ("paid", "unpaid")
+    }
+    assert 0 < rows["paid"]["rule/heard"] < 1
+    assert rows["paid"]["reward/no_opinion"] == 0
+    assert rows["unpaid"]["reward/no_opinion"] == pytest.approx(1 - rows["unpaid"]["rule/heard"])
+
+
+def test_the_published_labels_are_more_and_all_of_the_rest_are_wrong(run_of):
+    def trained(name, source):
+        config = run_of("prime", name, steps=1, cooptimization={"pairs": [source]})
+        return fit(config)[0][-1]
+
+    ours, published = trained("ours", {"kind": "outcomes"}), trained("all", {"kind": "outcomes", "silent": "wrong"})
+    assert ours["reward_model/judged_loss"] == pytest.approx(math.log(2), abs=1e-4)  # every logit is 0 at the start
+    assert ours["reward_model/judged_accuracy"] < published["reward_model/judged_accuracy"]
+
+
+def test_prime_needs_an_implicit_reward_model(run_of):
+    with pytest.raises(InputError, match="set engine: implicit"):
+        build_config(run_of("cooper", algorithm={"advantages": {"kind": "prime"}}))
+
+
+def test_the_corrected_rule_is_the_rule(run_of):
+    """Step by step the same policy: a group's mean and standard deviation undo the correction."""
+    no_floor = {"algorithm": {"advantages": {"kind": "grpo"}}, "steps": 1}
+    (_, corrected), (_, rule) = fit(run_of("noise_corrected", "corrected", **no_floor)), fit(run_of("rule", **no_floor))
+    for name, weight in rule[0].items():
+        torch.testing.assert_close(corrected[0][name], weight, rtol=0, atol=1e-5)
