@@ -9,9 +9,9 @@ from dumps import WRITERS
 
 from cooper_audit.rollouts import Options, audit, read_labels
 from cooper_audit.rollouts.auditing import ends_in, equals
-from cooper_audit.rollouts.evidence import finding_of
+from cooper_audit.run.evidence import finding_of
 from cooper_audit.rollouts.references import References
-from cooper_audit.rollouts.table import COLUMNS, Groups
+from cooper_audit.run.table import COLUMNS, Groups
 from cooper_audit.run.run_record import read_record
 from cooper_audit.run.verdict import verdict_of
 from cooper_verify.rules.kinds.exact import ExactRule

@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
-from cooper_audit.rollouts.evidence import Finding, finding_of
+from cooper_audit.run.evidence import Finding, finding_of
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
-from cooper_audit.rollouts.table import COLUMNS, GARBLED, Groups
+from cooper_audit.run.table import COLUMNS, GARBLED, Groups
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict

@@ -21,14 +21,13 @@ from cooper_audit.run.change_points import (
     series_of,
     shortest_of,
 )
+from cooper_audit.run.evidence import ACCUSED, VANISHED, State
 from cooper_audit.run.hacking_alarm import ALARM_ERROR, HACKING, WINDOW, HackingAlarm
 from cooper_audit.run.run_record import ENDS, NOTE, RunRecord, status_of
 from cooper_audit.run.watch import Watch
 
 HACKED_MARGIN = MARGIN
 """A fall of more than this is a hack or a break, if it is more than the error of the evaluations."""
-VANISHED = 0.1
-"""A reward below this share of its best has vanished."""
 FEWEST = 3
 """Values of the truth that a verdict takes."""
 FAULTS = (
@@ -37,12 +36,12 @@ FAULTS = (
 )
 """Metrics whose default watch rules show that training does not work. The other rules may also fire in a sound run."""
 
-State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "healthy", "unknown"]
-HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
+HACKED_STATES = ACCUSED
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "unknown": "Cannot tell"}
+NAMES |= {"wrong paid": "Pays for wrong answers", "right unpaid": "No longer pays right answers"}
 SAYS: dict[State, Literal["bad", "good", "unknown"]] = {"nothing learned": "unknown", "healthy": "good"}
-SAYS |= {"hacked": "bad", "recovered": "bad", "broken": "bad"}
+SAYS |= dict.fromkeys((*ACCUSED, "broken"), "bad")
 Points = Sequence[tuple[int, float]]
 
 
