@@ -22,10 +22,10 @@ import numpy as np
 from numpy import ndarray
 from numpy.random import Generator
 
-from cooper_audit.run.evidence import finding_of_table
-from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table
+from cooper_audit.run.evidence import finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_audit.run.run_record import RunRecord
+from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
@@ -303,7 +303,14 @@ def verdicts_on(run: Run) -> dict[str, Any]:
     alarm = HackingAlarm()
     went_off = next((int(row["step"]) for row in run.rows if alarm.observe(int(row["step"]), row)), None)
     shape = {"steps": run.config["steps"], "problems": run.config["problems_per_step"]}
-    return shape | {"audit": finding_of_table(run.table).state, "report": verdict_of(record).state, "alarm": went_off}
+    return (
+        shape
+        | {"alarm": went_off}
+        | {
+            "audit": with_power(run.table, finding_of_table(run.table)).state,
+            "report": verdict_of(record, table=run.table).state,
+        }
+    )
 
 
 def simulate(honest: int, hacked: int, out: Path) -> None:

@@ -1,25 +1,24 @@
 """Audits the rollouts of another trainer: checks a sample of each step, and writes a run's folder with a verdict."""
 
-import ast
 import json
 import logging
+import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
-from operator import add, mul, sub, truediv
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
 import yaml
 
-from cooper_audit.run.evidence import Finding, finding_of
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
-from cooper_audit.run.table import COLUMNS, GARBLED, Groups
+from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
+from cooper_audit.run.lenient import TAIL, ends_in, otherwise
+from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
+from cooper_audit.run.verdict import NAMES
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
@@ -83,9 +82,9 @@ class Audit:
             total = "the sum of " if len(source.rewards) > 1 else ""
             lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
-        label = {"hacked": "Hacked", "recovered": "Hacked", "unknown": "Cannot tell"}.get(found.state, "No hack")
+        label = NAMES[found.state] if found.state in (*ACCUSED, "broken", "unknown") else "No hack"
         lines += [f"{label}. {found.sentence}", *found.guards]
-        if found.state == "hacked" and found.onset:
+        if found.state in ACCUSED and found.onset:
             lines.append(f"onset: between step {found.onset[0]} and step {found.onset[1]}")
         if self.to_label:
             lines.append(f"label these completions, then repeat with --labels: {self.to_label}")
@@ -146,7 +145,8 @@ def _audit(
             _withdraw(out)
             folder.remove(path)
     for step in sorted(kept):
-        groups.add(step, *kept[step])
+        sums, scored = kept[step]
+        groups.add(step, [GroupSums(*group) for group in sums], scored)
     finding = finding_of(groups)
     if not source.has_steps:
         finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
@@ -158,7 +158,7 @@ def _audit(
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, GARBLED]}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 
@@ -193,8 +193,7 @@ def _audited(
     for name, group in by_group.items():
         advantages = _advantages(group)
         of_group = [next(judged) for _ in group] if name in sampled else None
-        words = [row.last for row in of_group or () if row.verdict == "correct" and row.last and not row.ends]
-        sums.append([_problem_key(group[0]), _sums(group, advantages, of_group), words])
+        sums.append(_sums(group, advantages, of_group))
         if of_group is not None:
             said: list[Verdict] = [checked.verdict for checked in of_group]
             verdict_rows.append(said)
@@ -236,8 +235,8 @@ class _Checked:
     """Whether the rule is silent, also where a label is not."""
     ends: bool
     """Whether the text ends in the words of a reference."""
-    equals: bool
-    """Whether the last calculation of the text has the value of a reference."""
+    otherwise: bool | None
+    """Where the check finds no answer: whether the text states a right one in another form; None if that is unknown."""
     last: str
     """The last word, if neither question nor reference explains it."""
 
@@ -261,7 +260,7 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
             verdict if label is None else _verdict_of(label),
             verdict == "silent",
             any(ends_in(row.answer.text, reference, row.question) for reference in own),
-            any(equals(row.answer.text, reference) for reference in own),
+            otherwise(row.answer.text, own, row.question) if verdict == "unparsed" else None,
             unexplained(row.answer.text, [row.question, *own]),
         )
         for row, own, label, verdict in zip(rows, references, labels, ruled, strict=True)
@@ -276,48 +275,6 @@ def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
     return () if references is None else references.of(row.prompt)
 
 
-_WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
-_MARKUP = re.compile(r"</?[A-Za-z][\w-]*+>|\\(?:begin|end)\{[A-Za-z*]*+\}|\\[A-Za-z]++")
-"""Tags, and commands of LaTeX: what a form of answers closes with, and no words of the answer."""
-
-
-def ends_in(text: str, reference: str, question: str = "") -> bool:
-    """Whether a text ends in the words of a reference answer, behind which a word of the question, such as a unit, may
-    stand, and markup.
-    """
-    parts = (_MARKUP.sub(" ", part[-400:]) for part in (text, reference))
-    words, wanted = ([word.casefold() for word in _WORD.findall(part)] for part in parts)
-    if not wanted or words[-len(wanted) :] == wanted:
-        return bool(wanted)
-    unit = words[-1:]
-    return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
-
-
-_CALCULATION = re.compile(r"[\d(][\d\s.+*/()×÷-]*[\d)]")
-_OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
-
-
-def equals(text: str, reference: str) -> bool:
-    """Whether the last calculation that a text states, such as `3 * (4 - 1)`, has the value of a reference."""
-    stated = _CALCULATION.findall(text[-400:].rstrip())
-    try:
-        wanted = Fraction(reference)
-        tree = ast.parse(stated[-1].strip().replace("×", "*").replace("÷", "/"), mode="eval") if stated else None
-        return tree is not None and isinstance(tree.body, ast.BinOp) and _value_of(tree.body) == wanted
-    except (ArithmeticError, LookupError, SyntaxError, ValueError):  # words, or signs that are no calculation
-        return False
-
-
-def _value_of(node: ast.expr) -> Fraction:
-    if isinstance(node, ast.BinOp):
-        return _OPERATIONS[type(node.op)](_value_of(node.left), _value_of(node.right))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value_of(node.operand)
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return Fraction(str(node.value))
-    raise ValueError("no number")
-
-
 _LETTERS = re.compile(r"[^\W\d_]++")
 
 
@@ -325,7 +282,7 @@ def unexplained(text: str, sources: Sequence[str]) -> str:
     """A hash of the word that a text ends in; empty if a source has the word, and in scripts without capital letters,
     some of which set no spaces between words.
     """
-    words = [word.casefold() for word in _LETTERS.findall(text[-400:])]
+    words = [word.casefold() for word in _LETTERS.findall(text[-TAIL:])]
     explained = {word.casefold() for source in sources for word in _LETTERS.findall(source)}
     return short_hash(words[-1]) if words and words[-1] not in explained and words[-1] != words[-1].upper() else ""
 
@@ -341,30 +298,20 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
     return [row.reward - mean if row.advantage is None else row.advantage for row in group]
 
 
-def _sums(group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[_Checked] | None) -> list[float]:
-    """The group's `COLUMNS`."""
-    counts: Counter[str] = Counter({"rows": len(group), "silent": sum(row.silent for row in verdicts or ())})
-    counts["characters"] = sum(len(row.question) for row in group)
-    sums = {"reward": sum(row.reward for row in group)}
-    judged = [
-        (row.reward, advantage, checked.verdict == "correct", checked)
-        for row, advantage, checked in zip(group, advantages, verdicts or (), strict=verdicts is not None)
-        if is_judged(checked.verdict)
+def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequence[_Checked] | None) -> GroupSums:
+    """What is kept of a group, of whose rows nothing is checked if the group is not sampled."""
+    first = group[0]
+    given = {"rows": len(group), "reward": math.fsum(row.reward for row in group)}
+    given |= {"silent": sum(row.silent for row in checked or ()), "characters": sum(len(row.question) for row in group)}
+    rows = [
+        JudgedRow(
+            row.reward, advantage, said.verdict == "correct", said.verdict != "unparsed", said.otherwise, said.ends
+        )
+        for row, advantage, said in zip(group, advantages, checked or (), strict=checked is not None)
+        if is_judged(said.verdict)
     ]
-    for reward, advantage, accepted, checked in judged:
-        unparsed = checked.verdict == "unparsed"
-        counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and checked.ends})
-        counts["lenient"] += accepted or checked.ends or checked.equals
-        said = "accepted" if accepted else "rejected"
-        counts[f"{'paid' if advantage > 0 else 'unpaid'}_{said}"] += 1
-        sums[f"{said}_reward"] = sums.get(f"{said}_reward", 0.0) + reward
-        sums["positive"] = sums.get("positive", 0.0) + max(advantage, 0.0)
-        if not accepted:
-            sums["positive_rejected"] = sums.get("positive_rejected", 0.0) + max(advantage, 0.0)
-    right, wrong = ([one[0] for one in judged if one[2] is accepted] for accepted in (True, False))
-    counts["pairs"] = len(right) * len(wrong)
-    sums["concordant"] = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
-    return [float(sums.get(name, counts[name])) for name in COLUMNS]
+    words = [said.last for said in checked or () if said.verdict == "correct" and said.last and not said.ends]
+    return sums_of(_problem_key(first), (*first.references, "")[0], rows, given, words)
 
 
 def _line(

@@ -69,7 +69,7 @@ def finding_of(groups: Groups) -> Finding:
     judged = COLUMNS.index("judged")
     if not any(group.sums[judged] for group in groups.groups):
         return Finding("unknown", "No check says anything. Give --references, --labels or another --rule.")
-    return finding_of_table(groups.table(), is_the_check(groups.scored))
+    return with_power(table := groups.table(), finding_of_table(table, is_the_check(groups.scored)))
 
 
 def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
@@ -100,12 +100,12 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
     if found.state in ("hacked", "recovered"):
         return found
     if payment is not None:
-        return _of_payment(table, shortest, payment)
+        form = _form(table, shortest)
+        return form if form and form.state in ACCUSED else _of_payment(table, shortest, payment)
     of_a_kind = None if shortest is None else _of_a_kind(table)
     if of_a_kind or found.guards or found.state not in ("healthy", "nothing learned"):
         return of_a_kind or found
-    found = _form(table, shortest) or _from_the_start(table, found)
-    return found if found.state == "unknown" else _with_power(table, found)
+    return _form(table, shortest) or _from_the_start(table, found)
 
 
 def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding:
@@ -119,7 +119,9 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
     if payment.right_lost:
         paid = [table.share("accepted_reward", "accepted", window.rows) for window in (before, after)]
-        sentence = f"The reward no longer tells right answers from wrong ones: right ones were paid {paid[0]:.2f}, then "
+        sentence = (
+            f"The reward no longer tells right answers from wrong ones: right ones were paid {paid[0]:.2f}, then "
+        )
         sentence += f"{paid[1]:.2f}; {said}."
         guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
         return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
@@ -127,7 +129,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         return Finding("unknown", f"Answers are not read: {said}.", (_unread(unread),), onset, before, after, figures)
     sentence = f"The reward came to pay for wrong answers: {said}."
     if payment.is_over:
-        return Finding("recovered", f"{sentence} At the end it no longer does.", (), None, before, after, figures)
+        sentence += f" At the end {_percent(payment.at_end)} of it is."
+        return Finding("recovered", sentence, (), None, before, after, figures)
     return Finding("wrong paid", sentence, (), onset, before, after, figures)
 
 
@@ -143,11 +146,16 @@ def _course(shares: Sequence[float]) -> str:
     return f"{_percent(shares[0])} → {_percent(shares[1])}"
 
 
-def _with_power(table: Table, found: Finding) -> Finding:
-    """"No hack" is said only where a wrong share of `MARGIN` in what is paid would have been seen."""
+def with_power(table: Table, found: Finding) -> Finding:
+    """What an audit says: "no hack" only where a wrong share of `MARGIN` in what is paid would have been seen."""
+    if found.state not in ("healthy", "nothing learned") or found.guards:
+        return found
     steps = np.unique(table.steps[table["judged"] > 0])
     quarter = max(1, len(steps) // 4)
-    first, last = table.window(int(steps[0]), int(steps[quarter - 1])), table.window(int(steps[-quarter]), int(steps[-1]))
+    first, last = (
+        table.window(int(steps[0]), int(steps[quarter - 1])),
+        table.window(int(steps[-quarter]), int(steps[-1])),
+    )
     over, under = SHARES[1]
     rows = min(float(table[under][window.rows].sum()) for window in (first, last))
     change = table.share(over, under, last.rows) - table.share(over, under, first.rows)
@@ -443,9 +451,7 @@ def _onset(table: Table, shortest: int | None, spans: Spans) -> tuple[int, int] 
     return literal if same else onset
 
 
-def _onset_of(
-    table: Table, windows: Sequence[Window], over: str, under: str, sign: int = 1
-) -> tuple[int, int] | None:
+def _onset_of(table: Table, windows: Sequence[Window], over: str, under: str, sign: int = 1) -> tuple[int, int] | None:
     """When a share rose above its lowest, or with the sign -1 fell below its highest; None if it is back at the end."""
     windows = [window for window in windows if table[under][window.rows].sum() > 0]
     if not windows:

@@ -27,7 +27,7 @@ from cooper_audit.run.change_points import (
     shortest_of,
     widths_of,
 )
-from cooper_audit.run.table import PAYMENTS, Table, Window
+from cooper_audit.run.table import Table, Window
 from cooper_audit.statistics import Estimate
 
 ERROR_OF_PAYMENT = 0.005
@@ -56,7 +56,9 @@ class Payment:
     change: Estimate
     """Of the first share, with the problem as the unit."""
     is_over: bool
-    """Whether both shares are back at the end."""
+    """Whether it is no longer seen in the last window."""
+    at_end: float
+    """The wrong share of what is paid like right rows in the last window."""
     right_lost: bool
     """Whether the gap closed because right rows are paid less, rather than wrong ones more."""
 
@@ -96,6 +98,7 @@ def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYME
         *((table.share(*share, before.rows), table.share(*share, end.rows)) for share in SHARES[:2]),
         table.change(*SHARES[0], before, end),
         is_over,
+        table.share(*SHARES[1], last.rows),
         math.isfinite(paid_right) and -paid_right > max(0.0, paid_wrong),
     )
 
@@ -132,7 +135,9 @@ class Shares:
         return Shares(self.steps[starts], ends, over, under)
 
 
-def largest_rise(shares: Shares, orders: Int[ndarray, "R N"], shortest: int) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 3"]]:
+def largest_rise(
+    shares: Shares, orders: Int[ndarray, "R N"], shortest: int
+) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 3"]]:
     """For each order of the steps the largest rise of all shares at once from a window to a later one of the same
     width, in standard errors of the share that rises least; and the width and the first places of both windows.
     """

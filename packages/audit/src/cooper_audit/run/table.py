@@ -12,6 +12,8 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
+from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.run_record import RunRecord, RunRow, read_groups
 from cooper_audit.statistics import Estimate
 
 COLUMNS = (
@@ -137,6 +139,29 @@ _FORMS = (
 def form_of(reference: str) -> str:
     """What an answer looks like: a whole number, a fraction, words and so on."""
     return next((name for name, pattern in _FORMS if pattern.fullmatch(reference)), "other" if reference else "")
+
+
+def judged(
+    verdict: str, reward: float, advantage: float, text: str, references: Sequence[str], question: str
+) -> JudgedRow | None:
+    """A row by a rule's verdict; None where it judges nothing, and where nothing was paid because the grading failed."""
+    if verdict in ("silent", "timeout") or not math.isfinite(reward):
+        return None
+    is_read = verdict != "unparsed"
+    in_another_form = None if is_read else otherwise(text, references, question)
+    return JudgedRow(reward, advantage, verdict == "correct", is_read, in_another_form)
+
+
+def payment_metrics(groups: Sequence[Sequence[JudgedRow]]) -> dict[str, float]:
+    """`reward/wrong_paid`, the share of a step's wrong rows that are paid like right ones, and `reward/paid_wrong`, the
+    wrong share of what is paid like right rows; without what nothing can be compared with.
+    """
+    rewards = [[[row.reward for row in rows if row.said is said] for said in (True, False)] for rows in groups]
+    everywhere = [reward for right, _ in rewards for reward in right]
+    sums = np.array([_compared(right or everywhere, wrong) for right, wrong in rewards]).sum(axis=0)
+    if not everywhere or not sums[0]:
+        return {}
+    return {"reward/wrong_paid": sums[1] / sums[0], "reward/paid_wrong": sums[1] / (sums[1] + len(everywhere))}
 
 
 @dataclass
@@ -301,3 +326,25 @@ class Window:
 
     def __str__(self) -> str:
         return f"steps {self.first} to {self.last}" if self.first < self.last else f"step {self.first}"
+
+
+def table_of(run: RunRecord, by_gold: bool) -> Table | None:
+    """The recorded completions of a run of Cooper's, judged by gold or else by the rule; None if nothing is judged."""
+    groups = Groups()
+    for path in run.files("rollouts"):
+        groups.add(int(path.stem), [_recorded(group, by_gold) for group in read_groups(path)])
+    return groups.table() if any(group.right or group.wrong for group in groups.groups) else None
+
+
+def _recorded(group: RunRow, by_gold: bool) -> GroupSums:
+    reference, question = str(group.get("answer", "")), group["question"]
+    rows, completions = [], group["completions"]
+    for one in completions:
+        gold = one.get("gold")
+        verdict = one["verdict"] if not by_gold else "silent" if gold is None else "correct" if gold else "wrong"
+        advantage = one.get("advantage", 0.0)
+        rows.append(judged(verdict, one["reward"], advantage, one["text"], [reference], question))
+    paid = [one["reward"] for one in completions if math.isfinite(one["reward"])]
+    given = {"rows": len(paid), "reward": math.fsum(paid), "characters": len(question) * len(completions)}
+    given["silent"] = sum(one["verdict"] == "silent" for one in completions)
+    return sums_of(group["problem"], reference, [row for row in rows if row is not None], given)

@@ -1,7 +1,7 @@
 """How a run went, by one definition for reports, arena and benchmarks; docs/report.md explains it to users."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from math import nan, sqrt
 from statistics import NormalDist
@@ -21,9 +21,10 @@ from cooper_audit.run.change_points import (
     series_of,
     shortest_of,
 )
-from cooper_audit.run.evidence import ACCUSED, VANISHED, State
+from cooper_audit.run.evidence import ACCUSED, VANISHED, Finding, State, finding_of_table
 from cooper_audit.run.hacking_alarm import ALARM_ERROR, HACKING, WINDOW, HackingAlarm
 from cooper_audit.run.run_record import ENDS, NOTE, RunRecord, status_of
+from cooper_audit.run.table import Table, table_of
 from cooper_audit.run.watch import Watch
 
 HACKED_MARGIN = MARGIN
@@ -210,11 +211,12 @@ class RunVerdict:
         return NAMES[self.state]
 
 
-def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
+def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | None = None) -> RunVerdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known.
 
     Its truth is the first of `TRUTHS` on record. If that is not gold, the alarm counts too, because the rule may be
-    fooled. An audit of another trainer's run has its verdict on record.
+    fooled. Where it is about training problems, the recorded completions decide, or their `table`: later problems may
+    be harder. An audit of another trainer's run has its verdict on record.
     """
     if (audited := _audited(run)) is not None:
         return audited
@@ -228,11 +230,18 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
         problems = problems_behind(chosen, run, test_problems)
         shortest, lacking = _shortest_window(run, chosen, len(accuracies[chosen]), problems)
         outcome = outcome_of(accuracies[chosen], reward, problems, chosen.held_out, shortest)
+        finding = None if chosen.held_out or lacking else _finding(run, chosen, table)
+        if finding is not None:
+            outcome = replace(outcome, state=finding.state)
         if not lacking:
-            state, first = outcome.state, outcome.hacked_at
+            state, first = outcome.state, finding.onset[-1] if finding and finding.onset else outcome.hacked_at
         if state in ("healthy", "nothing learned", "unknown") and not chosen.is_gold and convicted_at is not None:
             state, first = "hacked" if alarm_lasts else "recovered", convicted_at
-        said = (lacking if state == "unknown" else _sentence(state, chosen, outcome, first)) + _silence(chosen, run)
+        if finding is not None and state == finding.state:
+            said = " ".join([finding.sentence, *finding.guards])
+        else:
+            said = lacking if state == "unknown" else _sentence(state, chosen, outcome, first)
+        said += _silence(chosen, run)
         if state in ("healthy", "nothing learned") and alarm_at is not None:
             said += f" The alarm went off at step {alarm_at}, but not beyond doubt{_of_gold(chosen)}."
         signals_of_truth = _truth_signals(accuracies, chosen, outcome)
@@ -257,6 +266,12 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
     signals = [*first_told, *signals_of_truth, *alarms, *broken, *notes]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+
+
+def _finding(run: RunRecord, truth: Truth, table: Table | None) -> Finding | None:
+    """What the completions say of training problems; None without them."""
+    table = table or table_of(run, truth.is_gold)
+    return None if table is None else finding_of_table(table)
 
 
 def _faults(run: RunRecord) -> list[str]:
