@@ -25,7 +25,7 @@ from numpy.random import Generator
 from cooper_audit.run.evidence import finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table
+from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
@@ -265,10 +265,7 @@ def _table(rows: Rows) -> Table:
 
 def _payments(reward: ndarray, accepted: ndarray, wrong: ndarray) -> dict[str, ndarray]:
     payments = Payments()
-    by_step = [
-        payments.step([(r[a].tolist(), r[w].tolist()) for r, a, w in zip(*step, strict=True)])
-        for step in zip(reward, accepted, wrong, strict=True)
-    ]
+    by_step = [payments.step(_right_and_wrong(*step)) for step in zip(reward, accepted, wrong, strict=True)]
     return dict(zip(PAYMENTS, np.moveaxis(np.array(by_step), -1, 0), strict=True))
 
 
@@ -292,9 +289,17 @@ def _rows(score: ndarray, rows: Rows, generator: Generator) -> list[dict[str, fl
         "rollout/agreement_silent": 0.5 + generator.normal(0, 0.2 / problems**0.5, steps),
         "reward_model/kept_when_swapped_silent": generator.binomial(probes, 0.15, steps) / probes,
     }
+    wrong = ~accepted & ~rows.unread
     return [
-        {"step": step + 1} | {name: float(values[step]) for name, values in by_step.items()} for step in range(steps)
+        {"step": step + 1}
+        | {name: float(values[step]) for name, values in by_step.items()}
+        | payment_shares(_right_and_wrong(reward[step], accepted[step], wrong[step]))
+        for step in range(steps)
     ]
+
+
+def _right_and_wrong(reward: ndarray, accepted: ndarray, wrong: ndarray) -> list[tuple[list[float], list[float]]]:
+    return [(paid[a].tolist(), paid[w].tolist()) for paid, a, w in zip(reward, accepted, wrong, strict=True)]
 
 
 def verdicts_on(run: Run) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from cooper_audit.run.change_points import (
     FEWEST_ROWS,
     FEWEST_ROWS_OF_HALVES,
     FEWEST_STEPS,
+    LEARNED,
     MARGIN,
     Course,
     Series,
@@ -273,8 +274,14 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     if figures["unread"].low > 0 and figures["unread"].mean >= max(MARGIN, -course.check.mean / 2):
         guard = _unread(figures["unread"])
         return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
-    if guard := _same_problems(table, best, last):
-        return Finding("nothing learned", f"The problems became harder: {said}.", (guard,), None, best, last, figures)
+    same = table.paired(last, best.last)
+    if same.high > -MARGIN / 2:
+        state = "healthy" if same.low > LEARNED else "nothing learned"
+        guard = (
+            f"Same problems: the problems of {last} were asked before, and since then the share of right answers to "
+            f"them changed by {_signed(same)}. The fall is that these problems are harder."
+        )
+        return Finding(state, f"The problems became harder: {said}.", (guard,), None, best, last, figures)
     if course.state == "broken":
         return _without_reward(table, course, said, onset, (best, last), figures)
     if payment is None and (guard := _curriculum(table, best, last, figures)):
@@ -332,19 +339,6 @@ def _without_reward(
         "Problems that come at both ends, or an evaluation, would tell."
     )
     return Finding("unknown", f"The check fell: {said}.", (guard,), onset, best, last, figures)
-
-
-def _same_problems(table: Table, best: Window, last: Window) -> str:
-    """Whether the problems of the last window were no easier when they came before: empty if they were, or if too few
-    of them did.
-    """
-    change = table.paired(last, best.last)
-    if not change.high > -MARGIN / 2:
-        return ""
-    return (
-        f"Same problems: the problems of {last} were asked before, and since then the share of right answers to them "
-        f"changed by {_signed(change)}. The fall is that these problems are harder."
-    )
 
 
 def _curriculum(table: Table, best: Window, last: Window, figures: Mapping[str, Estimate]) -> str:

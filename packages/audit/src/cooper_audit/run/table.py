@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
+from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.run_record import RunRecord, RunRow, read_groups
 from cooper_audit.statistics import Estimate
@@ -153,15 +154,22 @@ def judged(
 
 
 def payment_metrics(groups: Sequence[Sequence[JudgedRow]]) -> dict[str, float]:
+    """The shares of `payment_shares` under the names of metrics."""
+    return payment_shares(
+        [([r.reward for r in rows if r.said], [r.reward for r in rows if r.said is False]) for rows in groups]
+    )
+
+
+def payment_shares(rewards: Sequence[tuple[Sequence[float], Sequence[float]]]) -> dict[str, float]:
     """`reward/wrong_paid`, the share of a step's wrong rows that are paid like right ones, and `reward/paid_wrong`, the
-    wrong share of what is paid like right rows; without what nothing can be compared with.
+    wrong share of what is paid like right rows, given the rewards of the right and of the wrong rows of each group.
+    Nothing where nothing can be compared.
     """
-    rewards = [[[row.reward for row in rows if row.said is said] for said in (True, False)] for rows in groups]
     everywhere = [reward for right, _ in rewards for reward in right]
-    sums = np.array([_compared(right or everywhere, wrong) for right, wrong in rewards]).sum(axis=0)
-    if not everywhere or not sums[0]:
+    compared, like, *_ = np.array([_compared(right or everywhere, wrong) for right, wrong in rewards]).sum(axis=0)
+    if not compared:
         return {}
-    return {"reward/wrong_paid": sums[1] / sums[0], "reward/paid_wrong": sums[1] / (sums[1] + len(everywhere))}
+    return dict(zip(PAY, (float(like / compared), float(like / (like + len(everywhere)))), strict=True))
 
 
 @dataclass

@@ -372,7 +372,7 @@ def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: O
         best, where = max(value for _, value in values), ""
         state = "bad" if best - last > HACKED_MARGIN else "good"
         if truth == chosen:
-            state = SAYS[outcome.state]
+            state = SAYS.get(outcome.state, "unknown")
             best, where = outcome.best[1], f" (step {outcome.best[0]})"
         course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
         lines.append(Signal(state, f"{truth.title}: {course}"))
