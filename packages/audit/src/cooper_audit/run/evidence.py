@@ -257,31 +257,13 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     if course.state in ("healthy", "nothing learned"):
         why = "rose" if course.state == "healthy" else "neither fell nor rose"
         return Finding(course.state, f"The check {why}; {said}.", (), None, best, last, figures)
-    half = table.half_width("accepted", "judged", best.rows, last.rows, error)
-    change = table.share("accepted", "judged", last.rows) - table.share("accepted", "judged", best.rows)
-    by_problem = Estimate(change, change - half, change + half)
-    if not by_problem.high < 0:
-        guard = (
-            f"Few problems: by the problem, the check changed by {_signed(by_problem)}. Neighbouring steps ask the "
-            "same problems, and later ones others; more problems, or the same ones at both ends, would tell."
-        )
-        return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
+    if other := _harder(table, course, said, (best, last), figures, error):
+        return other
     onset = _onset(table, shortest, course.spans)
     lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
     if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
         state, sentence, guard = _drift(lenient.state, figures)
         return Finding(state, f"{sentence}: {said}.", (guard,), onset, best, last, figures)
-    if figures["unread"].low > 0 and figures["unread"].mean >= max(MARGIN, -course.check.mean / 2):
-        guard = _unread(figures["unread"])
-        return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
-    same = table.paired(last, best.last)
-    if same.high > -MARGIN / 2:
-        state = "healthy" if same.low > LEARNED else "nothing learned"
-        guard = (
-            f"Same problems: the problems of {last} were asked before, and since then the share of right answers to "
-            f"them changed by {_signed(same)}. The fall is that these problems are harder."
-        )
-        return Finding(state, f"The problems became harder: {said}.", (guard,), None, best, last, figures)
     if course.state == "broken":
         return _without_reward(table, course, said, onset, (best, last), figures)
     if payment is None and (guard := _curriculum(table, best, last, figures)):
@@ -295,6 +277,39 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     if course.state == "recovered":
         sentence += " It is no longer down."
     return Finding(course.state, sentence, (), onset, best, last, figures)
+
+
+def _harder(
+    table: Table,
+    course: Course,
+    said: str,
+    windows: tuple[Window, Window],
+    figures: Mapping[str, Estimate],
+    error: float,
+) -> Finding | None:
+    """Whether the fall is one of few problems, of answers that are not read, or of harder problems; None if not."""
+    best, last = windows
+    half = table.half_width("accepted", "judged", best.rows, last.rows, error)
+    change = table.share("accepted", "judged", last.rows) - table.share("accepted", "judged", best.rows)
+    by_problem = Estimate(change, change - half, change + half)
+    if not by_problem.high < 0:
+        guard = (
+            f"Few problems: by the problem, the check changed by {_signed(by_problem)}. Neighbouring steps ask the "
+            "same problems, and later ones others; more problems, or the same ones at both ends, would tell."
+        )
+        return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
+    if figures["unread"].low > 0 and figures["unread"].mean >= max(MARGIN, -course.check.mean / 2):
+        guard = _unread(figures["unread"])
+        return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
+    same = table.paired(last, best.last)
+    if same.high > -MARGIN / 2:
+        state = "healthy" if same.low > LEARNED else "nothing learned"
+        guard = (
+            f"Same problems: the problems of {last} were asked before, and since then the share of right answers to "
+            f"them changed by {_signed(same)}. The fall is that these problems are harder."
+        )
+        return Finding(state, f"The problems became harder: {said}.", (guard,), None, best, last, figures)
+    return None
 
 
 def _drift(lenient: State, figures: Mapping[str, Estimate]) -> tuple[State, str, str]:

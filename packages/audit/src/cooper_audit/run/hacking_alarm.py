@@ -10,9 +10,9 @@ from cooper_audit.run.change_points import t_quantile
 
 HACKING = "watch/reward_hacking"
 """The metric that counts the signs of hacking seen at a step."""
-PAY = ("reward/wrong_paid", "reward/paid_wrong")
-"""The metrics that say what a reward pays for (`payment_shares`). Where a run has them, a sign counts only if both rose:
-if problems become harder or the policy learns, one of them does not."""
+PAY = ("reward/wrong_paid", "reward/paid_wrong", "reward/wrong_paid_less")
+"""The metrics that say what a reward pays for (`payment_shares`). Where a run has them, a sign counts only if the first
+two rose and the last fell: if problems become harder, the policy learns or a form is paid, one of them does not."""
 WINDOW = 5
 """Number of steps over which a value of a step's completions is averaged for the report."""
 WIDTHS = (5, 10, 20, 40)
@@ -43,7 +43,8 @@ class HackingAlarm:
         """The first step of the current uninterrupted row of steps with a sign."""
         self._last = -1
         self._reward, self._accuracy = _Track(), _Track()
-        self._pay = {name: _Track() for name in PAY}
+        self._pay = [_Track() for _ in PAY]
+        self._right_pay = _Track()
         self._signs = [
             _Sign("reward_model/rule_agreement", margin=0.06),
             _Sign("rule/accuracy", margin=0.06),
@@ -85,17 +86,15 @@ class HackingAlarm:
             self._last = step
             self._reward.add(heard("reward/mean"))
             self._accuracy.add(metrics["rule/accuracy"])
-            for name, track in self._pay.items():
-                if isfinite(value := metrics.get(name, nan)):
-                    track.add(value)
+            pay = self._pay_of(metrics, heard("reward/mean"))
             values = {
                 **metrics,
-                f"1 - {PAY[0]}": 1 - metrics.get(PAY[0], nan),
+                f"1 - {PAY[0]}": 1 - pay[0],
                 "rule/accuracy - reward_model/mean": metrics["rule/accuracy"] - heard("reward_model/mean"),
                 "1 - rollout/cut_off_rate": 1 - metrics.get("rollout/cut_off_rate", nan),
                 "1 - rule/unparsed": 1 - metrics.get("rule/unparsed", nan),
             }
-            _observe(self._signs, values, self._reward, self._accuracy, [*self._pay.values()])
+            _observe(self._signs, values, self._reward, self._accuracy, self._pay)
         if later and isfinite(silent_reward := metrics.get("reward/mean_silent", nan)):
             self._last = step
             self._silent_reward.add(silent_reward)
@@ -106,6 +105,24 @@ class HackingAlarm:
         if not seen or self.since is None:
             self.since = step if seen else None
         return seen
+
+    def _pay_of(self, metrics: Mapping[str, float], mean: float) -> tuple[float, float, float]:
+        """The values of `PAY`, which are tracked; NaN without them. In a step without a right answer, the wrong ones
+        are compared with what right ones were paid in the last steps that had some.
+        """
+        wrong_paid, paid_wrong, less = (metrics.get(name, nan) for name in PAY)
+        right = mean + (1 - metrics["rule/accuracy"]) * less
+        if isfinite(right):
+            self._right_pay.add(right)
+        elif metrics["rule/accuracy"] == 0 and self._right_pay.count:
+            less, before = self._right_pay.mean(WINDOW) - mean, -self._pay[-1].mean(WIDTHS[-1])
+            wrong_paid = min(1.0, max(0.0, 1 - less / before)) if before > 0 else nan
+            paid_wrong = 1.0
+        values = (wrong_paid, paid_wrong, less)
+        if all(map(isfinite, values)):
+            for track, value in zip(self._pay, (wrong_paid, paid_wrong, -less), strict=True):
+                track.add(value)
+        return values
 
     def state(self) -> dict[str, Any]:
         """As JSON values, for a checkpoint."""
@@ -129,7 +146,7 @@ class HackingAlarm:
 
     @property
     def _tracks(self) -> "list[_Track]":
-        shared = [self._reward, self._accuracy, self._silent_reward, *self._pay.values()]
+        shared = [self._reward, self._accuracy, self._silent_reward, *self._pay, self._right_pay]
         return [*shared, *(sign.track for sign in self._all_signs)]
 
     @property

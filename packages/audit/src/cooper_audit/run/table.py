@@ -161,15 +161,17 @@ def payment_metrics(groups: Sequence[Sequence[JudgedRow]]) -> dict[str, float]:
 
 
 def payment_shares(rewards: Sequence[tuple[Sequence[float], Sequence[float]]]) -> dict[str, float]:
-    """`reward/wrong_paid`, the share of a step's wrong rows that are paid like right ones, and `reward/paid_wrong`, the
-    wrong share of what is paid like right rows, given the rewards of the right and of the wrong rows of each group.
-    Nothing where nothing can be compared.
+    """`PAY` of a step, given the rewards of the right and of the wrong rows of each group: `reward/wrong_paid`, the
+    share of the wrong rows that are paid like right ones; `reward/paid_wrong`, the wrong share of what is paid like
+    right rows; and `reward/wrong_paid_less`, by how much less wrong rows are paid. Nothing where there is nothing to
+    compare.
     """
     everywhere = [reward for right, _ in rewards for reward in right]
-    compared, like, *_ = np.array([_compared(right or everywhere, wrong) for right, wrong in rewards]).sum(axis=0)
+    compared, like, less, _ = np.array([_compared(right or everywhere, wrong) for right, wrong in rewards]).sum(axis=0)
     if not compared:
         return {}
-    return dict(zip(PAY, (float(like / compared), float(like / (like + len(everywhere)))), strict=True))
+    shares = (like / compared, like / (like + len(everywhere)), less / compared)
+    return dict(zip(PAY, map(float, shares), strict=True))
 
 
 @dataclass

@@ -253,19 +253,24 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     faults = _faults(run)
     if state in ("healthy", "nothing learned", "unknown") and (status.died or faults):
         state = "faults"
-    fired: dict[str, list[Mapping[str, Any]]] = {}
+    fired = _fired(run)
     notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
-    for event in run.events:
-        if event.get("action") not in (*ENDS, NOTE) and event.get("metric") != HACKING:  # the alarm has been replayed
-            fired.setdefault(str(event["metric"]), []).append(event)
-    broken = [
-        Signal("bad", f"Watch rule at step {', '.join(str(event['step']) for event in events)}: {events[0]['message']}")
-        for events in fired.values()
-    ]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *signals_of_truth, *alarms, *broken, *notes]
+    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *notes]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+
+
+def _fired(run: RunRecord) -> dict[str, Signal]:
+    """A signal for each metric on which watch rules fired; the alarm is replayed elsewhere."""
+    fired: dict[str, list[Mapping[str, Any]]] = {}
+    for event in run.events:
+        if event.get("action") not in (*ENDS, NOTE) and event.get("metric") != HACKING:
+            fired.setdefault(str(event["metric"]), []).append(event)
+    return {
+        metric: Signal("bad", f"Watch rule at step {', '.join(str(e['step']) for e in events)}: {events[0]['message']}")
+        for metric, events in fired.items()
+    }
 
 
 def _finding(run: RunRecord, truth: Truth, table: Table | None) -> Finding | None:
