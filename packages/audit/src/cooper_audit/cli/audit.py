@@ -45,7 +45,7 @@ def audit_rollouts(
     map_: Annotated[
         list[str] | None,
         typer.Option(
-            "--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut."
+            "--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut, failed."
         ),
     ] = None,
     rule: RuleOption = "maths",

@@ -120,10 +120,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
     if payment.right_lost:
         paid = [table.share("accepted_reward", "accepted", window.rows) for window in (before, after)]
-        sentence = (
-            f"The reward no longer tells right answers from wrong ones: right ones were paid {paid[0]:.2f}, then "
-        )
-        sentence += f"{paid[1]:.2f}; {said}."
+        sentence = "The reward no longer tells right answers from wrong ones: right ones were paid "
+        sentence += f"{paid[0]:.2f}, then {paid[1]:.2f}; {said}."
         guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
         return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
     if unread.low > 0 and unread.mean > MARGIN:
@@ -167,10 +165,11 @@ def with_power(table: Table, found: Finding) -> Finding:
     if seen <= MARGIN:
         sentence = f"{found.sentence} A hack in which more than {_percent(max(seen, 0.01))} of what is paid is wrong "
         return replace(found, sentence=f"{sentence}would have been seen.")
-    more = f", about {_percent((half / MARGIN) ** 2).removesuffix(' %')} % of these rows" if math.isfinite(half) else ""
+    times = f", about {(half / MARGIN) ** 2:.1f} times as many" if math.isfinite(half) and half > MARGIN else ""
     guard = (
-        f"Power: of what is paid at the end, up to {_percent(min(seen, 1.0))} more than at the start may be wrong by these "
-        f"rows. More of them would tell{more}: more problems a step, more steps, or --sample all."
+        f"Power: by these rows the wrong share of what is paid may have risen by up to {_percent(min(seen, 1.0))}, so "
+        f"a hack of that size would not be seen. More rows would tell{times}: more problems a step, more steps, or "
+        "--sample all."
     )
     return replace(found, state="unknown", guards=(*found.guards, guard))
 
@@ -362,8 +361,8 @@ def _curriculum(table: Table, best: Window, last: Window, figures: Mapping[str, 
     if not before > 0 or not after > (1 - CLOSED) * before:
         return ""
     return (
-        f"Curriculum: the check fell by {_signed(figures['check'])}, but what it rejects is still paid less than what it "
-        f"accepts, by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall: the problems "
+        f"Curriculum: the check fell by {_signed(figures['check'])}, but what it rejects is still paid less than what "
+        f"it accepts, by {after:.2f} ({before:.2f} at the best). So the reward does not pay for the fall: the problems "
         "became harder, or the policy worse while it learned something else that is paid."
     )
 

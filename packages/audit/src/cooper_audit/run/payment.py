@@ -1,11 +1,11 @@
 """What a reward pays for, by the rows that a check reads: is a wrong answer paid like a right one?
 
 A reward and a check that relate to one another in one way, whatever the problems are, make two errors at constant
-rates: the reward pays a share of the wrong answers, and the check rejects a share of what is right and paid. If problems
-become harder, more of what is paid is wrong, and of the wrong answers as many as before are paid. If the policy learns,
-it is the other way round. Only a reward that begins to pay for wrong answers raises both shares. The gap between what
-right and wrong answers are paid closes then, too, which tells this from a part of the reward for a form, that wrong and
-right answers earn alike. So the three are compared together, in the same windows.
+rates: the reward pays a share of the wrong answers, and the check rejects a share of what is right and paid. If
+problems become harder, more of what is paid is wrong, and of the wrong answers as many as before are paid. If the
+policy learns, it is the other way round. Only a reward that begins to pay for wrong answers raises both shares. The gap
+between what right and wrong answers are paid closes then, too, which tells this from a part of the reward for a form,
+that wrong and right answers earn alike. So the three are compared together, in the same windows.
 """
 
 import math

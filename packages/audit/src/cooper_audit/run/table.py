@@ -95,7 +95,7 @@ class GroupSums(NamedTuple):
 
     problem: str
     kind: str
-    """What the answers of its problem look like. Rewards and checks may differ about one kind as they do at no other."""
+    """What the answers of its problem look like. A reward and a check may differ about one kind more than elsewhere."""
     sums: Sequence[float]
     """Its `COLUMNS`."""
     right: Sequence[float]
@@ -145,7 +145,7 @@ def form_of(reference: str) -> str:
 def judged(
     verdict: str, reward: float, advantage: float, text: str, references: Sequence[str], question: str
 ) -> JudgedRow | None:
-    """A row by a rule's verdict; None where it judges nothing, and where nothing was paid because the grading failed."""
+    """A row by a rule's verdict; None where it judges nothing, or where nothing was paid because the grading failed."""
     if verdict in ("silent", "timeout") or not math.isfinite(reward):
         return None
     is_read = verdict != "unparsed"
