@@ -26,10 +26,10 @@ from cooper_audit.rollouts.unrolling import (
 from cooper_base.errors import InputError, did_you_mean
 
 FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advantage", "cut", "failed")
-"""What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`; `failed`
-that its grading failed, so that its reward is none: true, or what went wrong."""
+"""What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`;
+`failed` that its grading failed, so that its reward is none: true, or what went wrong."""
 FAULTS = ("error", "errors", "grading_error", "failure_reason", "is_timeout", "timed_out", "metadata.failure_reason")
-"""Where writers of any format say what went wrong with a row: true, a text, or a list of faults. A number is a metric."""
+"""Where writers of any format say what went wrong with a row: true, a text, a list of faults. A number is a metric."""
 ENDED = ("termination_reason", "info.termination_reason")
 """Where they say how a row ended."""
 ENDED_BADLY = ("error", "timeout", "env_timeout", "exception", "failed", "crash")
