@@ -114,7 +114,7 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     before, after = (table.window(*span) for span in (payment.spans.before, payment.spans.after))
     figures = {"paid like right": payment.change, "check": table.change("accepted", "judged", before, after)}
     unread = table.change("unread", "judged", before, after)
-    onset = _onset_of(table, _windows(table, shortest, payment.spans), *SHARES[0])
+    onset = _onset_of(table, _windows(table, shortest, payment.spans), *SHARES[0]) or (before.last, after.first)
     said = f"of the wrong answers {_course(payment.of_wrong)} were paid like right ones, and of what was paid like a "
     said += f"right answer {_course(payment.of_paid)} was wrong ({before}, then {after}). The check accepted "
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
