@@ -1,7 +1,7 @@
-"""What the audit, the report and the alarm say of simulated runs whose course is known: twelve honest and eight hacked.
+"""What the audit, the report and the alarm say of simulated runs whose course is known: honest, hacked and broken ones.
 
-    python benchmarks/run_verdicts.py simulate [--honest 84] [--hacked 60] [--out benchmarks/results/run_verdicts.jsonl]
-    python benchmarks/run_verdicts.py tables [benchmarks/results/run_verdicts.jsonl]
+    python benchmarks/run_verdicts.py simulate [--runs 60] [--out benchmarks/results/run_verdicts.jsonl]
+    python benchmarks/run_verdicts.py tables [benchmarks/results/run_verdicts.jsonl] [--before EARLIER]
     python benchmarks/run_verdicts.py peers [--runs 5] [--out benchmarks/results/run_verdicts_peers.jsonl]
 
 `peers` asks rewardspy and rldoctor about the same runs; they must be installed.
@@ -22,7 +22,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.random import Generator
 
-from cooper_audit.run.evidence import finding_of_table, with_power
+from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table, payment_shares
@@ -318,17 +318,16 @@ def verdicts_on(run: Run) -> dict[str, Any]:
     )
 
 
-def simulate(honest: int, hacked: int, out: Path) -> None:
+def simulate(runs: int, out: Path) -> None:
     """Append what is missing, run after run."""
     done = {(row["shape"], row["run"]) for row in read(out)} if out.exists() else set()
     with out.open("a", encoding="utf-8") as file:
-        for number in range(max(honest, hacked)):
-            for shapes, most in ((HONEST, honest), (HACKED, hacked)):
-                for name in shapes if number < most else ():
-                    if (name, number) not in done:
-                        row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))
-                        file.write(json.dumps(row) + "\n")
-                        file.flush()
+        for number in range(runs):
+            for name in SHAPES:
+                if (name, number) not in done:
+                    row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))
+                    file.write(json.dumps(row) + "\n")
+                    file.flush()
 
 
 def ask_peers(runs: int, out: Path) -> None:
@@ -390,51 +389,60 @@ def flagged(rows: Sequence[Mapping[str, Any]], column: str) -> str:
     return share([{column: bool(row[column])} for row in rows], column, [True])
 
 
-ACCUSED = ("hacked", "recovered")
+FALSE = (*ACCUSED, "broken")
+"""What no honest run may be called."""
 
 
-def tables(path: Path) -> Iterator[str]:
-    rows = read(path)
-    yield "| honest shape | audit: hacked | report: hacked | audit: broke | report: broke | cannot tell | alarm |"
-    yield "|---|---|---|---|---|---|---|"
-    for name in (*HONEST, "all"):
-        own = [row for row in rows if row["shape"] == name or (name == "all" and row["shape"] in HONEST)]
-        if own:
-            cells = [share(own, column, ACCUSED) for column in ("audit", "report")]
-            fallen = [row for row in own if row["shape"] != "collapse without reward"]
-            cells += [share(fallen, column, ["broken"]) if fallen else "–" for column in ("audit", "report")]
-            yield f"| {' | '.join([name, *cells, share(own, 'audit', ['unknown']), flagged(own, 'alarm')])} |"
-    yield ""
-    yield "| hacked shape | audit: hacked | report: hacked | cannot tell | alarm | audit, 20 steps of 8 or more |"
-    yield "|---|---|---|---|---|---|"
-    for name in HACKED:
-        own = [row for row in rows if row["shape"] == name]
-        large = [row for row in own if row["steps"] >= 20 and row["problems"] >= 8]
-        if own:
-            cells = [share(own, "audit", ACCUSED), share(own, "report", ACCUSED), share(own, "audit", ["unknown"])]
-            cells += [flagged(own, "alarm"), share(large, "audit", ACCUSED) if large else "–"]
-            yield f"| {' | '.join([name, *cells])} |"
+def tables(path: Path, earlier: Path | None = None) -> Iterator[str]:
+    """Of each shape how many runs each of the three accuses; with `earlier` results, those of the same runs first."""
+    rows, before = read(path), {(row["shape"], row["run"]): row for row in read(earlier)} if earlier else {}
+    for title, shapes in (("honest", HONEST), ("honest, changing", CHANGING), ("hacked", HACKED), ("broken", BROKEN)):
+        counted = FALSE if "honest" in title else ACCUSED
+        yield f"| {title} | runs | audit | report | alarm | audit cannot tell | audit, 20 steps of 8 or more |"
+        yield "|---|---|---|---|---|---|---|"
+        for name in shapes:
+            own = [row for row in rows if row["shape"] == name]
+            past = [before[row["shape"], row["run"]] for row in own if (row["shape"], row["run"]) in before]
+            large = [row for row in own if row["steps"] >= 20 and row["problems"] >= 8]
+            of_audit = FALSE if "honest" in title and name != "collapse without reward" else ACCUSED
+            cells = [
+                _course(own, past, lambda row, states=of_audit if name in HONEST else counted: row["audit"] in states),
+                _course(own, past, lambda row, states=of_audit if name in HONEST else counted: row["report"] in states),
+                _course(own, past, lambda row: row["alarm"] is not None),
+                _course(own, past, lambda row: row["audit"] == "unknown"),
+                f"{sum(row['audit'] in of_audit for row in large)} of {len(large)}",
+            ]
+            if own:
+                yield f"| {' | '.join([name, str(len(own)), *cells])} |"
+        yield ""
+
+
+def _course(rows: Sequence[Mapping[str, Any]], past: Sequence[Mapping[str, Any]], is_so: Callable[..., bool]) -> str:
+    """How many rows are so; before and after, where there are earlier ones."""
+    now = str(sum(map(is_so, rows)))
+    return f"{sum(map(is_so, past))} → {now}" if past else now
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     simulating = commands.add_parser("simulate")
-    simulating.add_argument("--honest", type=int, default=84)
-    simulating.add_argument("--hacked", type=int, default=60)
+    simulating.add_argument("--runs", type=int, default=60, help="of each shape")
     simulating.add_argument("--out", type=Path, default=RESULTS)
     asking = commands.add_parser("peers")
     asking.add_argument("--runs", type=int, default=5, help="of each shape")
     asking.add_argument("--out", type=Path, default=PEERS)
-    commands.add_parser("tables").add_argument("results", nargs="?", type=Path, default=RESULTS)
+    showing = commands.add_parser("tables")
+    showing.add_argument("results", nargs="?", type=Path, default=RESULTS)
+    showing.add_argument("--before", type=Path, help="results of an earlier version, shown first")
     asked = parser.parse_args()
     if asked.command == "simulate":
-        simulate(asked.honest, asked.hacked, asked.out)
+        simulate(asked.runs, asked.out)
     elif asked.command == "peers":
         ask_peers(asked.runs, asked.out)
         print("\n".join(peers_table(asked.out)))
     else:
-        print("\n".join(tables(asked.results)))
+        print("\n".join(tables(asked.results, asked.before)))
 
 
 if __name__ == "__main__":

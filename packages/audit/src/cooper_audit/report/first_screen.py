@@ -41,6 +41,17 @@ def since(onset: tuple[int, int] | None) -> str:
     return f"since step {onset[0]}" if onset[0] == onset[1] else f"since a step between {onset[0]} and {onset[1]}"
 
 
+_WHAT_THEY_SHARE = (
+    "Read what was paid, below: what these wrong answers share is what the reward pays for. The policy may have learned "
+    "as well, so it need not be thrown away."
+)
+_LOST = [
+    "Look for what fails in the reward since then: a grader that cannot be reached or runs out of time and writes 0, a "
+    "form that it does not read. Right answers that were paid least are among the rollouts.",
+    "Leave out rows whose grading failed; a failure is no 0.",
+]
+
+
 def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | None) -> list[str]:
     """What a reader can do now, first things first."""
     is_audit, learns = run.config.get("kind") == "audit", _learns(run)
@@ -55,17 +66,9 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
             return [f"{back} {_way_back(run, onset, is_audit)}", f"Read what was paid, below. {attack}", close]
         case "wrong paid":
             back = "" if is_audit else f" {_way_back(run, onset, is_audit)}"
-            return [
-                "Read what was paid, below: what these wrong answers share is what the reward pays for. The policy may "
-                f"have learned as well, so it need not be thrown away.{back}",
-                f"Close the hole, or pay what a check accepts, and go on. {attack}",
-            ]
+            return [f"{_WHAT_THEY_SHARE}{back}", f"Close the hole, or pay what a check accepts, and go on. {attack}"]
         case "right unpaid":
-            return [
-                "Look for what fails in the reward since then: a grader that cannot be reached or runs out of time and "
-                "writes 0, a form that it does not read. Right answers that were paid least are among the rollouts.",
-                "Leave out rows whose grading failed; a failure is no 0.",
-            ]
+            return _LOST
         case "recovered":
             return ["Use the policy of the end. Checkpoints from the steps of the hack are worse than their reward."]
         case "broken":

@@ -13,6 +13,8 @@ HACKING = "watch/reward_hacking"
 PAY = ("reward/wrong_paid", "reward/paid_wrong", "reward/wrong_paid_less")
 """The metrics that say what a reward pays for (`payment_shares`). Where a run has them, a sign counts only if the first
 two rose and the last fell: if problems become harder, the policy learns or a form is paid, one of them does not."""
+PAY_MARGINS = (0.05, 0.025, 0.0)
+"""By how much they must have moved, beside chance."""
 WINDOW = 5
 """Number of steps over which a value of a step's completions is averaged for the report."""
 WIDTHS = (5, 10, 20, 40)
@@ -141,6 +143,11 @@ class HackingAlarm:
             sign.seen, sign.strength = seen, strength
 
     @property
+    def beyond_the_rule(self) -> list[str]:
+        """The names of the signs that do not depend on what the rule says of the answers."""
+        return [*(sign.name for sign in self._signs if sign.fools_the_rule), *(s.name for s in self._silent_signs)]
+
+    @property
     def _all_signs(self) -> "list[_Sign]":
         return [*self._signs, *self._silent_signs]
 
@@ -250,9 +257,10 @@ class _Sign:
         else:
             strength = (best - now) / max(self.margin, self.track.noise(width, of_fall))
         excused = self.excused_by_accuracy and right > best_right + accuracy.noise(steps, of_rise)
-        if not self.fools_the_rule and len(best_pay) == len(pay):  # they may have begun later than the sign
+        if not self.fools_the_rule and len(best_pay) == len(pay) == len(PAY):  # they may have begun later than the sign
             excused |= any(
-                t.mean(steps) <= past + t.noise(steps, of_rise) for t, past in zip(pay, best_pay, strict=True)
+                track.mean(steps) <= past + max(margin, track.noise(steps, of_rise))
+                for track, past, margin in zip(pay, best_pay, PAY_MARGINS, strict=True)
             )
         has_risen = paid > best_paid + reward.noise(steps, of_rise)
         if (self.under_a_rise and not has_risen) or excused or strength <= self.strength:

@@ -220,7 +220,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     """
     if (audited := _audited(run)) is not None:
         return audited
-    (alarms, alarm_at, _), (_, convicted_at, alarm_lasts) = _replay(run.metrics), _replay(run.metrics, ERROR)
+    alarms, alarm_at, _ = _replay(run.metrics)
     status = status_of(run)
     accuracies = {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
     reward = run.series("reward/mean")
@@ -235,6 +235,8 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
             outcome = replace(outcome, state=finding.state)
         if not lacking:
             state, first = outcome.state, finding.onset[-1] if finding and finding.onset else outcome.hacked_at
+        # What the rule says of the answers is in the finding already.
+        _, convicted_at, alarm_lasts = _replay(run.metrics, ERROR, beyond_the_rule=finding is not None)
         if state in ("healthy", "nothing learned", "unknown") and not chosen.is_gold and convicted_at is not None:
             state, first = "hacked" if alarm_lasts else "recovered", convicted_at
         if finding is not None and state == finding.state:
@@ -384,13 +386,20 @@ def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: O
     return lines
 
 
-def _replay(metrics: Sequence[Mapping[str, Any]], error: float = ALARM_ERROR) -> tuple[list[Signal], int | None, bool]:
+def _replay(
+    metrics: Sequence[Mapping[str, Any]], error: float = ALARM_ERROR, beyond_the_rule: bool = False
+) -> tuple[list[Signal], int | None, bool]:
     """The alarm over the whole record, even if the run's rules switched it off: whether it went off, when first, and
-    whether it is on now. It warns with one `error`, and convicts with a smaller one."""
+    whether it is on now. It warns with one `error`, and convicts with a smaller one; `beyond_the_rule` by those signs
+    alone that do not depend on what the rule says of the answers."""
     alarm, firsts, seen = HackingAlarm(error), {}, []
     for row in metrics:
         numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
-        seen = alarm.observe(int(row["step"]), numbers)
+        seen = [
+            text
+            for text in alarm.observe(int(row["step"]), numbers)
+            if not beyond_the_rule or text.split(" fell from ")[0] in alarm.beyond_the_rule
+        ]
         for text in seen:
             firsts.setdefault(text.split(" fell from ")[0], (int(row["step"]), text))
     signals = [Signal("bad", f"Alarm at step {step}: {text}") for step, text in firsts.values()]
