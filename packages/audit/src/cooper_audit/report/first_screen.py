@@ -42,8 +42,8 @@ def since(onset: tuple[int, int] | None) -> str:
 
 
 _WHAT_THEY_SHARE = (
-    "Read what was paid, below: what these wrong answers share is what the reward pays for. The policy may have learned "
-    "as well, so it need not be thrown away."
+    "Read what was paid, below: what these wrong answers share is what the reward pays for. The policy may have "
+    "learned as well, so it need not be thrown away."
 )
 _LOST = [
     "Look for what fails in the reward since then: a grader that cannot be reached or runs out of time and writes 0, a "
