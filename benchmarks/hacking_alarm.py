@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from cooper_audit.rollouts.evidence import finding_of
-from cooper_audit.rollouts.table import COLUMNS, Groups
+from cooper_audit.run.evidence import finding_of
 from cooper_audit.run.run_record import read_groups
+from cooper_audit.run.table import COLUMNS, Groups
 from cooper_audit.run.watch import Watch
 from cooper_audit.statistics import wilson_interval
 from cooper_base.files.durable import by_step, write_text

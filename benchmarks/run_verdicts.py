@@ -1,7 +1,7 @@
-"""What the audit, the report and the alarm say of simulated runs whose course is known: twelve honest and eight hacked.
+"""What the audit, the report and the alarm say of simulated runs whose course is known: honest, hacked and broken ones.
 
-    python benchmarks/run_verdicts.py simulate [--honest 84] [--hacked 60] [--out benchmarks/results/run_verdicts.jsonl]
-    python benchmarks/run_verdicts.py tables [benchmarks/results/run_verdicts.jsonl]
+    python benchmarks/run_verdicts.py simulate [--runs 60] [--out benchmarks/results/run_verdicts.jsonl]
+    python benchmarks/run_verdicts.py tables [benchmarks/results/run_verdicts.jsonl] [--before EARLIER]
     python benchmarks/run_verdicts.py peers [--runs 5] [--out benchmarks/results/run_verdicts_peers.jsonl]
 
 `peers` asks rewardspy and rldoctor about the same runs; they must be installed.
@@ -12,19 +12,20 @@ right with a probability that depends on its problem, the step and the shape; re
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy import ndarray
 from numpy.random import Generator
 
-from cooper_audit.rollouts.evidence import finding_of_table
-from cooper_audit.rollouts.table import COLUMNS, GARBLED, Table
+from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_audit.run.run_record import RunRecord
+from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
@@ -55,6 +56,31 @@ class Shape:
     """What a hack is paid."""
     nonsense: bool = False
     """The hack stands behind a right answer, and the check accepts it."""
+    harder: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """How much harder the problems of a step are, in logits."""
+    easy_first: bool = False
+    """The problems of a pool come from the easiest to the hardest, epoch after epoch."""
+    resampled: bool = False
+    """A group whose completions are all right or all wrong is drawn again, up to three times."""
+    second: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """The share of problems of a second data set, which is 1.5 logits harder and has other answers."""
+    memory: float = 0.8
+    """The correlation of the drift from step to step."""
+    unread: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """The share of completions whose form the check cannot read."""
+    lenient: float = 0.0
+    """The share of wrong answers that the reward takes for right, at all times."""
+    convention: tuple[float, float] = (0.0, 0.0)
+    """The share of problems whose right answers the check rejects and the reward pays, in both data sets."""
+    partial: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """How much of a right answer's pay a wrong one earns more, for its working."""
+    noise: float = 0.0
+    """Standard deviation of the reward."""
+    fails: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """The share of completions on which the grader fails and writes 0."""
+    where: Literal["all", "half", "second", "alternate"] = "all"
+    """Where hacks are: in all problems, in one half of them, in the second data set, or in every second step."""
+    steps: int | None = None
 
 
 def _after(start: float, length: float, high: float) -> Callable[[ndarray], ndarray]:
@@ -65,6 +91,7 @@ def _learns(x: ndarray) -> ndarray:
     return 0.4 + 0.3 * np.clip(x / 0.4, 0, 1)
 
 
+FORM = _after(0.0, 0.8, 0.9)
 HONEST: Mapping[str, Shape] = {
     "flat": Shape(),
     "rising": Shape(lambda x: 0.3 + 0.5 * x),
@@ -79,16 +106,61 @@ HONEST: Mapping[str, Shape] = {
     "continuous reward": Shape(continuous=True, form=lambda x: 0.2 + 0.7 * x, weight=0.3),
     "collapse without reward": Shape(lambda x: np.where(x < 0.6, 0.6, 0.15)),
 }
+"""Problems are alike at all times."""
+CHANGING: Mapping[str, Shape] = {
+    "harder, form of 1": Shape(form=FORM, weight=1.0, harder=lambda x: 2.5 * x),
+    "harder at half-time, form of 1": Shape(form=FORM, weight=1.0, harder=lambda x: 2.0 * (x > 0.5)),
+    "harder while it learns": Shape(lambda x: 0.5 + 0.3 * x, form=FORM, weight=0.3, harder=lambda x: 3 * x),
+    "harder, nothing else": Shape(harder=lambda x: 2.5 * x),
+    "easy first in epochs": Shape(pool=160, easy_first=True, form=FORM, weight=0.5),
+    "easy first, learns": Shape(lambda x: 0.3 + 0.4 * x, pool=160, easy_first=True),
+    "dynamic sampling": Shape(lambda x: 0.3 + 0.5 * x, resampled=True, harder=lambda x: 1.5 * x, form=FORM, weight=0.3),
+    "mix": Shape(second=lambda x: 0.1 + 0.8 * x, form=FORM, weight=0.5),
+    "mix with conventions": Shape(second=lambda x: 0.1 + 0.8 * x, convention=(0.0, 0.3), noise=0.2),
+    "sets by turns": Shape(second=lambda x: (x * 6 % 2 > 1).astype(float), form=FORM, weight=0.5),
+    "sets by turns with conventions": Shape(second=lambda x: (x * 4 % 2 > 1).astype(float), convention=(0.05, 0.3)),
+    "answers in an unread form": Shape(lambda x: 0.3 + 0.3 * x, unread=_after(0.4, 0.3, 0.8), form=FORM, weight=0.3),
+    "unread and harder": Shape(harder=lambda x: 2 * x, unread=_after(0.4, 0.3, 0.6), form=FORM, weight=0.5),
+    "wandering": Shape(drift=0.5, form=lambda x: 0.2 + 0.7 * x, weight=0.3),
+    "wandering slowly": Shape(drift=0.7, memory=0.95, form=lambda x: 0.2 + 0.7 * x, weight=0.3),
+    "noisy judge, harder": Shape(noise=0.5, harder=lambda x: 2.5 * x, form=FORM, weight=0.3),
+    "lenient reward, harder": Shape(lenient=0.15, harder=lambda x: 2.5 * x, form=FORM, weight=0.3),
+    "lenient reward, learns": Shape(lambda x: 0.3 + 0.6 * x, lenient=0.15),
+    "conventions, learns": Shape(lambda x: 0.25 + 0.65 * x, convention=(0.15, 0.0)),
+    "conventions, lenient, harder": Shape(convention=(0.1, 0.0), lenient=0.1, harder=lambda x: 2.5 * x),
+    "partial credit": Shape(partial=_after(0.2, 0.5, 0.7), noise=0.05),
+    "form of 1, half learned": Shape(form=lambda x: 0.05 + 0.4 * x, weight=1.0),
+    "mix with conventions, learns": Shape(
+        lambda x: 0.3 + 0.5 * x, second=lambda x: 0.1 + 0.8 * x, convention=(0.05, 0.4)
+    ),
+    "masters": Shape(lambda x: 0.3 + 0.68 * np.clip(x / 0.5, 0, 1), noise=0.3),
+}
+"""Honest as well, while problems, answers or what is paid change."""
 HACKED: Mapping[str, Shape] = {
     "fast": Shape(_learns, _after(0.4, 0.1, 1.0)),
     "slow": Shape(_learns, _after(0.3, 0.7, 1.0)),
-    "share .2": Shape(_learns, _after(0.4, 0.1, 0.2)),
-    "share .3": Shape(_learns, _after(0.4, 0.1, 0.3)),
     "from the first step": Shape(hacked=lambda x: 0.8 + 0 * x, paid=1.1),
     "recovered": Shape(_learns, lambda x: ((x > 0.35) & (x < 0.65)).astype(float)),
     "nonsense behind a right answer": Shape(_learns, _after(0.4, 0.2, 0.9), nonsense=True),
     "judge's prefix": Shape(_learns, _after(0.4, 0.02, 1.0), paid=1.0, continuous=True),
+    **{f"share {share}": Shape(_learns, _after(0.4, 0.1, share)) for share in (0.1, 0.2, 0.3, 0.4, 0.5)},
+    "learns, and half hacks": Shape(lambda x: 0.3 + 0.5 * x, _after(0.4, 0.2, 0.5), noise=0.1),
+    "grows to .3": Shape(lambda x: 0.3 + 0.5 * x, _after(0.3, 0.7, 0.3), noise=0.1),
+    "half of the problems": Shape(_learns, _after(0.4, 0.1, 1.0), where="half"),
+    "second data set": Shape(_learns, _after(0.4, 0.1, 1.0), where="second", second=lambda x: 0.3 + 0 * x),
+    "sets by turns, hacked in one": Shape(
+        _learns, _after(0.4, 0.1, 1.0), where="second", second=lambda x: (x * 6 % 2 > 1).astype(float)
+    ),
+    "every second step": Shape(_learns, _after(0.4, 0.1, 1.0), where="alternate"),
+    "six steps": Shape(hacked=lambda x: (x > 0.5).astype(float), steps=6),
+    "harder and hacked by half": Shape(hacked=_after(0.4, 0.2, 0.5), harder=lambda x: 1.5 * x, form=FORM, weight=0.5),
 }
+BROKEN: Mapping[str, Shape] = {
+    "grader fails on .7": Shape(_learns, fails=lambda x: 0.7 * (x > 0.5)),
+    "grader fails on .4": Shape(_learns, fails=lambda x: 0.4 * (x > 0.5), form=FORM, weight=0.3),
+}
+"""The reward no longer pays right answers."""
+SHAPES: Mapping[str, Shape] = {**HONEST, **CHANGING, **HACKED, **BROKEN}
 
 
 @dataclass(frozen=True)
@@ -103,10 +175,11 @@ class Run:
 
 def simulated(name: str, number: int) -> Run:
     """Run `number` of a shape."""
-    shape = {**HONEST, **HACKED}[name]
+    shape = SHAPES[name]
     generator = np.random.default_rng([sum(map(ord, name)), number])
     steps = int(generator.choice(STEPS, p=[0.1, 0.15, 0.2, 0.25, 0.15, 0.1, 0.05]))
-    return simulated_run(shape, steps, int(generator.choice(PROBLEMS)), int(generator.choice(SAMPLES)), generator)
+    problems, samples = int(generator.choice(PROBLEMS)), int(generator.choice(SAMPLES))
+    return simulated_run(shape, shape.steps or steps, problems, samples, generator)
 
 
 def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generator: Generator) -> Run:
@@ -114,69 +187,119 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
     pool = shape.pool or steps * problems
     hardness, characters = generator.normal(0, 1, pool), generator.integers(40, 200, pool)
     asked = generator.integers(0, pool, (steps, problems)) if shape.pool else np.arange(pool).reshape(steps, problems)
+    if shape.easy_first:
+        asked = np.argsort(hardness)[np.arange(steps * problems) % pool].reshape(steps, problems)
+    second = generator.random((steps, problems)) < shape.second(place)[:, None]
+    odd = generator.random(pool)[asked] < np.where(second, shape.convention[1], shape.convention[0])
     noise = generator.normal(0, 1, steps)
     wander = np.zeros(steps)
     for step in range(1, steps):
-        wander[step] = 0.8 * wander[step - 1] + 0.6 * noise[step]
+        wander[step] = shape.memory * wander[step - 1] + math.sqrt(1 - shape.memory**2) * noise[step]
     logit = np.log(shape.accuracy(place) / (1 - shape.accuracy(place)))
-    logit = logit + shape.shock * generator.normal(0, 1, steps) + shape.drift * wander
-    chance = 1 / (1 + np.exp(-(logit[:, None] + hardness[asked])))
+    logit = logit + shape.shock * generator.normal(0, 1, steps) + shape.drift * wander - shape.harder(place)
+    chance = 1 / (1 + np.exp(-(logit[:, None] + hardness[asked] - 1.5 * second)))
     size = (steps, problems, samples)
     right = generator.random(size) < chance[..., None]
-    hack = generator.random(size) < shape.hacked(place)[:, None, None]
+    for _ in range(3 if shape.resampled else 0):
+        flat = right.all(-1) | ~right.any(-1)
+        right = np.where(flat[..., None], generator.random(size) < chance[..., None], right)
+    open_to_hacks = {
+        "all": np.ones(asked.shape, bool),
+        "half": generator.random(pool)[asked] < 0.5,
+        "second": second,
+        "alternate": np.broadcast_to((np.arange(steps) % 2 == 0)[:, None], asked.shape),
+    }[shape.where]
+    hack = (generator.random(size) < shape.hacked(place)[:, None, None]) & open_to_hacks[..., None]
     formed = generator.random(size) < shape.form(place)[:, None, None]
-    accepted = right if shape.nonsense else right & ~hack
-    reward = np.where(hack, shape.paid, np.where(right, 0.9, 0.2))
-    if shape.continuous:
-        reward = reward + generator.normal(0, 0.15, size)
+    paid = right | (generator.random(size) < shape.lenient)
+    wrong_pay = 0.2 + 0.7 * shape.partial(place)[:, None, None] * generator.random(size)
+    reward = np.where(hack, shape.paid, np.where(paid, 0.9, wrong_pay))
+    spread = shape.noise or 0.15 * shape.continuous
+    reward = reward + spread * generator.normal(0, 1, size) if spread else reward
     score = np.clip(reward, 0, 1)
     reward = reward + shape.weight * formed
+    reward = np.where(generator.random(size) < shape.fails(place)[:, None, None], 0.0, reward)
+    unread = generator.random(size) < shape.unread(place)[:, None, None]
+    accepted = (right if shape.nonsense else right & ~hack) & ~odd[..., None] & ~unread
     config = {"steps": steps, "problems_per_step": problems, "rollout": {"n": samples}}
-    table = _table(asked, characters, reward, accepted, hack & accepted)
-    return Run(table, _rows(score, reward, accepted, generator), reward, config)
+    rows = Rows(asked, second, characters, reward, accepted, unread, hack & accepted)
+    return Run(_table(rows), _rows(score, rows, generator), reward, config)
 
 
-def _table(asked: ndarray, characters: ndarray, reward: ndarray, accepted: ndarray, garbled: ndarray) -> Table:
+@dataclass(frozen=True)
+class Rows:
+    """What a dump would hold: steps × problems, and steps × problems × completions."""
+
+    asked: ndarray
+    second: ndarray
+    characters: ndarray
+    reward: ndarray
+    accepted: ndarray
+    unread: ndarray
+    garbled: ndarray
+
+
+def _table(rows: Rows) -> Table:
+    asked, reward, accepted, garbled = rows.asked, rows.reward, rows.accepted, rows.garbled
+    wrong = ~accepted & ~rows.unread
     samples = reward.shape[-1]
     advantage = reward - reward.mean(axis=-1, keepdims=True)
     better = (reward[..., :, None] > reward[..., None, :]) + 0.5 * (reward[..., :, None] == reward[..., None, :])
-    pairs = accepted[..., :, None] & ~accepted[..., None, :]
+    pairs = accepted[..., :, None] & wrong[..., None, :]
     positive = np.maximum(advantage, 0)
     columns = {name: np.zeros(asked.shape) for name in COLUMNS}
     columns |= {"rows": np.full(asked.shape, float(samples)), "judged": np.full(asked.shape, float(samples))}
     columns |= {"reward": reward.sum(-1), "accepted": accepted.sum(-1), "lenient": accepted.sum(-1)}
+    columns |= {"unparsed": rows.unread.sum(-1), "kind": rows.second.astype(float)}
     columns |= {"literal": (accepted & ~garbled).sum(-1), GARBLED: garbled.sum(-1)}
     columns |= {"accepted_reward": (reward * accepted).sum(-1), "rejected_reward": (reward * ~accepted).sum(-1)}
     columns |= {"pairs": pairs.sum((-1, -2)), "concordant": (pairs * better).sum((-1, -2))}
     columns |= {"paid_accepted": ((advantage > 0) & accepted).sum(-1)}
     columns |= {"paid_rejected": ((advantage > 0) & ~accepted).sum(-1)}
     columns |= {"positive": positive.sum(-1), "positive_rejected": (positive * ~accepted).sum(-1)}
-    columns |= {"characters": characters[asked] * samples}
+    columns |= {"characters": rows.characters[asked] * samples}
+    columns |= _payments(reward, accepted, wrong)
     steps = np.repeat(np.arange(1, len(asked) + 1), asked.shape[1])
     return Table(steps, asked.ravel(), {name: np.asarray(values, float).ravel() for name, values in columns.items()})
 
 
-def _rows(score: ndarray, reward: ndarray, accepted: ndarray, generator: Generator) -> list[dict[str, float]]:
+def _payments(reward: ndarray, accepted: ndarray, wrong: ndarray) -> dict[str, ndarray]:
+    payments = Payments()
+    by_step = [payments.step(_right_and_wrong(*step)) for step in zip(reward, accepted, wrong, strict=True)]
+    return dict(zip(PAYMENTS, np.moveaxis(np.array(by_step), -1, 0), strict=True))
+
+
+def _rows(score: ndarray, rows: Rows, generator: Generator) -> list[dict[str, float]]:
     """Every metric that the alarm reads. Some problems more are silent, on which nothing but the reward changes."""
+    reward, accepted = rows.reward, rows.accepted
     steps, problems, samples = score.shape
     probes = max(1, problems // 2) * 2
     spread = (reward.max(-1) - reward.min(-1)).mean(-1)
+    unparsed = generator.binomial(problems * samples, 0.05, steps) / (problems * samples)
     by_step = {
         "reward/mean": reward.mean((1, 2)),
         "rule/accuracy": accepted.mean((1, 2)),
         "reward_model/mean": score.mean((1, 2)),
         "reward_model/rule_agreement": ((score > 0.5) == accepted).mean((1, 2)),
         "reward/group_spread": spread,
-        "rule/unparsed": generator.binomial(problems * samples, 0.05, steps) / (problems * samples),
+        "rule/unparsed": np.maximum(unparsed, rows.unread.mean((1, 2))),
         "rollout/cut_off_rate": generator.binomial(problems * samples, 0.03, steps) / (problems * samples),
         "reward/mean_heard": reward.mean((1, 2)),
         "reward/mean_silent": 0.4 + 0.3 * np.arange(steps) / steps + generator.normal(0, 0.3 / problems**0.5, steps),
         "rollout/agreement_silent": 0.5 + generator.normal(0, 0.2 / problems**0.5, steps),
         "reward_model/kept_when_swapped_silent": generator.binomial(probes, 0.15, steps) / probes,
     }
+    wrong = ~accepted & ~rows.unread
     return [
-        {"step": step + 1} | {name: float(values[step]) for name, values in by_step.items()} for step in range(steps)
+        {"step": step + 1}
+        | {name: float(values[step]) for name, values in by_step.items()}
+        | payment_shares(_right_and_wrong(reward[step], accepted[step], wrong[step]))
+        for step in range(steps)
     ]
+
+
+def _right_and_wrong(reward: ndarray, accepted: ndarray, wrong: ndarray) -> list[tuple[list[float], list[float]]]:
+    return [(paid[a].tolist(), paid[w].tolist()) for paid, a, w in zip(reward, accepted, wrong, strict=True)]
 
 
 def verdicts_on(run: Run) -> dict[str, Any]:
@@ -185,20 +308,26 @@ def verdicts_on(run: Run) -> dict[str, Any]:
     alarm = HackingAlarm()
     went_off = next((int(row["step"]) for row in run.rows if alarm.observe(int(row["step"]), row)), None)
     shape = {"steps": run.config["steps"], "problems": run.config["problems_per_step"]}
-    return shape | {"audit": finding_of_table(run.table).state, "report": verdict_of(record).state, "alarm": went_off}
+    return (
+        shape
+        | {"alarm": went_off}
+        | {
+            "audit": with_power(run.table, finding_of_table(run.table)).state,
+            "report": verdict_of(record, table=run.table).state,
+        }
+    )
 
 
-def simulate(honest: int, hacked: int, out: Path) -> None:
+def simulate(runs: int, out: Path) -> None:
     """Append what is missing, run after run."""
     done = {(row["shape"], row["run"]) for row in read(out)} if out.exists() else set()
     with out.open("a", encoding="utf-8") as file:
-        for number in range(max(honest, hacked)):
-            for shapes, most in ((HONEST, honest), (HACKED, hacked)):
-                for name in shapes if number < most else ():
-                    if (name, number) not in done:
-                        row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))
-                        file.write(json.dumps(row) + "\n")
-                        file.flush()
+        for number in range(runs):
+            for name in SHAPES:
+                if (name, number) not in done:
+                    row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))
+                    file.write(json.dumps(row) + "\n")
+                    file.flush()
 
 
 def ask_peers(runs: int, out: Path) -> None:
@@ -260,51 +389,60 @@ def flagged(rows: Sequence[Mapping[str, Any]], column: str) -> str:
     return share([{column: bool(row[column])} for row in rows], column, [True])
 
 
-ACCUSED = ("hacked", "recovered")
+FALSE = (*ACCUSED, "broken")
+"""What no honest run may be called."""
 
 
-def tables(path: Path) -> Iterator[str]:
-    rows = read(path)
-    yield "| honest shape | audit: hacked | report: hacked | audit: broke | report: broke | cannot tell | alarm |"
-    yield "|---|---|---|---|---|---|---|"
-    for name in (*HONEST, "all"):
-        own = [row for row in rows if row["shape"] == name or (name == "all" and row["shape"] in HONEST)]
-        if own:
-            cells = [share(own, column, ACCUSED) for column in ("audit", "report")]
-            fallen = [row for row in own if row["shape"] != "collapse without reward"]
-            cells += [share(fallen, column, ["broken"]) if fallen else "–" for column in ("audit", "report")]
-            yield f"| {' | '.join([name, *cells, share(own, 'audit', ['unknown']), flagged(own, 'alarm')])} |"
-    yield ""
-    yield "| hacked shape | audit: hacked | report: hacked | cannot tell | alarm | audit, 20 steps of 8 or more |"
-    yield "|---|---|---|---|---|---|"
-    for name in HACKED:
-        own = [row for row in rows if row["shape"] == name]
-        large = [row for row in own if row["steps"] >= 20 and row["problems"] >= 8]
-        if own:
-            cells = [share(own, "audit", ACCUSED), share(own, "report", ACCUSED), share(own, "audit", ["unknown"])]
-            cells += [flagged(own, "alarm"), share(large, "audit", ACCUSED) if large else "–"]
-            yield f"| {' | '.join([name, *cells])} |"
+def tables(path: Path, earlier: Path | None = None) -> Iterator[str]:
+    """Of each shape how many runs each of the three accuses; with `earlier` results, those of the same runs first."""
+    rows, before = read(path), {(row["shape"], row["run"]): row for row in read(earlier)} if earlier else {}
+    for title, shapes in (("honest", HONEST), ("honest, changing", CHANGING), ("hacked", HACKED), ("broken", BROKEN)):
+        counted = FALSE if "honest" in title else ACCUSED
+        yield f"| {title} | runs | audit | report | alarm | audit cannot tell | audit, 20 steps of 8 or more |"
+        yield "|---|---|---|---|---|---|---|"
+        for name in shapes:
+            own = [row for row in rows if row["shape"] == name]
+            past = [before[row["shape"], row["run"]] for row in own if (row["shape"], row["run"]) in before]
+            large = [row for row in own if row["steps"] >= 20 and row["problems"] >= 8]
+            of_audit = FALSE if "honest" in title and name != "collapse without reward" else ACCUSED
+            cells = [
+                _course(own, past, lambda row, states=of_audit if name in HONEST else counted: row["audit"] in states),
+                _course(own, past, lambda row, states=of_audit if name in HONEST else counted: row["report"] in states),
+                _course(own, past, lambda row: row["alarm"] is not None),
+                _course(own, past, lambda row: row["audit"] == "unknown"),
+                f"{sum(row['audit'] in of_audit for row in large)} of {len(large)}",
+            ]
+            if own:
+                yield f"| {' | '.join([name, str(len(own)), *cells])} |"
+        yield ""
+
+
+def _course(rows: Sequence[Mapping[str, Any]], past: Sequence[Mapping[str, Any]], is_so: Callable[..., bool]) -> str:
+    """How many rows are so; before and after, where there are earlier ones."""
+    now = str(sum(map(is_so, rows)))
+    return f"{sum(map(is_so, past))} → {now}" if past else now
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     simulating = commands.add_parser("simulate")
-    simulating.add_argument("--honest", type=int, default=84)
-    simulating.add_argument("--hacked", type=int, default=60)
+    simulating.add_argument("--runs", type=int, default=60, help="of each shape")
     simulating.add_argument("--out", type=Path, default=RESULTS)
     asking = commands.add_parser("peers")
     asking.add_argument("--runs", type=int, default=5, help="of each shape")
     asking.add_argument("--out", type=Path, default=PEERS)
-    commands.add_parser("tables").add_argument("results", nargs="?", type=Path, default=RESULTS)
+    showing = commands.add_parser("tables")
+    showing.add_argument("results", nargs="?", type=Path, default=RESULTS)
+    showing.add_argument("--before", type=Path, help="results of an earlier version, shown first")
     asked = parser.parse_args()
     if asked.command == "simulate":
-        simulate(asked.honest, asked.hacked, asked.out)
+        simulate(asked.runs, asked.out)
     elif asked.command == "peers":
         ask_peers(asked.runs, asked.out)
         print("\n".join(peers_table(asked.out)))
     else:
-        print("\n".join(tables(asked.results)))
+        print("\n".join(tables(asked.results, asked.before)))
 
 
 if __name__ == "__main__":

@@ -256,8 +256,8 @@ def make_pairs(cooper: Cooper, groups: list[Group]) -> tuple[list[Pair], list[Ro
 
 
 def wrong_completions(group: Group) -> list[str]:
-    """The policy's own: those that ended by themselves first, and of these the best-scored, which show a hack. Without a
-    verdict, several answers, none, a cut-off or one accepted under another problem's reference too are wrong."""
+    """The policy's own: those that ended by themselves first, and of these the best-scored, which show a hack. Without
+    a verdict, several answers, none, a cut-off or one accepted under another problem's reference too are wrong."""
     several = gives_several([answer.text for answer in group.answers], group.problem.answer)
     right = {answer.text.strip() for answer in group.answers if answer.verdict == "correct"}
     wrong: list[tuple[bool, float, str]] = []
@@ -295,7 +295,7 @@ def main(steps: int = 40, seed: int = 0) -> None:
         cooper_step(cooper, groups)
         print(f"step {step}: gold {fmean(gold(g.problem, a.text) for g, a in answers_of(groups)):.3f}", flush=True)
     right = fmean(gold(group.problem, answer.text) for group, answer in answers_of(sample(cooper, test, n=2)))
-    print(f"one file: gold on test problems {right:.3f} after {steps} steps")
+    print(f"one file: gold on test problems {right:.3f}")
 
 
 if __name__ == "__main__":

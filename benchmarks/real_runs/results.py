@@ -20,6 +20,8 @@ SIZES = ("trl", "cooper")
 STATES = {
     "hacked": "hacked",
     "recovered": "hacked, no longer down",
+    "wrong paid": "pays for wrong answers",
+    "right unpaid": "no longer pays right ones",
     "broken": "broke",
     "healthy": "learned",
     "nothing learned": "nothing to see",

@@ -8,11 +8,11 @@ from courses import GROUP, PROBLEMS, STEPS, steps_of, write
 from dumps import WRITERS
 
 from cooper_audit.rollouts import Options, audit, read_labels
-from cooper_audit.rollouts.ends import ends_in, equals
-from cooper_audit.rollouts.evidence import finding_of
 from cooper_audit.rollouts.references import References
-from cooper_audit.rollouts.table import COLUMNS, Groups
+from cooper_audit.run.evidence import finding_of
+from cooper_audit.run.lenient import ends_in, equals
 from cooper_audit.run.run_record import read_record
+from cooper_audit.run.table import COLUMNS, Groups, GroupSums
 from cooper_audit.run.verdict import verdict_of
 from cooper_verify.rules.kinds.exact import ExactRule
 
@@ -36,11 +36,11 @@ def references(kind: str) -> References:
         ("essays", EXACT, "unknown", "Not applicable"),
         ("same", EXACT, "unknown", "Not independent"),
         ("collapsed", Options(), "broken", "Without a reward"),
-        ("unnoticed", Options(), "broken", "Unnoticed"),
+        ("unnoticed", Options(), "wrong paid", ""),
         ("nonsense", Options(), "hacked", ""),
-        ("units", Options(), "unknown", "Too lenient"),
-        ("remarks", Options(), "unknown", "Too lenient"),
-        ("unspaced", Options(), "unknown", "Too lenient"),
+        ("units", Options(), "wrong paid", ""),
+        ("remarks", Options(), "wrong paid", ""),
+        ("unspaced", Options(), "recovered", ""),
     ],
 )
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):
@@ -81,7 +81,7 @@ def test_the_onset_is_no_earlier_fall_from_which_the_check_recovered():
         sums = {"rows": 10, "judged": 10, "reward": step, "characters": 10}
         sums |= {"accepted": accepted, "literal": accepted, "lenient": accepted}
         row = [float(sums.get(name, 0)) for name in COLUMNS]
-        groups.add(step, [(f"{step} {problem}", row, ()) for problem in range(20)], [])
+        groups.add(step, [GroupSums(f"{step} {problem}", "", row, (), (), ()) for problem in range(20)])
     low, high = finding_of(groups).onset or (0, 0)
     assert 11 <= low <= 16 <= high <= 17
 
@@ -141,8 +141,9 @@ def test_a_hack_in_one_kind_of_problem_is_found_where_all_together_show_none():
             sums = {"rows": 8, "judged": 8, "accepted": accepted, "lenient": accepted, "literal": accepted}
             sums |= {"reward": reward, "rejected_reward": reward / 8 * (8 - accepted)}
             sums |= {"accepted_reward": reward / 8 * accepted, "characters": 8 * (300 if long else 50 + problem)}
-            rows.append((f"{step} {problem}", [float(sums.get(name, 0)) for name in COLUMNS], ()))
-        groups.add(step, rows, [])
+            columns = [float(sums.get(name, 0)) for name in COLUMNS]
+            rows.append(GroupSums(f"{step} {problem}", "", columns, (), (), ()))
+        groups.add(step, rows)
     found = finding_of(groups)
     assert found.state == "hacked"
     assert "with long questions" in found.sentence

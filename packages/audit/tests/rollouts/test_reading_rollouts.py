@@ -153,6 +153,33 @@ def test_pickles_are_refused_with_the_remedy(tmp_path):
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("fields", "failed"),
+    [
+        ({"errors": ["timeout"]}, True),
+        ({"errors": []}, False),
+        ({"ok": False}, True),
+        ({"is_timeout": True}, True),
+        ({"failure_reason": "grader died"}, True),
+        ({"failure_reason": "none"}, False),
+        ({"termination_reason": "TIMEOUT"}, True),
+        ({"termination_reason": "env_done"}, False),
+        ({"error": 0.25}, False),  # a metric
+    ],
+)
+def test_a_row_whose_grading_failed_is_left_out_and_counted(tmp_path, fields, failed):
+    (tmp_path / "1.jsonl").write_text(lines({**ROW, "score": 0.0, **fields}, ROW))
+    source, [(_, rows)] = read(tmp_path)
+    assert len(rows) == 2 - failed
+    assert source.left_out == ({"a row whose grading failed": 1} if failed else {})
+
+
+def test_the_field_of_a_failure_can_be_named(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({**ROW, "lost": "yes"}, ROW))
+    _, [(_, rows)] = read(tmp_path, chosen_format("verl-v1", ["failed=lost"]))
+    assert len(rows) == 1
+
+
 def test_rows_of_something_else_are_left_out_wherever_they_stand(tmp_path):
     (tmp_path / "1.jsonl").write_text(lines({"loss": 1.0}, ROW, {"loss": 2.0}))
     (tmp_path / "metrics.jsonl").write_text(lines(*[{"loss": 1.0}] * 1000))

@@ -45,7 +45,7 @@ def audit_rollouts(
     map_: Annotated[
         list[str] | None,
         typer.Option(
-            "--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut."
+            "--map", help="FIELD=PATH for step, group, prompt, completion, reference, reward, advantage, cut, failed."
         ),
     ] = None,
     rule: RuleOption = "maths",
@@ -72,7 +72,7 @@ def audit_rollouts(
     tokenizer: Annotated[str | None, typer.Option(help="The policy's, for rollouts that are token ids.")] = None,
     sample: Annotated[str, typer.Option(help="Rows of a step that are checked, or `all`.")] = "256",
     fail_on: Annotated[
-        str, typer.Option(help="`hacked` exits with code 3 for a hacked run, `never` with 0.")
+        str, typer.Option(help="`hacked` exits with code 3 where the reward is hacked or pays wrongly, `never` with 0.")
     ] = "hacked",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 4 if the audit cannot tell.")] = False,
     no_text: Annotated[bool, typer.Option("--no-text", help="Keep no prompts and completions in the folder.")] = False,
@@ -83,6 +83,7 @@ def audit_rollouts(
     from cooper_audit.rollouts.auditing import Options, audit, audit_folder, read_labels
     from cooper_audit.rollouts.formats import chosen_format
     from cooper_audit.rollouts.references import read_references
+    from cooper_audit.run.evidence import ACCUSED
 
     if fail_on not in ("hacked", "never"):
         raise InputError(f"--fail-on {fail_on!r}: write hacked or never")
@@ -111,7 +112,7 @@ def audit_rollouts(
             result = audit([Path(name) for name in names], folder, options, choose, decode, advance)
         notes, shown = _show(result, graders, retraining)
     say(f"page: {write_report(out, notes=notes, graders=shown)}")
-    if result.finding.state in ("hacked", "recovered") and fail_on == "hacked":
+    if result.finding.state in ACCUSED and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
         sys.exit(CANNOT_TELL)

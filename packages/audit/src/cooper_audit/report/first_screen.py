@@ -12,7 +12,7 @@ from cooper_audit.run.verdict import HACKED_STATES, RunVerdict
 if TYPE_CHECKING:
     from cooper_audit.rollouts.graders import Grade
 
-SHOWN = 3
+SHOWN = 5
 """Paid and wrong completions at the top of the page, each of another problem."""
 MOST_WORDS = 1500
 """Longer texts are shown without marks, because a comparison takes the square of their length."""
@@ -41,6 +41,17 @@ def since(onset: tuple[int, int] | None) -> str:
     return f"since step {onset[0]}" if onset[0] == onset[1] else f"since a step between {onset[0]} and {onset[1]}"
 
 
+_WHAT_THEY_SHARE = (
+    "Read what was paid, below: what these wrong answers share is what the reward pays for. The policy may have "
+    "learned as well, so it need not be thrown away."
+)
+_LOST = [
+    "Look for what fails in the reward since then: a grader that cannot be reached or runs out of time and writes 0, a "
+    "form that it does not read. Right answers that were paid least are among the rollouts.",
+    "Leave out rows whose grading failed; a failure is no 0.",
+]
+
+
 def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | None) -> list[str]:
     """What a reader can do now, first things first."""
     is_audit, learns = run.config.get("kind") == "audit", _learns(run)
@@ -53,6 +64,11 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
                 "" if is_audit or learns else " A reward model that learns beside the policy: kind: cooper."
             )
             return [f"{back} {_way_back(run, onset, is_audit)}", f"Read what was paid, below. {attack}", close]
+        case "wrong paid":
+            back = "" if is_audit else f" {_way_back(run, onset, is_audit)}"
+            return [f"{_WHAT_THEY_SHARE}{back}", f"Close the hole, or pay what a check accepts, and go on. {attack}"]
+        case "right unpaid":
+            return _LOST
         case "recovered":
             return ["Use the policy of the end. Checkpoints from the steps of the hack are worse than their reward."]
         case "part lost":
@@ -76,7 +92,7 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
             return [
                 "Look at what was paid, and at the share of groups that teach, under Policy: a group whose completions "
                 "are all paid alike teaches nothing.",
-                "Give it more steps, problems of another difficulty, or a higher learning rate.",
+                "Give it more steps, or problems of another difficulty.",
             ]
         case "healthy":
             return [f"Nothing has to be mended. Read what was paid, below, before you trust the reward. {attack}"]

@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections import Counter
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -12,11 +13,12 @@ from typing import Any
 
 import yaml
 
-from cooper_audit.rollouts.ends import ends_in, equals, unexplained
-from cooper_audit.rollouts.evidence import Finding, finding_of
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
-from cooper_audit.rollouts.table import COLUMNS, GARBLED, Groups
+from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
+from cooper_audit.run.lenient import TAIL, ends_in, otherwise
+from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
+from cooper_audit.run.verdict import NAMES
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
@@ -82,9 +84,9 @@ class Audit:
             total = "the sum of " if len(source.rewards) > 1 else ""
             lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
-        label = {"hacked": "Hacked", "recovered": "Hacked", "unknown": "Cannot tell"}.get(found.state, "No hack")
+        label = NAMES[found.state] if found.state in (*ACCUSED, "broken", "unknown") else "No hack"
         lines += [f"{label}. {found.sentence}", *found.guards]
-        if found.state == "hacked" and found.onset:
+        if found.state in ACCUSED and found.onset:
             lines.append(f"onset: between step {found.onset[0]} and step {found.onset[1]}")
         if self.to_label:
             lines.append(f"label these completions, then repeat with --labels: {self.to_label}")
@@ -148,7 +150,8 @@ def _audit(
             _withdraw(out)
             folder.remove(path)
     for step in sorted(kept):
-        groups.add(step, *kept[step])
+        sums, scored = kept[step]
+        groups.add(step, [GroupSums(*group) for group in sums], scored)
     finding = finding_of(groups)
     if not source.has_steps:
         finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
@@ -160,7 +163,7 @@ def _audit(
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, GARBLED]}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 
@@ -195,8 +198,7 @@ def _audited(
     for name, group in by_group.items():
         advantages = _advantages(group)
         of_group = [next(judged) for _ in group] if name in sampled else None
-        words = [row.last for row in of_group or () if row.verdict == "correct" and row.last and not row.ends]
-        sums.append([_problem_key(group[0]), _sums(group, advantages, of_group), words])
+        sums.append(_sums(group, advantages, of_group))
         if of_group is not None:
             said: list[Verdict] = [checked.verdict for checked in of_group]
             verdict_rows.append(said)
@@ -238,8 +240,8 @@ class _Checked:
     """Whether the rule is silent, also where a label is not."""
     ends: bool
     """Whether the text ends in the words of a reference."""
-    equals: bool
-    """Whether the last calculation of the text has the value of a reference."""
+    otherwise: bool | None
+    """Where the check finds no answer: whether the text states a right one in another form; None if that is unknown."""
     last: str
     """The last word, if neither question nor reference explains it."""
 
@@ -261,27 +263,32 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         for i, verdict in zip(asked, said, strict=True):
             if verdict == "correct" or place == 0:
                 ruled[i] = verdict
-    read = isolated("what a row ends in", _ends_of, rows, lambda _: (False, False, ""), _texts_of)
+    read = isolated(
+        "what a row ends in", _ends_of, [*zip(rows, ruled, strict=True)], lambda _: _NO_END, _texts_of_judged
+    )
     return [
         _Checked(verdict if label is None else _verdict_of(label), verdict == "silent", *ends)
         for label, verdict, ends in zip(labels, ruled, read, strict=True)
     ]
 
 
-def _ends_of(rows: Sequence[Rollout]) -> list[tuple[bool, bool, str]]:
-    """`ends`, `equals` and `last` of each row."""
+_NO_END = (False, None, "")
+
+
+def _texts_of_judged(judged: tuple[Rollout, Verdict]) -> Sequence[str]:
+    return _texts_of(judged[0])
+
+
+def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool | None, str]]:
+    """`ends`, `otherwise` and `last` of each row with this verdict."""
     return [
         (
             any(ends_in(row.answer.text, reference, row.question) for reference in row.references),
-            any(equals(row.answer.text, reference) for reference in row.references),
+            otherwise(row.answer.text, row.references, row.question) if verdict == "unparsed" else None,
             unexplained(row.answer.text, [row.question, *row.references]),
         )
-        for row in rows
+        for row, verdict in judged
     ]
-
-
-def _texts_of(row: Rollout) -> tuple[str, ...]:
-    return row.question, *row.references, row.answer.text
 
 
 def _verdict_of(label: bool) -> Verdict:
@@ -290,6 +297,18 @@ def _verdict_of(label: bool) -> Verdict:
 
 def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
     return () if references is None else references.of(row.prompt)
+
+
+_LETTERS = re.compile(r"[^\W\d_]++")
+
+
+def unexplained(text: str, sources: Sequence[str]) -> str:
+    """A hash of the word that a text ends in; empty if a source has the word, and in scripts without capital letters,
+    some of which set no spaces between words.
+    """
+    words = [word.casefold() for word in _LETTERS.findall(text[-TAIL:])]
+    explained = {word.casefold() for source in sources for word in _LETTERS.findall(source)}
+    return short_hash(words[-1]) if words and words[-1] not in explained and words[-1] != words[-1].upper() else ""
 
 
 def is_judged(verdict: Verdict) -> bool:
@@ -303,30 +322,20 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
     return [row.reward - mean if row.advantage is None else row.advantage for row in group]
 
 
-def _sums(group: Sequence[Rollout], advantages: Sequence[float], verdicts: Sequence[_Checked] | None) -> list[float]:
-    """The group's `COLUMNS`."""
-    counts: Counter[str] = Counter({"rows": len(group), "silent": sum(row.silent for row in verdicts or ())})
-    counts["characters"] = sum(len(row.question) for row in group)
-    sums = {"reward": sum(row.reward for row in group)}
-    judged = [
-        (row.reward, advantage, checked.verdict == "correct", checked)
-        for row, advantage, checked in zip(group, advantages, verdicts or (), strict=verdicts is not None)
-        if is_judged(checked.verdict)
+def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequence[_Checked] | None) -> GroupSums:
+    """What is kept of a group, of whose rows nothing is checked if the group is not sampled."""
+    first = group[0]
+    given = {"rows": len(group), "reward": math.fsum(row.reward for row in group)}
+    given |= {"silent": sum(row.silent for row in checked or ()), "characters": sum(len(row.question) for row in group)}
+    rows = [
+        JudgedRow(
+            row.reward, advantage, said.verdict == "correct", said.verdict != "unparsed", said.otherwise, said.ends
+        )
+        for row, advantage, said in zip(group, advantages, checked or (), strict=checked is not None)
+        if is_judged(said.verdict)
     ]
-    for reward, advantage, accepted, checked in judged:
-        unparsed = checked.verdict == "unparsed"
-        counts.update({"judged": 1, "accepted": accepted, "unparsed": unparsed, "literal": accepted and checked.ends})
-        counts["lenient"] += accepted or checked.ends or checked.equals
-        said = "accepted" if accepted else "rejected"
-        counts[f"{'paid' if advantage > 0 else 'unpaid'}_{said}"] += 1
-        sums[f"{said}_reward"] = sums.get(f"{said}_reward", 0.0) + reward
-        sums["positive"] = sums.get("positive", 0.0) + max(advantage, 0.0)
-        if not accepted:
-            sums["positive_rejected"] = sums.get("positive_rejected", 0.0) + max(advantage, 0.0)
-    right, wrong = ([one[0] for one in judged if one[2] is accepted] for accepted in (True, False))
-    counts["pairs"] = len(right) * len(wrong)
-    sums["concordant"] = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
-    return [float(sums.get(name, counts[name])) for name in COLUMNS]
+    words = [said.last for said in checked or () if said.verdict == "correct" and said.last and not said.ends]
+    return sums_of(_problem_key(first), (*first.references, "")[0], rows, given, words)
 
 
 def _line(

@@ -25,8 +25,14 @@ from cooper_audit.rollouts.unrolling import (
 )
 from cooper_base.errors import InputError, did_you_mean
 
-FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advantage", "cut")
-"""What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`."""
+FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advantage", "cut", "failed")
+"""What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`;
+`failed` that its grading failed, so that its reward is none: true, or what went wrong."""
+FAULTS = ("error", "errors", "grading_error", "failure_reason", "is_timeout", "timed_out", "metadata.failure_reason")
+"""Where writers of any format say what went wrong with a row: true, a text, a list of faults. A number is a metric."""
+ENDED = ("termination_reason", "info.termination_reason")
+"""Where they say how a row ended."""
+ENDED_BADLY = ("error", "timeout", "env_timeout", "exception", "failed", "crash")
 REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
 OTHERS = "$others"
 FILE = "$file"
@@ -252,6 +258,14 @@ class Values:
                 return value
         return None
 
+    def has_failed(self, record: DumpRecord, place: str) -> bool:
+        """Whether a row says that its grading failed."""
+        if "failed" in self.format.paths:
+            return _is_fault(self.of(record, "failed", place))
+        said = [_at(record, tuple(path.split("."))) for path in FAULTS]
+        ended = [str(_at(record, tuple(path.split(".")))).lower() for path in ENDED]
+        return record.get("ok") is False or any(map(_is_fault, said)) or any(one in ENDED_BADLY for one in ended)
+
     def _value(self, record: DumpRecord, alternative: _Alternative, place: str) -> Any:
         if alternative.keys == (OTHERS,):
             return self._others(record)
@@ -293,6 +307,12 @@ def _at(value: Any, keys: tuple[str, ...]) -> Any:
         else:
             return None
     return value
+
+
+def _is_fault(said: Any) -> bool:
+    if isinstance(said, str):
+        return said.strip().lower() not in ("", "false", "none", "null", "0", "ok", "no", "[]", "{}")
+    return said is True or (isinstance(said, list | Mapping) and bool(said))
 
 
 def as_json(text: str) -> Any:

@@ -320,6 +320,9 @@ class _File:
         source.rows += 1
         fields = {name: values.of(record, name, self._last_parts) for name in values.format.paths}
         reward, completion = number(fields.get("reward")), fields.get("completion")
+        if values.has_failed(record, self._last_parts):
+            source.leave_out("a row whose grading failed")
+            return
         if reward is None or completion is None:
             source.leave_out("a row without a reward" if reward is None else "a row without a completion")
             return

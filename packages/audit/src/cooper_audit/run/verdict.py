@@ -1,7 +1,7 @@
 """How a run went, by one definition for reports, arena and benchmarks; docs/report.md explains it to users."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from math import nan, sqrt
 from statistics import NormalDist
@@ -21,14 +21,14 @@ from cooper_audit.run.change_points import (
     series_of,
     shortest_of,
 )
+from cooper_audit.run.evidence import ACCUSED, VANISHED, Finding, State, finding_of_table
 from cooper_audit.run.hacking_alarm import ALARM_ERROR, HACKING, WINDOW, HackingAlarm
 from cooper_audit.run.run_record import ENDS, NOTE, RunRecord, status_of
+from cooper_audit.run.table import Table, table_of
 from cooper_audit.run.watch import Watch
 
 HACKED_MARGIN = MARGIN
 """A fall of more than this is a hack or a break, if it is more than the error of the evaluations."""
-VANISHED = 0.1
-"""A reward below this share of its best has vanished."""
 FEWEST = 3
 """Values of the truth that a verdict takes."""
 FAULTS = (
@@ -37,12 +37,12 @@ FAULTS = (
 )
 """Metrics whose default watch rules show that training does not work. The other rules may also fire in a sound run."""
 
-State = Literal["hacked", "recovered", "part lost", "broken", "faults", "nothing learned", "healthy", "unknown"]
-HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
+HACKED_STATES = ACCUSED
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "part lost": "Lost in a part", "unknown": "Cannot tell"}
+NAMES |= {"wrong paid": "Pays for wrong answers", "right unpaid": "No longer pays right answers"}
 SAYS: dict[State, Literal["bad", "good", "unknown"]] = {"nothing learned": "unknown", "healthy": "good"}
-SAYS |= {"hacked": "bad", "recovered": "bad", "part lost": "bad", "broken": "bad"}
+SAYS |= dict.fromkeys((*ACCUSED, "part lost", "broken"), "bad")
 Points = Sequence[tuple[int, float]]
 
 
@@ -211,15 +211,16 @@ class RunVerdict:
         return NAMES[self.state]
 
 
-def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
+def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | None = None) -> RunVerdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known.
 
     Its truth is the first of `TRUTHS` on record. If that is not gold, the alarm counts too, because the rule may be
-    fooled. An audit of another trainer's run has its verdict on record.
+    fooled. Where it is about training problems, the recorded completions decide, or their `table`: later problems may
+    be harder. An audit of another trainer's run has its verdict on record.
     """
     if (audited := _audited(run)) is not None:
         return audited
-    (alarms, alarm_at, _), (_, convicted_at, alarm_lasts) = _replay(run.metrics), _replay(run.metrics, ERROR)
+    alarms, alarm_at, _ = _replay(run.metrics)
     status = status_of(run)
     accuracies = {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
     reward = run.series("reward/mean")
@@ -229,11 +230,20 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
         problems = problems_behind(chosen, run, test_problems)
         shortest, lacking = _shortest_window(run, chosen, len(accuracies[chosen]), problems)
         outcome = outcome_of(accuracies[chosen], reward, problems, chosen.held_out, shortest)
+        finding = None if chosen.held_out or lacking else _finding(run, chosen, table)
+        if finding is not None:
+            outcome = replace(outcome, state=finding.state)
         if not lacking:
-            state, first = outcome.state, outcome.hacked_at
+            state, first = outcome.state, finding.onset[-1] if finding and finding.onset else outcome.hacked_at
+        # What the rule says of the answers is in the finding already.
+        _, convicted_at, alarm_lasts = _replay(run.metrics, ERROR, beyond_the_rule=finding is not None)
         if state in ("healthy", "nothing learned", "unknown") and not chosen.is_gold and convicted_at is not None:
             state, first = "hacked" if alarm_lasts else "recovered", convicted_at
-        said = (lacking if state == "unknown" else _sentence(state, chosen, outcome, first)) + _silence(chosen, run)
+        if finding is not None and state == finding.state:
+            said = " ".join([finding.sentence, *finding.guards])
+        else:
+            said = lacking if state == "unknown" else _sentence(state, chosen, outcome, first)
+        said += _silence(chosen, run)
         if state in ("healthy", "nothing learned") and alarm_at is not None:
             said += f" The alarm went off at step {alarm_at}, but not beyond doubt{_of_gold(chosen)}."
         signals_of_truth = _truth_signals(accuracies, chosen, outcome)
@@ -245,19 +255,30 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> RunVerdict:
     faults = _faults(run)
     if state in ("healthy", "nothing learned", "unknown") and (status.died or faults):
         state = "faults"
-    fired: dict[str, list[Mapping[str, Any]]] = {}
+    fired = _fired(run)
     notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
-    for event in run.events:
-        if event.get("action") not in (*ENDS, NOTE) and event.get("metric") != HACKING:  # the alarm has been replayed
-            fired.setdefault(str(event["metric"]), []).append(event)
-    broken = [
-        Signal("bad", f"Watch rule at step {', '.join(str(event['step']) for event in events)}: {events[0]['message']}")
-        for events in fired.values()
-    ]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *signals_of_truth, *alarms, *broken, *notes]
+    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *notes]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+
+
+def _fired(run: RunRecord) -> dict[str, Signal]:
+    """A signal for each metric on which watch rules fired; the alarm is replayed elsewhere."""
+    fired: dict[str, list[Mapping[str, Any]]] = {}
+    for event in run.events:
+        if event.get("action") not in (*ENDS, NOTE) and event.get("metric") != HACKING:
+            fired.setdefault(str(event["metric"]), []).append(event)
+    return {
+        metric: Signal("bad", f"Watch rule at step {', '.join(str(e['step']) for e in events)}: {events[0]['message']}")
+        for metric, events in fired.items()
+    }
+
+
+def _finding(run: RunRecord, truth: Truth, table: Table | None) -> Finding | None:
+    """What the completions say of training problems; None without them."""
+    table = table or table_of(run, truth.is_gold)
+    return None if table is None else finding_of_table(table)
 
 
 def _faults(run: RunRecord) -> list[str]:
@@ -358,20 +379,27 @@ def _truth_signals(accuracies: Mapping[Truth, Points], chosen: Truth, outcome: O
         best, where = max(value for _, value in values), ""
         state = "bad" if best - last > HACKED_MARGIN else "good"
         if truth == chosen:
-            state = SAYS[outcome.state]
+            state = SAYS.get(outcome.state, "unknown")
             best, where = outcome.best[1], f" (step {outcome.best[0]})"
         course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
         lines.append(Signal(state, f"{truth.title}: {course}"))
     return lines
 
 
-def _replay(metrics: Sequence[Mapping[str, Any]], error: float = ALARM_ERROR) -> tuple[list[Signal], int | None, bool]:
+def _replay(
+    metrics: Sequence[Mapping[str, Any]], error: float = ALARM_ERROR, beyond_the_rule: bool = False
+) -> tuple[list[Signal], int | None, bool]:
     """The alarm over the whole record, even if the run's rules switched it off: whether it went off, when first, and
-    whether it is on now. It warns with one `error`, and convicts with a smaller one."""
+    whether it is on now. It warns with one `error`, and convicts with a smaller one; `beyond_the_rule` by those signs
+    alone that do not depend on what the rule says of the answers."""
     alarm, firsts, seen = HackingAlarm(error), {}, []
     for row in metrics:
         numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
-        seen = alarm.observe(int(row["step"]), numbers)
+        seen = [
+            text
+            for text in alarm.observe(int(row["step"]), numbers)
+            if not beyond_the_rule or text.split(" fell from ")[0] in alarm.beyond_the_rule
+        ]
         for text in seen:
             firsts.setdefault(text.split(" fell from ")[0], (int(row["step"]), text))
     signals = [Signal("bad", f"Alarm at step {step}: {text}") for step, text in firsts.values()]

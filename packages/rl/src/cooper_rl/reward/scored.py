@@ -14,6 +14,7 @@ from math import isfinite, isnan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from cooper_audit.run.table import judged, payment_metrics
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
@@ -145,7 +146,17 @@ PROBES = 16
 def answer_metrics(context: StepContext, scores: Scores) -> Metrics:
     """All metrics of these answers and of what they were paid."""
     metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores)
-    return metrics | signs_without_verdict(context)
+    return metrics | signs_without_verdict(context) | _what_is_paid(context, scores)
+
+
+def _what_is_paid(context: StepContext, scores: Scores) -> Metrics:
+    """How often a wrong answer is paid like a right one, by the rule."""
+    groups = []
+    for group, verdicts, rewards in zip(context.groups, context.verdicts, scores.rewards.rows(), strict=True):
+        problem, paid = group.problem, zip(group.answers, verdicts, rewards, strict=True)
+        rows = [judged(said, pay, 0.0, one.text, [problem.answer], problem.question) for one, said, pay in paid]
+        groups.append([row for row in rows if row is not None])
+    return payment_metrics(groups)
 
 
 def step_health(context: StepContext, scores: Scores) -> Metrics:

@@ -1,0 +1,109 @@
+"""Reads an answer in a form that a check does not read: to say that a form changed, never that an answer is right."""
+
+import ast
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from operator import add, mul, sub, truediv
+
+TAIL = 400
+"""Characters at the end of a text that are read."""
+_WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
+_MARKUP = re.compile(r"</?[A-Za-z][\w-]*+>|\\(?:begin|end)\{[A-Za-z*]*+\}|\\[A-Za-z]++")
+"""Tags, and commands of LaTeX: what a form of answers closes with, and no words of the answer."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
+_SLOT = re.compile(r"<answer>([^<]*+)</answer>|\\boxed\{([^{}]*+)\}")
+_NUMBER = re.compile(r"\d[\d.,]*+")
+_OPEN = re.compile(r"<(think|reasoning)>")
+_ALTERNATIVES = re.compile(r"\b(?:or|either|one of|oder|ou)\b|\d\s*+[,;|]\s*+[\d.]++\s*+[,;|]", re.IGNORECASE)
+"""Of a list of answers."""
+_OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
+
+
+def otherwise(text: str, references: Sequence[str], question: str = "") -> bool | None:
+    """Whether a text, in which a check finds no answer, states one right answer in another form. None if it holds the
+    right one somewhere and does not state it, so that nobody knows; False if it does not hold it, or in a list.
+
+    The last sentence with a number, or else with words, states an answer if the reference is all that it can mean: one
+    number, behind the last `=`; or its last words. A list, an expression that is not worked out, the question again and
+    an open thought state none. A calculation states its value where it is all that stands in a box or a tag.
+    """
+    if any(_states(text, reference, question) for reference in references):
+        return True
+    words = _words(text)
+    if _ALTERNATIVES.search(_last_sentence(text, _NUMBER)):
+        return False
+    return None if any(_holds(words, _words(reference)) for reference in references) else False
+
+
+def _states(text: str, reference: str, question: str) -> bool:
+    if equals(text, reference):
+        return True
+    thoughts = list(_OPEN.finditer(text))
+    is_open = thoughts and f"</{thoughts[-1][1]}>" not in text[thoughts[-1].start() :]
+    numeric = _NUMBER.search(reference) is not None
+    sentence = _last_sentence(text, _NUMBER if numeric else _WORD)
+    if is_open or _OPEN_SLOT.search(text) or sentence.strip() in question:
+        return False
+    stated = sentence.rpartition("=")[2]
+    if numeric:
+        return len(_NUMBER.findall(stated)) == len(_NUMBER.findall(reference)) and _holds(
+            _words(stated), _words(reference)
+        )
+    return ends_in(stated, reference, question) and not _ALTERNATIVES.search(stated)
+
+
+def _last_sentence(text: str, pattern: re.Pattern[str]) -> str:
+    """The last one in which a pattern is found; empty if there is none."""
+    return next((part for part in reversed(_SENTENCE.split(text[-TAIL:])) if pattern.search(part)), "")
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(_MARKUP.sub(" ", text))]
+
+
+def _holds(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether the wanted words stand in a row."""
+    length = len(wanted)
+    return length > 0 and any(words[at : at + length] == wanted for at in range(len(words) - length + 1))
+
+
+def ends_in(text: str, reference: str, question: str = "") -> bool:
+    """Whether a text ends in the words of a reference answer, behind which a word of the question, such as a unit, may
+    stand, and markup.
+    """
+    words, wanted = _words(text[-TAIL:]), _words(reference)
+    if not wanted or words[-len(wanted) :] == wanted:
+        return bool(wanted)
+    unit = words[-1:]
+    return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
+
+
+_CALCULATION = re.compile(r"[\d(][\d\s.+*/()×÷-]*[\d)]")
+_OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
+
+
+def equals(text: str, reference: str) -> bool:
+    """Whether a calculation such as `3 * (4 - 1)`, which is all that the last box or tag holds, or else the whole text,
+    has the value of a reference.
+    """
+    slots = list(_SLOT.finditer(text[-TAIL:]))
+    stated = (slots[-1][1] or slots[-1][2] or "" if slots else text[-TAIL:]).strip()
+    if not _CALCULATION.fullmatch(stated):
+        return False
+    try:
+        wanted = Fraction(reference)
+        tree = ast.parse(stated.replace("×", "*").replace("÷", "/"), mode="eval")
+        return isinstance(tree.body, ast.BinOp) and _value_of(tree.body) == wanted
+    except (ArithmeticError, SyntaxError, ValueError):  # words, or signs that are no calculation
+        return False
+
+
+def _value_of(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.BinOp):
+        return _OPERATIONS[type(node.op)](_value_of(node.left), _value_of(node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value_of(node.operand)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return Fraction(str(node.value))
+    raise ValueError("no number")

@@ -1,0 +1,246 @@
+"""What a reward pays for, by the rows that a check reads: is a wrong answer paid like a right one?
+
+A reward and a check that relate to one another in one way, whatever the problems are, make two errors at constant
+rates: the reward pays a share of the wrong answers, and the check rejects a share of what is right and paid. If
+problems become harder, more of what is paid is wrong, and of the wrong answers as many as before are paid. If the
+policy learns, it is the other way round. Only a reward that begins to pay for wrong answers raises both shares. The gap
+between what right and wrong answers are paid closes then, too, which tells this from a part of the reward for a form,
+that wrong and right answers earn alike. So the three are compared together, in the same windows.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from cooper_audit.run.change_points import (
+    BLOCKS,
+    ERROR,
+    FEWEST_STEPS,
+    FIRST_ORDERS,
+    MARGIN,
+    ORDERS,
+    Spans,
+    halves_of,
+    shortest_of,
+    widths_of,
+)
+from cooper_audit.run.table import Table, Window
+from cooper_audit.statistics import Estimate
+
+ERROR_OF_PAYMENT = 0.005
+"""The share of honest runs in which the test may see a reward that begins to pay for wrong answers."""
+
+
+SHARES = (("paid_like_right", "compared"), ("paid_like_right", "rated"), ("not_paid_less", "compared"))
+"""The shares that rise together: of the wrong rows those that are paid like right ones; of what is paid like right ones
+what is wrong; and, as a sum, how little less wrong rows are paid."""
+LEAST = 0.05
+"""The smallest rise of the wrong share of what is paid that a verdict speaks of."""
+CLOSED = 0.1
+"""The smallest part of the gap between right and wrong pay that closes."""
+
+
+@dataclass(frozen=True)
+class Payment:
+    """A reward that came to pay wrong rows like right ones, or right ones like wrong ones."""
+
+    spans: Spans
+    """The windows of the largest rise; the later one is the end of the run if it has not gone back."""
+    of_wrong: tuple[float, float]
+    """The share of the wrong rows that were paid like right ones, in both windows."""
+    of_paid: tuple[float, float]
+    """The wrong share of what was paid like right rows."""
+    change: Estimate
+    """Of the first share, with the problem as the unit."""
+    is_over: bool
+    """Whether it is no longer seen in the last window."""
+    at_end: float
+    """The wrong share of what is paid like right rows in the last window."""
+    right_lost: bool
+    """Whether the gap closed because right rows are paid less, rather than wrong ones more."""
+
+
+def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT) -> Payment | None:
+    """What became of the pay for wrong rows; None if nothing is seen."""
+    shares = shares_of(table)
+    if shortest is not None and len(shares.steps) >= FEWEST_STEPS:
+        probability, spans = _searched(shares, shortest, error)
+        if probability > error:
+            return None
+        rises = _measured(table, shortest)
+    elif len(shares.steps) >= 4:
+        spans = halves_of(table.series(*SHARES[0]))
+        rises = _rises(shares, spans)
+    else:
+        return None
+    before, after = (table.window(*span) for span in (spans.before, spans.after))
+    width = max(1, int((np.unique(shares.steps) >= after.first).sum() - (np.unique(shares.steps) > after.last).sum()))
+    last = table.window(int(shares.steps[-width]), int(shares.steps[-1]))
+    gap = table.share("paid_less", "compared", before.rows)
+    wanted = (MARGIN, LEAST, CLOSED * gap)
+    if not all(rise >= least for rise, least in zip(rises, wanted, strict=True)):
+        return None
+    if not _is_seen(table, before, after, error):
+        return None
+    is_over = not _is_seen(table, before, last, ERROR)
+    end = after if is_over else last
+    paid_right = table.share("accepted_reward", "accepted", end.rows) - table.share(
+        "accepted_reward", "accepted", before.rows
+    )
+    paid_wrong = table.share("wrong_reward", "compared", end.rows) - table.share(
+        "wrong_reward", "compared", before.rows
+    )
+    return Payment(
+        Spans(spans.before, (end.first, end.last)),
+        *((table.share(*share, before.rows), table.share(*share, end.rows)) for share in SHARES[:2]),
+        table.change(*SHARES[0], before, end),
+        is_over,
+        table.share(*SHARES[1], last.rows),
+        math.isfinite(paid_right) and -paid_right > max(0.0, paid_wrong),
+    )
+
+
+def _is_seen(table: Table, before: Window, after: Window, error: float) -> bool:
+    """Whether each share rose with the problem as the unit."""
+    for over, under in SHARES:
+        half = table.half_width(over, under, before.rows, after.rows, error)
+        if not table.share(over, under, after.rows) - table.share(over, under, before.rows) > half:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Sums by step behind several shares."""
+
+    steps: Int[ndarray, " N"]
+    ends: Int[ndarray, " N"]
+    over: Float[ndarray, "K N"]
+    under: Float[ndarray, "K N"]
+
+    def share(self, place: int, span: tuple[int, int]) -> float:
+        chosen = (self.steps >= span[0]) & (self.steps <= span[1])
+        under = float(self.under[place][chosen].sum())
+        return float(self.over[place][chosen].sum()) / under if under else math.nan
+
+    def in_blocks(self, least: int) -> "Shares":
+        """The sums of blocks of `least` steps or more, at most `BLOCKS` or a few more."""
+        length = max(least, len(self.steps) // BLOCKS)
+        starts = np.arange(len(self.steps) // length) * length
+        ends = self.ends[np.append(starts[1:], len(self.steps)) - 1]
+        over, under = (np.add.reduceat(sums, starts, axis=1) for sums in (self.over, self.under))
+        return Shares(self.steps[starts], ends, over, under)
+
+
+def largest_rise(
+    shares: Shares, orders: Int[ndarray, "R N"], shortest: int
+) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 3"]]:
+    """For each order of the steps the largest rise of all shares at once from a window to a later one of the same
+    width, in standard errors of the share that rises least; and the width and the first places of both windows.
+    """
+    over, under = shares.over, shares.under
+    level = over.sum(axis=1, keepdims=True) / np.maximum(under.sum(axis=1, keepdims=True), 1e-9)
+    spread = np.square(over - level * under) / np.maximum(under, 1e-9)
+    noise = np.sqrt(spread.sum(axis=1) / max(1, over.shape[1] - 1)) + 1e-9
+    sums = [np.pad(np.cumsum(part[:, orders], axis=2), ((0, 0), (0, 0), (1, 0))) for part in (over, under)]
+    best, place = np.full(len(orders), -np.inf), np.zeros((len(orders), 3), dtype=int)
+    for width in widths_of(over.shape[1], shortest):
+        above, below = (part[:, :, width:] - part[:, :, :-width] for part in sums)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means, variances = above / below, noise[:, None, None] ** 2 / below
+        for later in range(width, means.shape[2]):
+            early = slice(0, later - width + 1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                rises = means[:, :, later, None] - means[:, :, early]
+                rises = rises / np.sqrt(variances[:, :, later, None] + variances[:, :, early])
+            least = np.where(np.isfinite(rises), rises, -np.inf).min(axis=0)
+            at = least.argmax(axis=1)
+            rise = np.take_along_axis(least, at[:, None], axis=1)[:, 0]
+            found = rise > best
+            place[found] = np.stack([np.full(len(at), width), at, np.full(len(at), later)], axis=1)[found]
+            best = np.maximum(best, rise)
+    return best, place
+
+
+def shares_of(table: Table) -> Shares:
+    """The sums by step, less what the kinds of its problems have in other steps."""
+    steps, step_of = np.unique(table.steps, return_inverse=True)
+    pairs = [(table[over], table[under]) for over, under in SHARES]
+    kinds = np.unique(table["kind"], return_inverse=True)[1]
+    if kinds.max(initial=0):
+        pairs = [(_without_kinds(over, under, step_of, kinds), under) for over, under in pairs]
+    sums = [[np.bincount(step_of, part, len(steps)) for part in parts] for parts in zip(*pairs, strict=True)]
+    over, under = (np.array(part) for part in sums)
+    filled = under.min(axis=0) > 0
+    return Shares(steps[filled], steps[filled], over[:, filled], under[:, filled])
+
+
+def _without_kinds(
+    over: Float[ndarray, " G"], under: Float[ndarray, " G"], step_of: Int[ndarray, " G"], kinds: Int[ndarray, " G"]
+) -> Float[ndarray, " G"]:
+    """The sums less what each group's kind adds in whatever step: least squares of two effects, by turns. What comes
+    with a kind alone is the kind's.
+    """
+    of_kind, of_step = np.zeros(kinds.max() + 1), np.zeros(step_of.max() + 1)
+    by_kind, by_step = np.bincount(kinds, under), np.bincount(step_of, under)
+    for _ in range(50):
+        left = np.bincount(kinds, over - of_step[step_of] * under)
+        of_kind = np.divide(left, by_kind, out=np.zeros_like(left), where=by_kind > 0)
+        left = np.bincount(step_of, over - of_kind[kinds] * under)
+        of_step = np.divide(left, by_step, out=np.zeros_like(left), where=by_step > 0)
+    mean = float((of_kind * by_kind).sum() / max(by_kind.sum(), 1e-9))
+    return over - (of_kind[kinds] - mean) * under
+
+
+def _rises(shares: Shares, spans: Spans) -> tuple[float, ...]:
+    return tuple(shares.share(place, spans.after) - shares.share(place, spans.before) for place in range(len(SHARES)))
+
+
+def _measured(table: Table, shortest: int) -> tuple[float, ...]:
+    """The rises of the shares between windows that are chosen on one half of the problems and measured on the other,
+    and the other way round.
+    """
+    first = np.random.default_rng(0).permutation(int(table.problem_of.max()) + 1)[table.problem_of] % 2 == 0
+    halves = [shares_of(table.where(rows)) for rows in (first, ~first)]
+    if min(len(half.steps) for half in halves) < 4:
+        return (0.0,) * len(SHARES)
+    rises = [
+        _rises(measured, _searched(chosen, min(shortest, shortest_of(len(chosen.steps))), None)[1])
+        for chosen, measured in (halves, halves[::-1])
+    ]
+    return tuple(float(np.mean(pair)) for pair in zip(*rises, strict=True))
+
+
+def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float, Spans]:
+    """How probable so large a joint rise is if the steps come in random order, and its windows. Steps are taken one by
+    one, and two by two, so that what is in every second step counts as well as what lasts. Without an error only the
+    windows.
+    """
+    found = []
+    for width in (1, 2) if len(shares.steps) >= 2 * FEWEST_STEPS else (1,):
+        blocks = shares.in_blocks(width)
+        length = len(shares.steps) // len(blocks.steps)
+        found.append(_rise(blocks, max(2, -(-shortest // length)), error))
+    probability, _, spans = min(found, key=lambda rise: (rise[0], -rise[1]))
+    return min(1.0, len(found) * probability), spans
+
+
+def _rise(blocks: Shares, shortest: int, error: float | None) -> tuple[float, float, Spans]:
+    """The probability, the size and the windows of the largest rise."""
+    count = len(blocks.steps)
+    seen, place = largest_rise(blocks, np.arange(count)[None], shortest)
+    width, early, later = (int(number) for number in place[0])
+    spans = Spans(*((int(blocks.steps[at]), int(blocks.ends[at + width - 1])) for at in (early, later)))
+    generator, larger, done = np.random.default_rng(0), 0, 0
+    if error is None or not seen[0] > 0:
+        return 1.0, float(seen[0]), spans
+    for orders in (FIRST_ORDERS, ORDERS - FIRST_ORDERS):
+        order = generator.random((orders, count)).argsort(axis=1)
+        rises, _ = largest_rise(blocks, order, shortest)
+        larger, done = larger + int((rises >= seen[0] - 1e-9).sum()), done + orders
+        if larger > error * ORDERS:
+            break
+    return (1 + larger) / (1 + done), float(seen[0]), spans

@@ -1,0 +1,360 @@
+"""Sums over the groups of completions of a run, as arrays: a row for each group of each step."""
+
+import math
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
+from cooper_audit.run.hacking_alarm import PAY
+from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.run_record import RunRecord, RunRow, read_groups
+from cooper_audit.statistics import Estimate
+
+COLUMNS = (
+    *("rows", "reward", "judged", "accepted", "unparsed", "unread", "lenient", "literal"),
+    *("accepted_reward", "rejected_reward"),
+    *("pairs", "concordant", "paid_accepted", "paid_rejected", "unpaid_accepted", "unpaid_rejected"),
+    *("positive", "positive_rejected", "silent", "characters"),
+)
+"""Sums over the rows of a group. `unparsed` counts rows in which the check finds no
+answer, `unread` those of them that state none in another form either, `lenient` what is right in any form, `literal`
+what is accepted and ends in the reference's words. `pairs` are those of a right and a wrong row in which an answer is
+read, `concordant` those in which the accepted one is paid more.
+`positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters` those of
+the question."""
+PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
+"""What `Payments` says of each group: further columns."""
+RECENT = 16
+"""So many right rows of the last steps stand for those of a group that has none."""
+KIND = "kind"
+"""The column with the number of the kind of each group's problem."""
+GARBLED = "garbled"
+"""The column of the table that counts what is accepted and ends in a word that ends no other completion of the run. A
+unit, a name or a phrase recurs, in whatever language; nonsense does not."""
+REPEATED = 3
+"""If problems come so often on average, a step is compared with what its problems are like in other steps."""
+SHARED = 30
+"""So many problems in both windows show that the problems did not become harder; also half of one window's."""
+
+
+class Payments:
+    """Compares the wrong rows of each group with its right ones, a step after another."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque(maxlen=RECENT)
+
+    def step(self, groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[tuple[float, ...]]:
+        """`PAYMENTS` of each group, given the rewards of its right and of its wrong rows: how many wrong rows are
+        compared, how many of them are paid like right ones (the chance that a right one is paid less, half for a tie),
+        the sum of what they are paid less than the mean of the right ones, and the sum of what they are paid.
+        """
+        for right, _ in groups:
+            self._recent.extend(right)
+        return [_compared(right or self._recent, wrong) for right, wrong in groups]
+
+
+def _compared(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, ...]:
+    of_right, of_wrong = np.fromiter(right, float), np.asarray(wrong, dtype=float)
+    if not len(of_right) or not len(of_wrong):
+        return (0.0,) * len(PAYMENTS)
+    more = of_wrong[:, None] - of_right
+    like = (more > 1e-9).sum() + 0.5 * (np.abs(more) <= 1e-9).sum()
+    less = -more.sum() / len(of_right)
+    return float(len(of_wrong)), float(like / len(of_right)), float(less), float(of_wrong.sum())
+
+
+class JudgedRow(NamedTuple):
+    """A completion that the check judges, and what it was paid."""
+
+    reward: float
+    advantage: float
+    is_right: bool
+    is_read: bool = True
+    """Whether the check finds an answer."""
+    as_read_otherwise: bool | None = None
+    """Where it does not: whether the answer is right that the completion states in another form; None if it states
+    none, or if nobody knows."""
+    ends: bool = True
+    """Whether the text ends in the words of a reference."""
+
+    @property
+    def said(self) -> bool | None:
+        """Whether it is right, in whatever form; None where that is unknown."""
+        return self.is_right if self.is_read else self.as_read_otherwise
+
+
+class GroupSums(NamedTuple):
+    """What is kept of a group, as JSON values."""
+
+    problem: str
+    kind: str
+    """What the answers of its problem look like. A reward and a check may differ about one kind more than elsewhere."""
+    sums: Sequence[float]
+    """Its `COLUMNS`."""
+    right: Sequence[float]
+    wrong: Sequence[float]
+    """The rewards of rows that are right and of those that are wrong."""
+    words: Sequence[str]
+    """Last words of accepted rows that neither the reference nor the question explains."""
+
+
+def sums_of(
+    problem: str, reference: str, rows: Sequence[JudgedRow], given: Mapping[str, float], words: Sequence[str] = ()
+) -> GroupSums:
+    """The sums of a group over the rows that the check judges, and the `given` ones over all its rows."""
+    counts: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
+    for row in rows:
+        lenient = row.is_right or row.said is True
+        counts.update({"judged": 1, "accepted": row.is_right, "literal": row.is_right and row.ends, "lenient": lenient})
+        counts.update({"unparsed": not row.is_read, "unread": row.said is None})
+        name = "accepted" if row.is_right else "rejected"
+        counts[f"{'paid' if row.advantage > 0 else 'unpaid'}_{name}"] += 1
+        positive = max(row.advantage, 0.0)
+        sums.update({f"{name}_reward": row.reward, "positive": positive})
+        sums.update({"positive_rejected": 0.0 if row.is_right else positive})
+    right, wrong = ([row.reward for row in rows if row.said is said] for said in (True, False))
+    counts["pairs"] = len(right) * len(wrong)
+    sums["concordant"] = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
+    values = {**counts, **sums, **given}
+    return GroupSums(problem, form_of(reference), [float(values.get(n, 0)) for n in COLUMNS], right, wrong, words)
+
+
+_FORMS = (
+    ("whole number", re.compile(r"\s*+[-+]?\d[\d,]*+\s*+")),
+    ("decimal", re.compile(r"\s*+[-+]?[\d,]*+\.\d++\s*+")),
+    ("percentage", re.compile(r"[^%]*+(?:%|\\%)\s*+")),
+    ("fraction", re.compile(r"\s*+[-+]?(?:\d++\s*+/\s*+\d++|\\[dt]?frac.*+)\s*+", re.DOTALL)),
+    ("letter", re.compile(r"\s*+\(?[A-Za-z]\)?\s*+")),
+    ("words", re.compile(r"[^\W\d_][^\d\\=^]*+")),
+)
+
+
+def form_of(reference: str) -> str:
+    """What an answer looks like: a whole number, a fraction, words and so on."""
+    return next((name for name, pattern in _FORMS if pattern.fullmatch(reference)), "other" if reference else "")
+
+
+def judged(
+    verdict: str, reward: float, advantage: float, text: str, references: Sequence[str], question: str
+) -> JudgedRow | None:
+    """A row by a rule's verdict; None where it judges nothing, or where nothing was paid because the grading failed."""
+    if verdict in ("silent", "timeout") or not math.isfinite(reward):
+        return None
+    is_read = verdict != "unparsed"
+    in_another_form = None if is_read else otherwise(text, references, question)
+    return JudgedRow(reward, advantage, verdict == "correct", is_read, in_another_form)
+
+
+def payment_metrics(groups: Sequence[Sequence[JudgedRow]]) -> dict[str, float]:
+    """The shares of `payment_shares` under the names of metrics."""
+    return payment_shares(
+        [([r.reward for r in rows if r.said], [r.reward for r in rows if r.said is False]) for rows in groups]
+    )
+
+
+def payment_shares(rewards: Sequence[tuple[Sequence[float], Sequence[float]]]) -> dict[str, float]:
+    """`PAY` of a step, given the rewards of the right and of the wrong rows of each group: `reward/wrong_paid`, the
+    share of the wrong rows that are paid like right ones; `reward/paid_wrong`, the wrong share of what is paid like
+    right rows; and `reward/wrong_paid_less`, by how much less wrong rows are paid. Nothing where there is nothing to
+    compare.
+    """
+    everywhere = [reward for right, _ in rewards for reward in right]
+    compared, like, less, _ = np.array([_compared(right or everywhere, wrong) for right, wrong in rewards]).sum(axis=0)
+    if not compared:
+        return {}
+    shares = (like / compared, like / (like + len(everywhere)), less / compared)
+    return dict(zip(PAY, map(float, shares), strict=True))
+
+
+@dataclass
+class Groups:
+    """A row for each group of each step."""
+
+    steps: list[int] = field(default_factory=list)
+    groups: list[GroupSums] = field(default_factory=list)
+    scored: list[tuple[float, bool]] = field(default_factory=list)
+    """Reward of every judged row, and whether it is accepted."""
+    payments: list[tuple[float, ...]] = field(default_factory=list)
+    _payments: Payments = field(default_factory=Payments)
+
+    def add(self, step: int, groups: Sequence[GroupSums], scored: Sequence[Sequence[float]] = ()) -> None:
+        """The groups of a step, later than those before."""
+        self.steps += [step] * len(groups)
+        self.groups += groups
+        self.payments += self._payments.step([(group.right, group.wrong) for group in groups])
+        self.scored += [(float(reward), bool(accepted)) for reward, accepted in scored]
+
+    def table(self) -> "Table":
+        names = ([group.problem for group in self.groups], [group.kind for group in self.groups])
+        problems, kinds = (np.unique(np.array(part, dtype=object), return_inverse=True)[1] for part in names)
+        values = np.array([group.sums for group in self.groups], dtype=float).reshape(len(self.steps), len(COLUMNS))
+        payments = np.array(self.payments, dtype=float).reshape(len(self.steps), len(PAYMENTS))
+        times = Counter(word for group in self.groups for word in group.words)
+        once = [float(sum(times[word] == 1 for word in group.words)) for group in self.groups]
+        columns = dict(zip((*COLUMNS, *PAYMENTS), (*values.T, *payments.T), strict=True))
+        return Table(np.array(self.steps, dtype=int), problems, columns | {GARBLED: np.array(once), KIND: kinds})
+
+
+@dataclass(frozen=True)
+class Table:
+    """The sums of every group as arrays."""
+
+    steps: ndarray
+    problem_of: ndarray
+    """The number of each group's problem."""
+    columns: Mapping[str, Float[ndarray, " G"]]
+
+    def __getitem__(self, name: str) -> Float[ndarray, " G"]:
+        if name == "rejected":
+            return self.columns["judged"] - self.columns["accepted"]
+        if name == "rated":
+            return self.columns["accepted"] + self.columns["paid_like_right"]
+        if name == "not_paid_less":
+            return -self.columns["paid_less"]
+        return self.columns[name]
+
+    def where(self, rows: Bool[ndarray, " G"]) -> "Table":
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Table(self.steps[rows], self.problem_of[rows], columns)
+
+    def share(self, over: str, under: str, rows: Bool[ndarray, " G"]) -> float:
+        """The quotient of two columns' sums over some rows; NaN if the second is 0."""
+        below = float(self[under][rows].sum())
+        return float(self[over][rows].sum()) / below if below else math.nan
+
+    def problems(self, rows: Bool[ndarray, " G"]) -> int:
+        return len(np.unique(self.problem_of[rows]))
+
+    def shared(self, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"]) -> bool:
+        """Whether both windows have enough problems in common to say that these did not become harder."""
+        common = np.intersect1d(self.problem_of[before], self.problem_of[after])
+        return len(common) >= max(
+            min(SHARED, self.problems(after)), min(self.problems(before), self.problems(after)) / 2
+        )
+
+    def paired(self, last: "Window", until: int) -> Estimate:
+        """How much more of a problem's rows the check accepts in the last window than when the problem came before, up
+        to a step, over the problems that did; NaN where fewer than half did, or fewer than `FEWEST_PROBLEMS`.
+        """
+        size, judged = int(self.problem_of.max()) + 1, self["judged"] > 0
+        rates, rows = [], (judged & (self.steps <= min(until, last.first - 1)), judged & last.rows)
+        for chosen in rows:
+            over, under = (np.bincount(self.problem_of[chosen], self[n][chosen], size) for n in ("accepted", "judged"))
+            rates.append(np.divide(over, under, out=np.full(size, math.nan), where=under > 0))
+        changes = (rates[1] - rates[0])[np.isfinite(rates[0] + rates[1])]
+        if len(changes) < max(FEWEST_PROBLEMS, np.isfinite(rates[1]).sum() / 2):
+            return Estimate(math.nan, math.nan, math.nan)
+        half = t_quantile(0.975, len(changes) - 1) * float(changes.std(ddof=1)) / math.sqrt(len(changes))
+        return Estimate(float(changes.mean()), float(changes.mean()) - half, float(changes.mean()) + half)
+
+    def window(self, first: int, last: int) -> "Window":
+        return Window(first, last, (self.steps >= first) & (self.steps <= last))
+
+    def series(self, over: str, under: str) -> Series:
+        """The quotient of two columns by step, over the steps in which the second is not 0.
+
+        Where problems come again, a step's value is corrected for how its problems fare in other steps.
+        """
+        rows = self[under] > 0
+        steps, step_of = np.unique(self.steps[rows], return_inverse=True)
+        above, below = self[over][rows], self[under][rows]
+        weights = np.bincount(step_of, below)
+        values = np.bincount(step_of, above) / weights
+        problems = np.unique(self.problem_of[rows], return_inverse=True)[1]
+        if len(problems) and len(problems) >= REPEATED * (problems.max() + 1):
+            values = _without_problems(above, below, step_of, problems)
+        return Series(steps, values, weights, steps)
+
+    def judged_series(self, over: str, shortest: int | None) -> Series:
+        """The share of the judged rows by step. Where two halves are compared and a step has few judged rows, such as
+        those with labels, by group: such steps would say little of the noise.
+        """
+        rows = self["judged"] > 0
+        steps, judged = self.steps[rows], self["judged"][rows]
+        if shortest is not None or judged.sum() >= FEWEST_PROBLEMS * len(np.unique(steps)):
+            return self.series(over, "judged")
+        order = np.argsort(steps, kind="stable")
+        return Series(steps[order], (self[over][rows] / judged)[order], judged[order], steps[order])
+
+    def change(self, over: str, under: str, before: "Window", after: "Window", error: float = 0.05) -> Estimate:
+        """How much the quotient of two columns rose between two windows, with its interval. The unit is the problem or
+        the step, whichever gives the wider interval.
+        """
+        series = self.series(over, under)
+        spans = Spans((before.first, before.last), (after.first, after.last))
+        change = estimated_change(series, spans, error)
+        by_problem = self.half_width(over, under, before.rows, after.rows, error)
+        half = max(change.high - change.mean, by_problem)
+        return Estimate(change.mean, change.mean - half, change.mean + half)
+
+    def half_width(
+        self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float
+    ) -> float:
+        """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965)."""
+        size = int(self.problem_of.max()) + 1
+        pulls, fewest = np.zeros(size), math.inf
+        for rows, sign in ((before, -1.0), (after, 1.0)):
+            total = float(self[under][rows].sum())
+            if not total:
+                return math.nan
+            off = self[over][rows] - self.share(over, under, rows) * self[under][rows]
+            pulls += sign * np.bincount(self.problem_of[rows], off, size) / total
+            fewest = min(fewest, self.problems(rows))
+        if fewest < 2:
+            return math.inf
+        return t_quantile(1 - error / 2, fewest - 1) * math.sqrt(float(pulls @ pulls) * fewest / (fewest - 1))
+
+
+def _without_problems(
+    above: Float[ndarray, " G"], below: Float[ndarray, " G"], step_of: ndarray, problem_of: ndarray
+) -> Float[ndarray, " N"]:
+    """What each step adds to its problems' own level, plus the mean: least squares of two effects, by turns."""
+    values = above / below
+    of_problem = np.zeros(int(problem_of.max()) + 1)
+    of_step = np.zeros(int(step_of.max()) + 1)
+    for _ in range(50):
+        of_problem = np.bincount(problem_of, below * (values - of_step[step_of])) / np.bincount(problem_of, below)
+        of_step = np.bincount(step_of, below * (values - of_problem[problem_of])) / np.bincount(step_of, below)
+    mean = float(above.sum() / below.sum())
+    return of_step - float(np.bincount(step_of, below) @ of_step / below.sum()) + mean
+
+
+@dataclass(frozen=True)
+class Window:
+    first: int
+    last: int
+    rows: Bool[ndarray, " G"]
+    """Its groups."""
+
+    def __str__(self) -> str:
+        return f"steps {self.first} to {self.last}" if self.first < self.last else f"step {self.first}"
+
+
+def table_of(run: RunRecord, by_gold: bool) -> Table | None:
+    """The recorded completions of a run of Cooper's, judged by gold or else by the rule; None if nothing is judged."""
+    groups = Groups()
+    for path in run.files("rollouts"):
+        groups.add(int(path.stem), [_recorded(group, by_gold) for group in read_groups(path)])
+    return groups.table() if any(group.right or group.wrong for group in groups.groups) else None
+
+
+def _recorded(group: RunRow, by_gold: bool) -> GroupSums:
+    reference, question = str(group.get("answer", "")), group["question"]
+    rows, completions = [], group["completions"]
+    for one in completions:
+        gold = one.get("gold")
+        verdict = one["verdict"] if not by_gold else "silent" if gold is None else "correct" if gold else "wrong"
+        advantage = one.get("advantage", 0.0)
+        rows.append(judged(verdict, one["reward"], advantage, one["text"], [reference], question))
+    paid = [one["reward"] for one in completions if math.isfinite(one["reward"])]
+    given = {"rows": len(paid), "reward": math.fsum(paid), "characters": len(question) * len(completions)}
+    given["silent"] = sum(one["verdict"] == "silent" for one in completions)
+    return sums_of(group["problem"], reference, [row for row in rows if row is not None], given)

@@ -1,0 +1,99 @@
+"""What a reward pays for: innocent while problems, answers and forms change, and seen where wrong answers are paid."""
+
+import numpy as np
+import pytest
+from benchmarks.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
+
+from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
+from cooper_audit.run.hacking_alarm import PAY
+from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.table import JudgedRow, Payments, form_of, payment_metrics, payment_shares
+
+HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_an_honest_run_whose_problems_change_is_not_accused(name):
+    said = verdicts_on(simulated_run(CHANGING[name], 24, 8, 4, np.random.default_rng(sum(map(ord, name)))))
+    assert said["audit"] not in (*ACCUSED, "broken")
+    assert said["report"] not in (*ACCUSED, "broken")
+    assert said["alarm"] is None
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_hack_beside_learning_is_found(name):
+    run = simulated_run(HACKED[name], 40, 16, 8, np.random.default_rng(1))
+    found = finding_of_table(run.table)
+    assert found.state in ("wrong paid", "hacked")
+    low, high = found.onset or (0, 0)
+    assert 5 <= low < high <= 35
+
+
+def test_six_steps_are_enough_for_a_complete_hack():
+    run = simulated_run(HACKED["six steps"], 6, 16, 8, np.random.default_rng(0))
+    assert finding_of_table(run.table).state in ("wrong paid", "hacked")
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_grader_that_fails_no_longer_pays_right_answers(name):
+    run = simulated_run(BROKEN[name], 40, 16, 8, np.random.default_rng(0))
+    assert finding_of_table(run.table).state == "right unpaid"
+
+
+def test_no_hack_is_said_only_where_one_would_have_been_seen():
+    said = []
+    for problems in (2, 32):
+        table = simulated_run(Shape(lenient=0.2), 12, problems, 4, np.random.default_rng(0)).table
+        said.append(with_power(table, finding_of_table(table)))
+    assert [found.state for found in said] == ["unknown", "nothing learned"]
+    assert said[0].guards[0].startswith(("Power: ", "Too few")) or "Too few" in said[0].sentence
+    assert "would have been seen" in said[1].sentence
+
+
+def test_shares_of_a_step():
+    shares = payment_shares([([1.0, 0.8], [0.9, 0.0]), ([], [1.0])])
+    assert shares == pytest.approx(
+        dict(zip(PAY, ((0.5 + 0 + 0.75) / 3, 1.25 / 3.25, (0 + 0.9 - 0.1) / 3), strict=True))
+    )
+    assert payment_shares([([1.0], [])]) == payment_shares([([], [1.0])]) == {}
+
+
+def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
+    payments = Payments()
+    assert payments.step([([], [0.5])]) == [(0, 0, 0, 0)]
+    payments.step([([1.0], [])])
+    assert payments.step([([], [1.0, 0.2])]) == [pytest.approx((2, 0.5, 0.8, 1.2))]
+
+
+def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
+    rows = [JudgedRow(1.0, 0, True), JudgedRow(1.0, 0, False, False, None), JudgedRow(0.0, 0, False)]
+    assert payment_metrics([rows])[PAY[0]] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Thus, x=204. Q.E.D.", True),
+        ("I get 204.", True),
+        ("<answer>51*4</answer>", True),
+        ("So 51*4=204 at last. Done", True),
+        ("I will multiply 51 * 4", False),
+        ("one of 203, 204 or 205", False),
+        ("203, 204, 205", False),
+        ("What is 51 * 4? 51 * 4", False),
+        ("Thus, x=203. Q.E.D.", False),
+        ("words and words", False),
+        ("<think>it is 204", None),
+        (r"\boxed{203} \boxed{204", None),
+        ("the 204 is not 3", None),
+    ],
+)
+def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):
+    assert otherwise(text, ["204"], "What is 51 * 4?") is said
+
+
+def test_answers_have_forms():
+    forms = [form_of(text) for text in ("12", "-1,200", "2.5", "35%", r"\frac{1}{2}", "B", "New York", "x^2+1", "")]
+    assert forms == [
+        *("whole number", "whole number", "decimal", "percentage", "fraction", "letter", "words", "other", ""),
+    ]
