@@ -24,7 +24,8 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import Journal, by_step
+from cooper_base.files.durable import by_step
+from cooper_base.files.journal import Journal
 from cooper_base.files.owned_folder import OwnedFolder
 from cooper_base.revisions import revisions
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
@@ -126,6 +127,7 @@ def _audit(
 ) -> Audit:
     out, source, groups = folder.path, Source(), Groups()
     metrics, kept = dict[int, dict[str, float]](), dict[int, list[Any]]()
+    folder.check(*_results(folder))
     folder.folder("rollouts")
     settings = _fingerprint(options)
     with Journal(out / "audited.jsonl", {"command": COMMAND}) as journal, closing(Verifier(options.rule)) as verifier:
@@ -135,7 +137,7 @@ def _audit(
                 del kept[later], metrics[later]
             key = f"{settings} {step} {digest_of(rows)}"
             if (done := journal.get(key)) is None or not folder.holds(_path(out, step), done["file"]):
-                _withdraw(out)
+                _withdraw(folder)
                 done = _audited(step, rows, options, verifier, folder)
                 journal.put(key, done)
             metrics[step], kept[step] = done["metrics"], [done["groups"], done["scored"]]
@@ -143,7 +145,7 @@ def _audit(
                 progress(len(kept), 0)
     for step, path in by_step(out / "rollouts", ".jsonl").items():
         if step not in kept:
-            _withdraw(out)
+            _withdraw(folder)
             folder.remove(path)
     for step in sorted(kept):
         groups.add(step, *kept[step])
@@ -162,10 +164,13 @@ def _fingerprint(options: Options) -> str:
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 
-def _withdraw(out: Path) -> None:
+def _withdraw(folder: OwnedFolder) -> None:
     """Delete the results, which are about rollouts that change now."""
-    for name in RESULTS:
-        (out / name).unlink(missing_ok=True)
+    folder.remove(*_results(folder))
+
+
+def _results(folder: OwnedFolder) -> list[Path]:
+    return [folder.path / name for name in RESULTS]
 
 
 def _path(out: Path, step: int) -> Path:

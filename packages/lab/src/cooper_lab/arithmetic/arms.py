@@ -9,12 +9,14 @@ from typing import Any
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
+from cooper_base.files.owned_file import write_owned
 from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl import build_config, merge, read_metrics
 from cooper_rl.engines.local.device import available_cores
 
+COMMAND, SUMMARY = "cooper demo", "summary.json"
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},
     "static": {"kind": "static"},
@@ -113,5 +115,5 @@ def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
         "reward_model_accuracy": manifest["reward_model"]["heldout_accuracy"],
         "seed": seed,
     }
-    (output_dir / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    write_owned(output_dir / SUMMARY, json.dumps(summary, indent=2) + "\n", COMMAND)
     return summary
