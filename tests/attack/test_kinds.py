@@ -218,22 +218,23 @@ def test_a_reader_without_a_bound_is_found(low, tmp_path, monkeypatch):
 
 # Every folder that is deleted is ours.
 OURS = {
+    "cooper_base/files/durable.py": "`delete` itself, and the hidden folder beside what it will be",
     "cooper_base/files/folder_lock.py": "an empty folder that the lock has made",
+    "cooper_base/files/owned_folder.py": "files with a mark, and the hidden folder that is renamed once it is whole",
     "cooper_lab/arena/cache.py": "the cache's own folders, by names with the hash of what they are made from",
     "cooper_lab/arena/run_cells.py": "inside the arena's OwnedFolder",
     "cooper_lab/paper/stages.py": "inside the study's OwnedFolder",
     "cooper_lab/cli/demo.py": "inside the demo's OwnedFolder",
-    "cooper_rl/verifyrm/train.py": "the hidden folder that is renamed once it is whole",
-    "cooper_rl/engines/local/models.py": "the hidden folder that is renamed once it is whole",
-    "cooper_rl/record/checkpoint.py": "checkpoints of a run, under their names",
+    "cooper_rl/record/checkpoint.py": "checkpoints with the state of this store, and hidden folders of theirs",
     "cooper_rl/run/checkpoint_content.py": "the hidden folder, and the run's own `final` and `best`",
-    "cooper_rl/adapters/audit/repair.py": "inside the attack's OwnedFolder",
+    "cooper_rl/adapters/audit/repair.py": "the optimizer, in the hidden folder of `new_folder`",
 }
 """Modules that delete folders, and whose these are."""
 
 
 def deletions(text: str) -> Iterator[str]:
-    yield from (name for name, _ in calls(ast.parse(text)) if name.endswith(("rmtree", ".rmdir", "removedirs")))
+    deleting = ("rmtree", ".rmdir", "removedirs")
+    yield from (name for name, _ in calls(ast.parse(text)) if name == "delete" or name.endswith(deleting))
 
 
 def test_only_folders_with_an_owner_are_deleted():
@@ -242,6 +243,39 @@ def test_only_folders_with_an_owner_are_deleted():
     assert [*deletions("import shutil\nshutil.rmtree(out, ignore_errors=True)")] == ["shutil.rmtree"]
     owners = [name for name, text in MODULES.items() if " OwnedFolder(" in text]
     assert {"cooper_lab/cli/demo.py", "cooper_lab/cli/arena.py", "cooper_lab/cli/paper.py"} <= {*owners}
+
+
+# Every file is written by the room `files`, which follows no link.
+ELSEWHERE = {
+    "cooper_base/files/durable.py": "the one place",
+    "cooper_rl/record/checkpoint.py": "renames whole checkpoints",
+    "cooper_rl/engines/scale/vllm/engines.py": "a temporary folder",
+    "cooper_verify/rules/worker.py": "opens the null device",
+}
+OPENING_TO_WRITE = {"open", "io.open", "io.FileIO", "FileIO"}
+
+
+def writes(text: str) -> Iterator[str]:
+    """Calls that write a file by its name. What libraries write goes into a folder that `new_folder` or `folder_aside`
+    has made."""
+    for name, call in calls(ast.parse(text)):
+        given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+        modes = [value.value for value in given if isinstance(value, ast.Constant) and isinstance(value.value, str)]
+        opens = name in OPENING_TO_WRITE or name.endswith(".open")
+        to_write = opens and any(len(mode) < 4 and {*mode} & {*"wax+"} for mode in modes)
+        moves = name in ("os.open", "os.replace", "os.rename", "os.truncate", "shutil.move", "shutil.copy")
+        if to_write or moves or name.endswith((".write_text", ".write_bytes", ".touch")):
+            yield name
+
+
+def test_every_file_is_written_by_the_room_files():
+    assert faulty(writes, apart=ELSEWHERE) == {}, "write it by cooper_base/files"
+    assert all([*writes(MODULES[name])] for name in ELSEWHERE), "a module that writes nothing needs no line"
+
+
+@pytest.mark.parametrize("planted", ["path.write_text(x)", "path.open('a+')", "open(x, mode='w')", "os.replace(a, b)"])
+def test_a_file_that_is_written_elsewhere_is_found(planted):
+    assert [*writes(planted)] == [planted.partition("(")[0]]
 
 
 @pytest.mark.parametrize(

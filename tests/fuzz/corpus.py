@@ -7,7 +7,7 @@ from random import Random
 import yaml
 from targets import SEPARATOR, TARGETS
 
-from cooper_base.files.durable import _HEADER
+from cooper_base.files.journal import _HEADER
 
 _ROW = {"question": "1+1?", "answer": "2", "completion": "It is \\boxed{2}.", "reference_answer": "2", "label": 1}
 _JSON = json.dumps(_ROW)

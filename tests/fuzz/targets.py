@@ -23,7 +23,7 @@ from cooper_base.data.text import normalise
 from cooper_base.data.transcript import outside_turns, rendered, turns_in, turns_of
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import Journal
+from cooper_base.files.journal import Journal
 from cooper_lab.benchmarks.bench import read_bench
 from cooper_rl.reward.pairs.assistant import unframe
 from cooper_rl.run_config import load_config

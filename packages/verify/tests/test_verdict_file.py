@@ -66,9 +66,16 @@ def test_bad_rows_and_a_foreign_output_are_refused(data, tmp_path):
         verify_file(data, out)
     data.write_text('{"answer": "12", "completion": "12"}\n')
     out.write_text('{"something": "else"}\n')
-    with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this row of the input"):
+    with pytest.raises(InputError, match=r"out.jsonl:1: is not a verdict on this row of the input"):
         verify_file(data, out)
     assert out.read_text() == '{"something": "else"}\n'
+    for text in ("my notes", '{"answer": "12", "completion": "12"}', '{"answer": "12", "com'):
+        out.write_text(text)  # no line is whole
+        with pytest.raises(InputError, match=r"out.jsonl:1: is not a verdict on this row of the input"):
+            verify_file(data, out)
+        assert out.read_text() == text
+    with pytest.raises(InputError, match="is read by this command"):
+        verify_file(data, data)
 
 
 def seven_only(problem, completion_text):
@@ -173,7 +180,7 @@ def test_the_same_call_asks_again_where_a_server_failed_and_another_grader_is_re
     with pytest.raises(InputError, match="made with other settings"):
         grade_file(data, out, Unlike())
     (tmp_path / "other.jsonl").write_text("mine\n")
-    with pytest.raises(InputError, match=r"exists, and other\.journal\.jsonl is not beside it"):
+    with pytest.raises(InputError, match=r"other\.jsonl: holds what `cooper verify` did not write"):
         grade_file(data, tmp_path / "other.jsonl", Half())
     assert (tmp_path / "other.jsonl").read_text() == "mine\n"
 

@@ -87,7 +87,7 @@ def test_files_of_somebodys_among_the_audits_are_neither_deleted_nor_replaced(tm
     for name in ("000002.jsonl", "000009.jsonl"):
         path = tmp_path / "audit" / "rollouts" / name
         path.write_text("the trainer's\n")
-        with pytest.raises(InputError, match=f"{name}: `cooper audit` did not write this file"):
+        with pytest.raises(InputError, match=f"{name}: holds what `cooper audit` did not write"):
             audit([dump], tmp_path / "audit", EXACT)
         assert path.read_text() == "the trainer's\n"
         path.unlink()

@@ -3,7 +3,7 @@
 import pytest
 
 from cooper_base.errors import InputError
-from cooper_base.files.durable import Journal
+from cooper_base.files.journal import Journal
 
 
 def test_finished_units_are_there_after_an_interruption_and_a_line_cut_short_is_not(tmp_path):
@@ -35,8 +35,20 @@ def test_other_settings_and_other_files_are_refused(tmp_path):
         path.write_text(text, errors="surrogateescape")
         with pytest.raises(InputError, match=r"journal\.jsonl: not a journal"):
             Journal(path, {})
+    path.write_text("no whole line")
     with pytest.raises(InputError, match="not a journal"):
+        Journal(path, {})
+    assert path.read_text() == "no whole line"
+    with pytest.raises(InputError, match="is a folder"):
         Journal(tmp_path, {})
+
+
+def test_one_call_at_a_time_has_a_journal_open(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, {}), pytest.raises(InputError, match="another call is writing it"):
+        Journal(path, {})
+    Journal(path, {}).close()
+    assert [file.name for file in tmp_path.iterdir()] == ["journal.jsonl"]
 
 
 @pytest.mark.parametrize("line", ["{", "7", '{"key": "b"}', '{"key": [], "value": 1}', '{"key": "b", "value": NaN}'])

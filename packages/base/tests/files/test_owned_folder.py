@@ -47,7 +47,7 @@ def test_a_file_of_somebodys_is_neither_replaced_nor_deleted(tmp_path):
         assert folder.owns(path)
         path.write_text("the trainer's")
         for change in (lambda: folder.write(path, "third"), lambda: folder.remove(path)):
-            with pytest.raises(InputError, match=r"000001\.jsonl: `cooper audit` did not write this file"):
+            with pytest.raises(InputError, match=r"000001\.jsonl: holds what `cooper audit` did not write"):
                 change()
         assert path.read_text() == "the trainer's"
 

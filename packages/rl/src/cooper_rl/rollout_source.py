@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cooper_base.clock import MEASURED
 from cooper_base.data.problem import Problem
+from cooper_base.files.durable import write_bytes
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines.base import Metrics, PolicyLearner, Sampler, sample_at_once
@@ -133,7 +134,7 @@ class RolloutSource:
             return
         if (rollouts := _drawn(self._pending)) is not None:
             ids = [Problem(problem.id, "", "") for problem in rollouts.problems]
-            (folder / PENDING_FILE).write_bytes(replace(rollouts, problems=ids).to_bytes())
+            write_bytes(folder / PENDING_FILE, replace(rollouts, problems=ids).to_bytes(), durable=False)
 
     def restore(self, folder: Path) -> None:
         """Restore what `save` wrote, if anything. At lag 0 it is ignored."""

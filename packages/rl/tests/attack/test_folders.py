@@ -279,7 +279,7 @@ def test_no_line_of_json_is_more_than_bad_input(folder, name, rows, place):
 
 
 def saved(tmp_path: Path) -> CheckpointStore:
-    store = CheckpointStore(tmp_path / "run" / "checkpoints", CheckpointConfig(keep=3))
+    store = CheckpointStore(tmp_path / "run" / "checkpoints", CheckpointConfig(keep=3), holds="value")
     for step in (1, 2):
 
         def write_models(aside: Path, step: int = step) -> dict[str, Any]:

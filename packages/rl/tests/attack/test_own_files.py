@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cooper_base.files.durable import Journal, append_line, read_fields
+from cooper_base.files.durable import append_line, read_fields
+from cooper_base.files.journal import Journal
 from cooper_lab.arena.cache import MANIFEST, Planted
 from cooper_lab.arena.holes import read_hole
 from cooper_lab.arena.run_cells import RESULT, read_result
@@ -85,7 +86,8 @@ def test_writing_onto_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path):
 _APPENDING = """
 import json, resource, sys
 from pathlib import Path
-from cooper_base.files.durable import Journal, append, append_line, open_to_append
+from cooper_base.files.durable import append, append_line, open_to_append
+from cooper_base.files.journal import Journal
 folder = Path(sys.argv[1])
 line = {"text": "x" * 300}
 journal, opened = Journal(folder / "journal.jsonl", {}), open_to_append(folder / "metrics.jsonl")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cooper_base.files.durable import Journal
+from cooper_base.files.journal import Journal
 from cooper_rl import CooperReward, InputError
 from cooper_rl.reward.scored import Updated
 from cooper_rl.service import history as history_module
@@ -158,10 +158,10 @@ def test_a_restore_that_is_cut_short_anywhere_leaves_the_state_before_or_after(s
 def test_a_cut_that_was_decided_is_made_after_a_restart(tmp_path, monkeypatch):
     """The same without models: a plan on disk is carried out, however often it was begun."""
     history = History(tmp_path, keep=5)
-    history.checkpoint(0, lambda folder: {}, [])
+    history.checkpoint(0, lambda folder: {"digest": ""}, [])
     for step in (1, 2):
         history.append([{"kind": "scored", "step": step}, {"kind": "commit", "step": step}], True)
-    history.checkpoint(2, lambda folder: {}, [{"kind": "scored", "step": 3}])
+    history.checkpoint(2, lambda folder: {"digest": ""}, [{"kind": "scored", "step": 3}])
     history.append([{"kind": "commit", "step": 3}], True)
     before = history.records(0)
     history.plan_cut(0, lambda record: record["step"] == 1 and record["kind"] == "commit")

@@ -15,7 +15,7 @@ from cooper_rl.record.exact_resume import random_state, restore_random_state
 
 
 def _store(folder, **settings):
-    return CheckpointStore(folder / "checkpoints", CheckpointConfig(**settings))
+    return CheckpointStore(folder / "checkpoints", CheckpointConfig(**settings), holds="cursor")
 
 
 def _save(store, step, metrics=None, text="weights"):

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict, is_right
 from cooper_base.errors import InputError
-from cooper_base.files.durable import Journal
 from cooper_base.files.hashes import file_hash, text_key
+from cooper_base.files.journal import Journal
 from cooper_verify.faults import FAULT, isolated
 
 NO_ANSWER = "no_answer_from_server"

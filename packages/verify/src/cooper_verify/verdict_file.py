@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,12 +16,16 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import append, journal_path, naming, open_to_append, write_text
+from cooper_base.files.durable import REFUSED, append, check_target, naming, open_to_append
+from cooper_base.files.folder_lock import FileLock
+from cooper_base.files.journal import journal_path
+from cooper_base.files.owned_file import OwnedFile, check_input
 from cooper_verify.faults import FAULTS_FILE, faults_so_far, faults_written_to, isolated
 from cooper_verify.grader import Asked, Grader, asked_texts, in_chunks, opinions_of
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import Rule, RuleConfig
 
+COMMAND = "cooper verify"
 CHUNK = 256
 """Rows verified between two writes; an interruption loses at most this many."""
 
@@ -101,9 +106,11 @@ def grade_file(
     before = faults_so_far()
     with faults_written_to(faults_path(out)):
         if isinstance(grader, Rule):
+            check_input(out, [data])
             counts = _verify(tasks, out, grader, workers, progress)
         else:
-            counts = _grade(tasks, out, grader, progress)
+            with OwnedFile(out, COMMAND, [data]) as file:
+                counts = _grade(tasks, file, grader, progress)
     return replace(counts, faults=faults_so_far() - before)
 
 
@@ -113,34 +120,30 @@ def faults_path(out: Path) -> Path:
 
 
 def _grade(
-    tasks: Sequence[_Task], out: Path, grader: Grader, progress: Callable[[int, int], None] | None
+    tasks: Sequence[_Task], out: OwnedFile, grader: Grader, progress: Callable[[int, int], None] | None
 ) -> VerdictCounts:
-    journal = journal_path(out)
-    if out.exists() and not journal.exists():
-        raise InputError(f"{out}: exists, and {journal.name} is not beside it to continue from; choose another output")
     counts, lines = VerdictCounts(Counter()), []
     chunks = in_chunks([Asked(problem, text) for problem, text, _ in tasks])
-    with naming(out):
-        for opinions in opinions_of(grader, chunks, journal):
-            for opinion, (problem, _, gold) in zip(opinions, tasks[len(lines) :], strict=False):
-                kept = _kept(problem.metadata, ADDED_BY_GRADERS)
-                fields = {**kept, "verdict": opinion.verdict, "score": opinion.score, "why": opinion.why}
-                lines.append(json.dumps(fields, ensure_ascii=False) + "\n")
-                counts.by_gold[opinion.verdict, gold] += 1
-                counts.why.update([opinion.why] if opinion.why else [])
-            if progress is not None:
-                progress(len(lines), len(tasks))
-        write_text(out, "".join(lines))
+    for opinions in opinions_of(grader, chunks, journal_path(out.path)):
+        for opinion, (problem, _, gold) in zip(opinions, tasks[len(lines) :], strict=False):
+            kept = _kept(problem.metadata, ADDED_BY_GRADERS)
+            fields = {**kept, "verdict": opinion.verdict, "score": opinion.score, "why": opinion.why}
+            lines.append(json.dumps(fields, ensure_ascii=False) + "\n")
+            counts.by_gold[opinion.verdict, gold] += 1
+            counts.why.update([opinion.why] if opinion.why else [])
+        if progress is not None:
+            progress(len(lines), len(tasks))
+    out.write("".join(lines))
     return counts
 
 
 def _verify(
     tasks: Sequence[_Task], out: Path, rule: Rule, workers: int, progress: Callable[[int, int], None] | None
 ) -> VerdictCounts:
-    earlier = _earlier(out, tasks)
-    counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with naming(out), open_to_append(out) as appended, ThreadPoolExecutor(workers) as threads:
+    check_target(out)
+    with FileLock(out), naming(out), open_to_append(out) as appended, ThreadPoolExecutor(workers) as threads:
+        earlier = _earlier(out, appended, tasks)
+        counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()
@@ -180,23 +183,31 @@ def _task(row: DataRow, needs_reference: bool) -> _Task:
     return problem, completion, None if gold is None else label_of(row, gold)
 
 
-def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
-    """The verdicts that `out` already holds. An incomplete last line is removed."""
-    if not out.exists():
-        return []
-    try:
-        text = out.read_text(encoding="utf-8")
-    except (UnicodeDecodeError, IsADirectoryError) as error:
-        raise InputError(f"{out}: not a file of verdicts ({error}); choose another output") from error
-    whole = text[: text.rfind("\n") + 1]
-    verdicts = []
-    for number, line in enumerate(whole.split("\n")[:-1]):
-        if number >= len(tasks) or (verdict := _verdict_on(tasks[number][0].metadata, line)) is None:
-            raise InputError(f"{out}:{number + 1}: not a verdict on this row of the input; choose another output")
-        verdicts.append(verdict)
-    if len(whole) < len(text):
-        write_text(out, whole)
-    return verdicts
+def _earlier(out: Path, file: FileIO, tasks: Sequence[_Task]) -> list[str]:
+    """The verdicts that `out`, which is opened as `file`, already holds. Half a line, which a kill has left at its end,
+    is cut off. Raises InputError for anything that was not written for exactly these rows.
+    """
+    file.seek(0)
+    data = file.readall()
+    end = data.rfind(b"\n") + 1
+    lines, cut = data[:end].decode("utf-8", "replace").split("\n")[:-1], data[end:].decode("utf-8", "ignore")
+    rows = [problem.metadata for problem, *_ in tasks]
+    verdicts = [_verdict_on(row, line) for row, line in zip(rows, lines, strict=False)]
+    read = [verdict for verdict in verdicts if verdict is not None]
+    whole = len(read) == len(lines) and (end == len(data) or _is_cut_off(cut, rows[len(lines) :], proven=bool(lines)))
+    if not whole:
+        number = [*verdicts, None].index(None) + 1
+        raise InputError(REFUSED.format(path=f"{out}:{number}", what="is not a verdict on this row of the input"))
+    file.truncate(end)
+    return read
+
+
+def _is_cut_off(text: str, rows: Sequence[Mapping[str, Any]], proven: bool) -> bool:
+    """Whether the text is the beginning of a line with the verdict on the first of these rows. Where no whole line has
+    `proven` that the file is ours, the text must reach to the verdict.
+    """
+    begins = json.dumps(_kept(rows[0]), ensure_ascii=False)[:-1] + ', "verdict": ' if rows else "\n"
+    return text.startswith(begins) or (proven and begins.startswith(text))
 
 
 def _verdict_on(row: Mapping[str, Any], line: str) -> str | None:

@@ -185,3 +185,19 @@ def test_a_broken_ledger_or_one_from_the_future_holds_nothing_up(content, tmp_pa
     (ledger,) = Path(tmp_path).glob("cooper-limits-*/*.json")
     ledger.write_text(content)
     assert not isinstance(MinuteLimits(server, model, 1, None)._enter(1), float)
+
+
+@pytest.mark.parametrize("taken", ["folder", "file", "link"])
+def test_a_folder_that_somebody_else_made_first_blocks_nobody(monkeypatch, tmp_path, taken):
+    me = os.getuid() + 1  # whoever that is, the folder is not theirs
+    monkeypatch.setattr(os, "getuid", lambda: me)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = tmp_path / f"cooper-limits-{me}"
+    (tmp_path / "elsewhere").mkdir()
+    make = {"folder": place.mkdir, "file": place.touch, "link": lambda: place.symlink_to("elsewhere")}
+    make[taken]()
+    for fits in (True, False):
+        limits = MinuteLimits("http://a", "x", 1, None)
+        assert isinstance(limits._enter(1), float) != fits, "all processes of the user keep the limit together"
+    assert not [*tmp_path.glob("cooper-limits-*/*"), *(tmp_path / "elsewhere").iterdir()]
+    assert len([*tmp_path.glob("cache/cooper-rl/limits-*/*.json")]) == 1

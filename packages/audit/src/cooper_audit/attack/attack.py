@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cooper_audit.attack.edits import EditedPattern
+from cooper_audit.attack.edits import COMMAND, EditedPattern
 from cooper_audit.attack.forms import FORMS, PLAIN, in_form, right_texts, stated
 from cooper_audit.attack.patterns import ATTACKS, FURTHER_ATTACKS, PUBLISHED_SHARES, Writer, other_answer
 from cooper_audit.statistics import Estimate
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import write_owned
 from cooper_verify.grader import NO_ANSWER, Asked, Grader, opinions_of
 
 ANSWERS, JOURNAL, FORMS_JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "forms.jsonl", "attack.json"
@@ -433,5 +433,5 @@ def write_attack(result: AttackResult, out: Path, more: Mapping[str, Any]) -> No
         }
         for answer in result.answers
     ]
-    write_text(out / ANSWERS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    write_text(out / RESULT, json.dumps(result.summary() | dict(more), indent=2))
+    write_owned(out / ANSWERS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), COMMAND)
+    write_owned(out / RESULT, json.dumps(result.summary() | dict(more), indent=2), COMMAND)

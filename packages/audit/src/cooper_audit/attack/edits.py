@@ -13,8 +13,9 @@ from random import Random
 from cooper_audit.attack.forms import stated
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError, did_you_mean
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import write_owned
 
+COMMAND = "cooper attack"
 Edit = Callable[[str, str, Random], str | None]
 """(reference, another answer, random generator) -> what stands in the place of the answer; None: there is no such."""
 JOIN = " + "
@@ -270,4 +271,4 @@ def read_patterns(path: Path) -> list[EditedPattern]:
 
 def write_patterns(path: Path, patterns: Sequence[EditedPattern]) -> None:
     """Write patterns as `read_patterns` reads them."""
-    write_text(path, "".join(f"{pattern.name}\n" for pattern in patterns))
+    write_owned(path, "".join(f"{pattern.name}\n" for pattern in patterns), COMMAND)

@@ -14,7 +14,7 @@ import typer
 from cooper_base.cli.console import counter, in_full, progress, say, show_table, stdout
 from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import write_owned
 from cooper_base.files.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cooper_audit.attack.results import Finding, Repair
     from cooper_audit.attack.search import Search
 
-COMMAND = "cooper attack"
 EMBEDDED = "embedded"
 PATTERNS = "patterns.txt"
 TABLE = "attack.md"
@@ -103,7 +102,7 @@ def attack_reward(
     2 for bad input. With --repair the second attack decides.
     """
     from cooper_audit.attack.attack import write_attack
-    from cooper_audit.attack.edits import read_patterns
+    from cooper_audit.attack.edits import COMMAND, read_patterns
     from cooper_audit.attack.problems import attack_settings
     from cooper_audit.attack.report import as_record, first_screen, further_tables, markdown, pattern_tables
     from cooper_audit.attack.results import REPAIR_STEPS
@@ -143,7 +142,7 @@ def attack_reward(
         if out is not None:
             more = {"repaired": None if repaired is None else last.summary()}
             write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
-            write_text(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]))
+            write_owned(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]), COMMAND)
             say(f"answers and scores: {out}")
         sys.exit(EXIT_CODES[last.verdict(fail_above)])
 

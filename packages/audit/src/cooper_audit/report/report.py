@@ -27,10 +27,10 @@ from cooper_audit.run.run_record import RunRecord, flat, read_runs, status_of
 from cooper_audit.run.verdict import HACKED_STATES, NAMES, TRUTHS, RunVerdict, problems_behind, verdict_of
 from cooper_audit.statistics import mean_interval, wilson_interval
 from cooper_base import __version__
-from cooper_base.files.durable import write_text, writing
+from cooper_base.files.owned_file import write_owned
 from cooper_base.pace import duration
 
-REPORT_FILE = "report.html"
+REPORT_FILE, REPORT_COMMAND = "report.html", "cooper report"
 MOST_CONFIG = 40_000
 """Longest `config.yaml` that the page contains in full, in characters."""
 SCRIPTS = ("elements", "chart", "story", "gallery", "parts", "rollouts", "find", "sections", "main")
@@ -129,16 +129,14 @@ def write_report(
     The runs may still be training; `over` says that they have ended, though their processes still hold their folders.
     `title` and the first of the paragraphs `notes` stand at the top of the page, the other ones and the `graders` of an
     audit below its charts; `labels` and `colours` are for the runs. All text of a run reaches the page as
-    JSON and is shown as text, so markup in it is never executed. Raises InputError for a folder without a run, and for
-    a page that cannot be written.
+    JSON and is shown as text, so markup in it is never executed. Raises InputError for a folder without a run, for a
+    file of this name that is not such a page as it was written, and for a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     runs = [replace(run, over=over) for run in read_runs(directories, labels)]
     page = report_page(report_data(runs, colours), title, notes, graders=graders)
     target = target or directories[0] / REPORT_FILE
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, page.encode("utf-8", "replace").decode())
+    write_owned(target, page.encode("utf-8", "replace"), REPORT_COMMAND)
     return target
 
 

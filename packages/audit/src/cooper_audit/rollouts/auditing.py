@@ -23,7 +23,8 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import Journal, by_step
+from cooper_base.files.durable import by_step
+from cooper_base.files.journal import Journal
 from cooper_base.files.owned_folder import OwnedFolder
 from cooper_base.revisions import revisions
 from cooper_verify.faults import FAULTS_FILE, faults_written_to, isolated
@@ -130,6 +131,7 @@ def _audit(
 ) -> Audit:
     out, source, groups = folder.path, Source(), Groups()
     metrics, kept = dict[int, dict[str, float]](), dict[int, list[Any]]()
+    folder.check(*_results(folder))
     folder.folder("rollouts")
     settings = _fingerprint(options)
     with Journal(out / "audited.jsonl", {"command": COMMAND}) as journal, closing(Verifier(options.rule)) as verifier:
@@ -139,7 +141,7 @@ def _audit(
                 del kept[later], metrics[later]
             key = f"{settings} {step} {digest_of(rows)}"
             if (done := journal.get(key)) is None or not folder.holds(_path(out, step), done["file"]):
-                _withdraw(out)
+                _withdraw(folder)
                 done = _audited(step, rows, options, verifier, folder)
                 journal.put(key, done)
             metrics[step], kept[step] = done["metrics"], [done["groups"], done["scored"]]
@@ -147,7 +149,7 @@ def _audit(
                 progress(len(kept), 0)
     for step, path in by_step(out / "rollouts", ".jsonl").items():
         if step not in kept:
-            _withdraw(out)
+            _withdraw(folder)
             folder.remove(path)
     for step in sorted(kept):
         sums, scored = kept[step]
@@ -167,10 +169,13 @@ def _fingerprint(options: Options) -> str:
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 
-def _withdraw(out: Path) -> None:
+def _withdraw(folder: OwnedFolder) -> None:
     """Delete the results, which are about rollouts that change now."""
-    for name in RESULTS:
-        (out / name).unlink(missing_ok=True)
+    folder.remove(*_results(folder))
+
+
+def _results(folder: OwnedFolder) -> list[Path]:
+    return [folder.path / name for name in RESULTS]
 
 
 def _path(out: Path, step: int) -> Path:

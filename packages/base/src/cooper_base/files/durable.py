@@ -1,25 +1,23 @@
-"""Writes that leave either the old or the new contents of a file, safe reads of a folder that others write into too,
-and a journal of finished work."""
+"""Writes that leave either the old or the new contents of a file and follow no link, and safe reads of a folder that
+others write into too."""
 
-import hashlib
 import io
 import json
-import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import UnionType
-from typing import Any, Self, TypeVar
+from typing import Any
 
-from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError, MissingExtraError
 
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
+REFUSED = "{path}: {what}, so it is not written; choose another place, or remove it"
+"""The message about a name that is taken by something that a command may not write."""
 
 
 @contextmanager
@@ -92,27 +90,110 @@ def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
     return {int(path.stem): path for path in sorted(kept, key=lambda path: int(path.stem))}
 
 
-def write_text(path: Path, text: str) -> None:
+def check_target(path: Path) -> None:
+    """Raises InputError if this name is taken by something else than a file. A link is such a thing, whatever it leads
+    to.
+    """
+    kind = _kind_of(path)
+    if kind is not None and kind != stat.S_IFREG:
+        what = {stat.S_IFLNK: "is a link", stat.S_IFDIR: "is a folder"}.get(
+            kind, "is a pipe or a device and not a file"
+        )
+        raise InputError(REFUSED.format(path=path, what=what))
+
+
+def _kind_of(path: Path) -> int | None:
+    """The kind of what has this name (`stat.S_IFREG` and so on); None if nothing has it."""
+    try:
+        return stat.S_IFMT(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def opened(path: Path, flags: int, mode: int = 0o666, folder: int | None = None) -> int:
+    """The descriptor of a file, opened with these flags (`os.O_RDWR` and so on), which waits for no pipe and follows no
+    link. `folder` is a handle of the file's folder, if there is one.
+
+    Raises InputError for a link, a folder, a pipe and a device, and OSError.
+    """
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # Windows has neither
+    try:
+        descriptor = os.open(path if folder is None else path.name, flags, mode, dir_fd=folder)
+    except OSError:
+        check_target(path)
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        check_target(path)
+    return descriptor
+
+
+@contextmanager
+def _handle(folder: Path) -> Iterator[int | None]:
+    """A handle of a folder: names in it are then those of this folder, whatever takes its own name meanwhile."""
+    if os.open not in os.supports_dir_fd:  # Windows
+        yield None
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """`write_bytes` of a text in UTF-8."""
+    write_bytes(path, text.encode(), durable)
+
+
+def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
     """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it.
 
-    If the disk is full, raises OSError with the file's name, and the file is unchanged.
+    Without `durable` nothing is forced to disk, so a power cut may lose it. If the disk is full, raises OSError with
+    the file's name, and the file is unchanged. A link of either name is replaced by the file.
     """
     aside = path.with_name(f".{path.name}.partial")
     check_regular(aside)
-    with naming(path):
+    with naming(path), _handle(path.parent) as folder:
+        places = [file if folder is None else file.name for file in (aside, path)]
+        with suppress(FileNotFoundError):  # of a call that was killed, or of somebody who would have us write elsewhere
+            os.unlink(places[0], dir_fd=folder)
         try:
-            aside.write_text(text, encoding="utf-8")
-            sync(aside)
+            with os.fdopen(opened(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=folder), "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
         except OSError:
-            aside.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(places[0], dir_fd=folder)
             raise
-        os.replace(aside, path)
-        sync(path.parent)
+        os.replace(*places, src_dir_fd=folder, dst_dir_fd=folder)
+        if durable and folder is not None:
+            os.fsync(folder)
+
+
+def delete(path: Path) -> None:
+    """Delete a folder as far as possible, or a file or a link of this name, but not what the link leads to."""
+    if _kind_of(path) == stat.S_IFDIR:
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def folder_aside(folder: Path) -> Path:
+    """The hidden folder beside `folder` that holds what will be `folder` once it is whole. It is new and empty: what an
+    earlier call has left there is deleted.
+    """
+    aside = folder.with_name(f".{folder.name}.partial")
+    delete(aside)
+    aside.mkdir(parents=True)
+    return aside
 
 
 def open_to_append(path: Path) -> io.FileIO:
     """The file, opened for `append`; it is made if there is none."""
-    return io.FileIO(path, "a+")
+    return io.FileIO(opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+")
 
 
 def append(file: io.FileIO, text: str) -> None:
@@ -164,151 +245,15 @@ def check_table_path(path: Path) -> None:
         raise MissingExtraError("writing Parquet needs pyarrow (the extra `data`): pip install pyarrow")
 
 
-def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Write the columns of the rows, as Parquet or JSON lines. The file gets its name only when it is complete."""
+def table_bytes(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
+    """The contents of a table of this name, with these columns of the rows, as Parquet or JSON lines."""
     check_table_path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".jsonl":
-        write_text(path, "".join(_line({name: row[name] for name in columns}) + "\n" for row in rows))
-        return
+        lines = (json.dumps({name: row[name] for name in columns}, ensure_ascii=False) + "\n" for row in rows)
+        return "".join(lines).encode()
     import pyarrow  # noqa: PLC0415 - an extra
     from pyarrow import parquet  # noqa: PLC0415
 
-    aside = path.with_name(f".{path.name}.partial")
-    with naming(path):
-        parquet.write_table(pyarrow.table({name: [row[name] for row in rows] for name in columns}), aside)
-        os.replace(aside, path)
-
-
-def _line(values: dict[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False)
-
-
-_SEAL = ',"sum":"'
-_DIGITS = 16
-
-
-def sealed(record: Mapping[str, Any], before: str = "") -> str:
-    """The record as a JSON line (without its end) with a checksum as its last key.
-
-    `before` is the checksum of the line before, for a file in which no line may be missing or out of order.
-    """
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))[:-1]
-    return f'{text}{_SEAL}{_checksum(text, before)}"}}'
-
-
-def seal_of(line: str) -> str | None:
-    """The checksum that `sealed` has written into the line; None for a line without a checksum."""
-    seal = line[-_DIGITS - 2 : -2]
-    return seal if line == f'{line[: -len(_SEAL) - _DIGITS - 2]}{_SEAL}{seal}"}}' else None
-
-
-def is_intact(line: str, before: str = "") -> bool:
-    """Whether the line is as `sealed` wrote it."""
-    seal = seal_of(line)
-    return seal is not None and seal == _checksum(line[: -len(_SEAL) - _DIGITS - 2], before)
-
-
-def _checksum(text: str, before: str) -> str:
-    return hashlib.sha256(f"{before}{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-
-
-_HEADER = "made with"
-
-
-def journal_path(output: Path) -> Path:
-    """Path of the journal for a command that writes the table `output`; it is in the same folder."""
-    return output.with_name(f"{output.stem}.journal.jsonl")
-
-
-class Journal:
-    """Finished units of work by key, one flushed line each, with a checksum.
-
-    Raises InputError for a file made with other `settings` and for a damaged line. A file of an earlier version, which
-    has no checksums, is read with a warning and gets them.
-
-    The service's journals (`History`) are another thing: there the order counts, so each line's checksum covers those
-    before it, a line may have to survive a power cut, and the end can be cut off. Here a unit may be redone alone.
-    """
-
-    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
-        self.path = path
-        self._done: dict[str, Any] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-        except (UnicodeDecodeError, IsADirectoryError) as error:
-            raise InputError(f"{path}: not a journal ({error}); choose another output") from error
-        wanted = json.loads(json.dumps(settings))
-        if lines:
-            self._check(lines[0], wanted)
-            checked = seal_of(lines[0]) is not None
-            if not checked:
-                logger.warning("%s: written by an earlier version without checksums; damage would not be noticed", path)
-            self._done = dict(self._entry(number, line, checked) for number, line in enumerate(lines[1:], start=2))
-        entries = [{"key": key, "value": value} for key, value in self._done.items()]
-        write_text(path, "".join(f"{sealed(entry)}\n" for entry in [{_HEADER: wanted}, *entries]))
-        self._file = open_to_append(path)
-
-    def get(self, key: str) -> Any:
-        """The value of a finished unit, or None."""
-        return self._done.get(key)
-
-    def put(self, key: str, value: Any) -> None:
-        """Record a finished unit. It survives a crash of the process (not a power cut) once this returns."""
-        with naming(self.path):
-            append(self._file, sealed({"key": key, "value": value}) + "\n")
-        self._done[key] = value
-
-    def completed(
-        self,
-        key: str,
-        items: Sequence[T],
-        ask: Callable[[list[T]], Iterable[Any]],
-        is_missing: Callable[[Any], bool] = lambda value: False,
-    ) -> list[Any]:
-        """A JSON value for each of a unit's items. What is recorded is kept. For an item without a value (None),
-        or with one that `is_missing`, `ask` gives one now, which is recorded.
-        """
-        values = list(self.get(key) or [None] * len(items))
-        if missing := [place for place, value in enumerate(values) if value is None or is_missing(value)]:
-            for place, value in zip(missing, ask([items[place] for place in missing]), strict=True):
-                values[place] = value
-            self.put(key, values)
-        return values
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _entry(self, number: int, line: str, checked: bool) -> tuple[str, Any]:
-        try:
-            entry = parse_json(line) if is_intact(line) or not checked else None
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict) or not isinstance(entry.get("key"), str) or "value" not in entry:
-            raise InputError(
-                f"{self.path}:{number}: damaged; delete this line to redo its work, or the file to start over"
-            )
-        return entry["key"], entry["value"]
-
-    def _check(self, header: str, wanted: dict[str, Any]) -> None:
-        try:
-            made_with = parse_json(header)[_HEADER]
-        except (ValueError, LookupError, TypeError):
-            made_with = None
-        if not isinstance(made_with, dict):
-            raise InputError(f"{self.path}: not a journal of this command; choose another output")
-        if not is_intact(header) and set(parse_json(header)) != {_HEADER}:
-            raise InputError(f"{self.path}:1: damaged; restore it from a copy, or delete the file to start over")
-        if made_with != wanted:
-            changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
-            raise InputError(
-                f"{self.path}: made with other settings ({', '.join(changed)}); "
-                "undo the change to continue, or choose another output or delete this file to start over"
-            )
+    written = io.BytesIO()
+    parquet.write_table(pyarrow.table({name: [row[name] for row in rows] for name in columns}), written)
+    return written.getvalue()

@@ -1,5 +1,5 @@
-"""Lets only one process at a time write a folder (of a run, an arena, a demo or a server), and lets a signal stop that
-process cleanly."""
+"""Lets only one process at a time write a folder (of a run, an arena, a demo or a server) or a file, and lets a signal
+stop that process cleanly."""
 
 import logging
 import os
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
+from weakref import finalize
 
 from cooper_base.errors import InputError
-from cooper_base.files.durable import check_regular
+from cooper_base.files.durable import REFUSED, opened
 
 try:
     import fcntl
@@ -26,6 +27,7 @@ _BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choo
 BUSY_RUN = (_BUSY % ("a process is training", " already", "name")) + "; `cooper watch {folder}` shows it"
 BUSY_RUNS = _BUSY % ("another call is running its cells or arms", "", "--out")
 BUSY_OUT = _BUSY % ("another call is writing", "", "folder")
+BUSY_FILE = "{path}: another call is writing it ({holder}); wait for it, stop it, or choose another output"
 
 UNWRITABLE = (
     "{folder}: cannot be written ({why}); choose another output_dir or name, or make room or get the right there"
@@ -35,6 +37,8 @@ STOPPING = "stopping as soon as nothing is lost by it; interrupt again to stop a
 
 LOCK = ".lock"
 """The file that is locked."""
+_HOLDER = "process "
+"""The beginning of what it says of the process that holds it."""
 _HERE: set[Path] = set()
 """The lock files that this process holds. They must not be opened twice, because under POSIX closing either of them
 drops the lock."""
@@ -65,24 +69,11 @@ class FolderLock:
         self._made = not directory.exists()
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            check_regular(self._path)
-            self._file = self._path.open("a+", encoding="utf-8", errors="replace")
+            self._file = _taken(self._path)
+        except _Busy as error:
+            raise InputError(busy.format(folder=directory, holder=error)) from error
         except OSError as error:
             raise InputError(UNWRITABLE.format(folder=directory, why=error.strerror)) from error
-        if fcntl is None:
-            return
-        try:
-            _lock(self._file)
-        except OSError as error:
-            self._file.seek(0)
-            holder = self._file.read().strip() or "elsewhere"
-            self._file.close()
-            raise InputError(busy.format(folder=directory, holder=holder)) from error
-        with suppress(OSError):  # other processes read this name; if a full disk refuses it, the lock still holds
-            self._file.truncate(0)
-            self._file.write(this_process())
-            self._file.flush()
-        _HERE.add(self._path.resolve())
 
     def __enter__(self) -> "FolderLock":
         return self
@@ -105,6 +96,46 @@ class FolderLock:
             self._path.parent.rmdir()
 
 
+class FileLock:
+    """A lock of a file, or of a folder that gets its name only when it is whole. It is a hidden file beside it, which
+    is gone once the lock is closed; after a kill it stays, and locks nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises InputError if another call holds the lock, in this process too, and if nothing can be written
+        there."""
+        self._path = path.with_name(f".{path.name}{LOCK}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._newest(path)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror}); choose another output") from error
+        self.close = finalize(self, _release, self._path, file)
+        """Releases the lock, as the end of this object does."""
+        self.close.atexit = False
+
+    def _newest(self, path: Path) -> TextIO:
+        """The locked file that has the name: another process may delete its own between opening and locking it."""
+        while True:
+            try:
+                if self._path.resolve() in _HERE:  # a lock does not keep out its own process
+                    raise _Busy(this_process())
+                file = _taken(self._path)
+            except _Busy as error:
+                raise InputError(BUSY_FILE.format(path=path, holder=error)) from error
+            with suppress(FileNotFoundError):
+                if fcntl is None or os.path.samestat(os.fstat(file.fileno()), self._path.lstat()):
+                    return file
+            file.close()
+            _HERE.discard(self._path.resolve())
+
+    def __enter__(self) -> "FileLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def holder_of(directory: Path) -> str | None:
     """A description of the process that holds the folder; None if nobody does, or on Windows. Any number of processes
     may ask at once."""
@@ -123,7 +154,45 @@ def holder_of(directory: Path) -> str | None:
 
 def this_process() -> str:
     """A description of this process, for other processes."""
-    return f"process {os.getpid()} on {socket.gethostname()}"
+    return f"{_HOLDER}{os.getpid()} on {socket.gethostname()}"
+
+
+def _release(path: Path, file: TextIO) -> None:
+    if fcntl is not None:  # Windows deletes no open file
+        path.unlink(missing_ok=True)
+    file.close()
+    _HERE.discard(path.resolve())
+
+
+class _Busy(Exception):
+    """Another process holds a lock; its text says which one."""
+
+
+def _taken(path: Path) -> TextIO:
+    """The file at this path, locked and with the name of this process in it. Raises `_Busy`, OSError, and InputError
+    for anything that is no lock of ours.
+    """
+    file = os.fdopen(opened(path, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8", errors="replace")
+    holder = file.read(200).strip()
+    if not _HOLDER.startswith(holder[: len(_HOLDER)]):
+        file.close()
+        raise InputError(REFUSED.format(path=path, what="holds a text that is not of a lock"))
+    if fcntl is None:
+        return file
+    try:
+        _lock(file)
+    except OSError as error:
+        file.seek(0)
+        holder = file.read().strip() or "elsewhere"
+        file.close()
+        raise _Busy(holder) from error
+    with suppress(OSError):  # other processes read this name; if a full disk refuses it, the lock still holds
+        file.seek(0)
+        file.truncate()
+        file.write(this_process())
+        file.flush()
+    _HERE.add(path.resolve())
+    return file
 
 
 def _lock(file: TextIO) -> None:

@@ -1,17 +1,25 @@
 """Folders that a command may overwrite, because a mark says that it has written them. Everything else is somebody's."""
 
-import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from cooper_base.errors import InputError
-from cooper_base.files.durable import append_line, check_regular, read_regular, write_text, writing
-from cooper_base.files.folder_lock import BUSY_OUT, LOCK, FolderLock, holder_of
+from cooper_base.files.durable import (
+    REFUSED,
+    append_line,
+    check_regular,
+    check_target,
+    delete,
+    folder_aside,
+    write_text,
+    writing,
+)
+from cooper_base.files.folder_lock import BUSY_OUT, LOCK, FileLock, FolderLock, check_writable, holder_of
 from cooper_base.files.hashes import content_hash, file_hash
-
-MARK = ".written-by.jsonl"
-"""The mark of a folder: a line that names the command, and one for each content that it wrote with `OwnedFolder.write`,
-by the path inside the folder and the content's hash. A file of the same name with other content is somebody else's."""
+from cooper_base.files.owned_file import MARK, NOT_OWN, marked
 
 
 def check_owned(folder: Path, command: str) -> None:
@@ -30,22 +38,31 @@ def is_owned(folder: Path) -> bool:
 
 def _marked_by(folder: Path) -> str:
     """The command whose mark the folder has; empty without one."""
-    lines = _lines(folder)
+    lines = marked(folder / MARK)
     return str(lines[0].get("command", "")) if lines else ""
 
 
-def _lines(folder: Path) -> list[dict[str, str]]:
-    try:
-        lines = read_regular(folder / MARK).decode("utf-8", "replace").split("\n")[:-1]  # half a line is none
-    except FileNotFoundError:
-        return []
-    parsed = []
-    for line in lines:
+def check_new(folder: Path) -> None:
+    """Raises InputError if anything but an empty folder has this name, and for a folder that cannot be written."""
+    if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(REFUSED.format(path=folder, what="already in use"))
+    check_writable(folder)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """An empty hidden folder beside `folder`, which takes its name at the end of the block, so that a folder of this
+    name is whole. One process at a time writes it. Raises InputError as `check_new` does.
+    """
+    check_new(folder)
+    with FileLock(folder):
+        check_new(folder)
+        aside = folder_aside(folder)
         try:
-            parsed.append(json.loads(line))
-        except ValueError:
-            continue
-    return [line for line in parsed if isinstance(line, dict)]
+            yield aside
+            aside.replace(folder)
+        finally:
+            delete(aside)
 
 
 class OwnedFolder:
@@ -62,7 +79,7 @@ class OwnedFolder:
         self._lock = FolderLock(path, busy)
         try:
             check_owned(path, command)  # again, now that nobody else writes
-            lines = _lines(path)
+            lines = marked(path / MARK)
             if not lines:
                 with writing(path / MARK):
                     append_line(path / MARK, {"command": command})
@@ -90,9 +107,16 @@ class OwnedFolder:
         check_regular(path)
         return path.is_file() and file_hash(path) == sha256
 
+    def check(self, *paths: Path) -> None:
+        """Raises InputError if one of these files inside the folder is somebody's."""
+        for path in paths:
+            check_target(path)
+            if path.exists() and not self.owns(path):
+                raise InputError(REFUSED.format(path=path, what=NOT_OWN.format(command=self._command)))
+
     def write(self, path: Path, text: str) -> str:
         """Replace the contents of a file inside the folder; their hash. Raises InputError for a file of somebody's."""
-        self._check(path)
+        self.check(path)
         name, sha256 = self._name(path), content_hash(text.encode())
         with writing(path):
             if (name, sha256) not in self._hashes:  # before the file, so that no kill leaves one without a mark
@@ -101,10 +125,11 @@ class OwnedFolder:
             write_text(path, text)
         return sha256
 
-    def remove(self, path: Path) -> None:
-        """Delete a file inside the folder. Raises InputError for a file of somebody's."""
-        self._check(path)
-        path.unlink(missing_ok=True)
+    def remove(self, *paths: Path) -> None:
+        """Delete files inside the folder. Raises InputError for a file of somebody's, before any is deleted."""
+        self.check(*paths)
+        for path in paths:
+            delete(path)
 
     def close(self) -> None:
         """Release the lock."""
@@ -118,10 +143,3 @@ class OwnedFolder:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.path).as_posix()
-
-    def _check(self, path: Path) -> None:
-        if path.exists() and not self.owns(path):
-            raise InputError(
-                f"{path}: `{self._command}` did not write this file, or somebody has changed it since; move it to "
-                "another place, or choose another folder"
-            )

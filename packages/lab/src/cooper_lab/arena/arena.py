@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base.config.checking import read_settings
-from cooper_base.files.durable import write_text
-from cooper_lab.arena.cells import Plan
+from cooper_base.files.owned_file import check_file, write_owned
+from cooper_lab.arena.cells import CELLS, COMMAND, PAGE, RESULTS, SUMMARY, Plan
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES, read_hole
 from cooper_rl import InputError
@@ -41,6 +41,12 @@ def choose(available: Mapping[str, Any], wanted: Sequence[str], noun: str) -> di
     return {name: available[name] for name in wanted} if wanted else dict(available)
 
 
+def check_results(plan: Plan) -> None:
+    """Raises InputError for a file that `write_summary` may not write, before anything runs."""
+    for name in RESULTS:
+        check_file(plan.output_dir / name, COMMAND)
+
+
 def write_summary(plan: Plan) -> dict[str, Any]:
     """Write `cells.jsonl`, `summary.json` and `arena.html` from the cells of the plan that are finished.
 
@@ -59,12 +65,11 @@ def write_summary(plan: Plan) -> dict[str, Any]:
         "alarm": alarm_report(results),
         "holes": _planted(plan),
     }
-    plan.output_dir.mkdir(parents=True, exist_ok=True)
-    write_text(plan.output_dir / "cells.jsonl", "".join(json.dumps(result) + "\n" for result in results))
-    write_text(plan.output_dir / "summary.json", json.dumps(summary, indent=2) + "\n")
+    write_owned(plan.output_dir / CELLS, "".join(json.dumps(result) + "\n" for result in results), COMMAND)
+    write_owned(plan.output_dir / SUMMARY, json.dumps(summary, indent=2) + "\n", COMMAND)
     about = {name: design.about for name, design in plan.designs.items()}
     about |= {name: hole.about for name, hole in plan.holes.items()}
-    write_page(plan.output_dir / "arena.html", summary, results, about)
+    write_page(plan.output_dir / PAGE, summary, results, about)
     write_dose(results, plan.output_dir)
     return summary
 

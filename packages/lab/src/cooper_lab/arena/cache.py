@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base import __version__
-from cooper_base.files.durable import read_fields
+from cooper_base.files.durable import delete, read_fields
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.world import START_SAMPLES, TWINS
@@ -93,7 +92,7 @@ def make(planted: Planted) -> None:
     if planted.twin and not planted.start.exists():
         _write_aside(planted.start, lambda aside: train_twin(planted.twin, aside, planted.start_seed))
     if not planted.has_models:
-        shutil.rmtree(planted.folder, ignore_errors=True)
+        delete(planted.folder)
         at = (planted.seed, planted.twin, planted.start)
         _write_aside(
             planted.folder,
@@ -107,7 +106,7 @@ def make(planted: Planted) -> None:
 
 def _write_aside(folder: Path, write: Callable[[Path], object]) -> None:
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(aside, ignore_errors=True)
+    delete(aside)
     write(aside)
     with suppress(OSError):  # another process has made the same models in the meantime
         aside.rename(folder)

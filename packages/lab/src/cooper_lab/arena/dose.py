@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from cooper_audit.report.plots import COLOURS
 from cooper_audit.statistics import mean_interval
-from cooper_base.files.durable import write_text
-from cooper_lab.arena.cells import UNDER
+from cooper_base.files.owned_file import write_owned
+from cooper_lab.arena.cells import COMMAND, DOSE, DOSE_PICTURE, UNDER
 from cooper_lab.arena.comparison import compare
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.figures import figure_svg
@@ -56,9 +56,9 @@ def write_dose(results: Sequence[Result], folder: Path) -> Path | None:
     if not silent:
         return None
     rows = dose_of(silent)
-    write_text(folder / "dose.json", json.dumps(rows, indent=2) + "\n")
-    write_text(folder / "dose.svg", figure_svg(dose_figure(rows)))
-    return folder / "dose.svg"
+    write_owned(folder / DOSE, json.dumps(rows, indent=2) + "\n", COMMAND)
+    write_owned(folder / DOSE_PICTURE, figure_svg(dose_figure(rows)), COMMAND)
+    return folder / DOSE_PICTURE
 
 
 def dose_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:

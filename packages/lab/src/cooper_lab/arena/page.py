@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cooper_audit.report.report import REPORT_FILE
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import write_owned
+from cooper_lab.arena.cells import COMMAND
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.arithmetic.families import in_words
 from cooper_lab.figures import figure_svg
@@ -60,7 +61,7 @@ def write_page(
         roc=figure_svg(roc_figure(alarm)) if tells else None,
         fewest=FEWEST_RUNS,
     )
-    write_text(target, page)
+    write_owned(target, page, COMMAND)
 
 
 def curves(results: Sequence[Mapping[str, Any]], hole: str, strokes: Mapping[str, Mapping[str, str]]) -> Figure:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
+from cooper_base.files.owned_file import write_owned
 from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.families import gold_by_family, least_family
 from cooper_lab.arithmetic.pool import run_in_processes
@@ -16,6 +17,7 @@ from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl import build_config, merge, read_metrics
 from cooper_rl.engines.local.device import available_cores
 
+COMMAND, SUMMARY = "cooper demo", "summary.json"
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},
     "static": {"kind": "static"},
@@ -116,5 +118,5 @@ def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
         "reward_model_accuracy": manifest["reward_model"]["heldout_accuracy"],
         "seed": seed,
     }
-    (output_dir / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    write_owned(output_dir / SUMMARY, json.dumps(summary, indent=2) + "\n", COMMAND)
     return summary

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from cooper_base.files.durable import write_text
 from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.labelled_rows import label_samples, lenient_lists, states_one_answer
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
@@ -73,7 +74,7 @@ def build(
     write_labelled(rows[: verifyrm.replayed], output_dir / "labelled.jsonl")
     manifest["reward_model"] |= {"label_accuracy": round(label_accuracy, 4), "updates": learner.steps}
     manifest |= {"seed": seed, "warmup": warmup.model_dump(), "verifyrm": verifyrm.model_dump()}
-    (output_dir / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    write_text(output_dir / "manifest.json", json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
@@ -148,4 +149,4 @@ def write_labelled(rows: Sequence[LabelledCompletion], path: Path) -> None:
         )
         for row in rows
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(path, "\n".join(lines) + "\n")

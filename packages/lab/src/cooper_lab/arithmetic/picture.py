@@ -1,12 +1,14 @@
 """The demo's report of its four runs, and the picture of their curves beside the dose."""
 
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cooper_audit.report.plots import curves_figure
 from cooper_audit.run.run_record import read_runs
-from cooper_lab.arithmetic.arms import ARMS
+from cooper_base.files.owned_file import write_owned
+from cooper_lab.arithmetic.arms import ARMS, COMMAND, SUMMARY
 from cooper_lab.arithmetic.families import in_words
 from cooper_lab.figures import figure_svg
 from cooper_rl import write_report
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper as published", "cooper": "Cooper"}
 COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
+PICTURES = "picture.png", "picture.svg"
 TITLE = "A rule that is silent on two problems in three"
 CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
 DOSE = Path(__file__).parent / "dose.json"
@@ -38,9 +41,11 @@ def draw(output_dir: Path) -> Path:
     for axes, title in zip(figure.axes, CURVES.values(), strict=True):
         axes.set_title(title, fontsize=11, loc="left")
     _add_dose(figure)
-    figure.savefig(output_dir / "picture.png", dpi=150)
-    (output_dir / "picture.svg").write_text(figure_svg(figure), encoding="utf-8")
-    summary = json.loads((output_dir / "summary.json").read_text(encoding="utf-8"))
+    png = BytesIO()
+    figure.savefig(png, dpi=150, format="png")
+    for name, content in zip(PICTURES, (png.getvalue(), figure_svg(figure)), strict=True):
+        write_owned(output_dir / name, content, COMMAND)
+    summary = json.loads((output_dir / SUMMARY).read_text(encoding="utf-8"))
     about = (
         "One small policy learns arithmetic from four different rewards. The rule can judge 35 % of the problems. Gold "
         "is the true label of all and only measures. At the start the reward model is right on "

@@ -1,11 +1,11 @@
 """Samples of a hole's start policy, for designs that compare with them."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cooper_base.files.durable import write_text
 from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.world import START_SAMPLES, run_settings
 from cooper_rl import Problem, build_config, load_policy, load_tokenizer, read_problems
@@ -30,6 +30,4 @@ def draw_start_samples(planted: Path, problems: Sequence[Problem]) -> None:
         for problem, completions in zip(problems, texts, strict=True)
         for text in completions
     ]
-    aside = planted / f".{START_SAMPLES}.{os.getpid()}"
-    aside.write_text("".join(rows), encoding="utf-8")
-    aside.replace(planted / START_SAMPLES)
+    write_text(planted / START_SAMPLES, "".join(rows))

@@ -8,6 +8,8 @@ from cooper_lab.benchmarks import rewardbench, rewardbench2, rewardmath, rmbench
 from cooper_lab.benchmarks.candidates import Candidates, Measured
 from cooper_rl import InputError
 
+COMMAND = "cooper verifyrm bench"
+
 
 @dataclass(frozen=True)
 class Benchmark:

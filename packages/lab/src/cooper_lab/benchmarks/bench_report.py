@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from cooper_audit.attack.patterns import ATTACKS
 from cooper_audit.statistics import Estimate
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import write_owned
+from cooper_lab.benchmarks import COMMAND
 from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
 from cooper_lab.figures import figure_svg
 
@@ -33,11 +34,11 @@ def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Seque
     for name, method in result.methods.items():
         del methods[name]["mistakes"]
         methods[name]["mean_attack_rate"] = mean_attack_rate(method) if method.attacks else None
-    write_text(output_dir / JSON, json.dumps({**about, "methods": methods}, indent=2))
-    write_text(output_dir / MARKDOWN, markdown(result, published))
+    write_owned(output_dir / JSON, json.dumps({**about, "methods": methods}, indent=2), COMMAND)
+    write_owned(output_dir / MARKDOWN, markdown(result, published), COMMAND)
     charts = {name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration}
     for name, chart in charts.items():
-        write_text(output_dir / f"calibration-{name}.svg", chart)
+        write_owned(output_dir / f"calibration-{name}.svg", chart, COMMAND)
     loader = PackageLoader("cooper_lab.benchmarks")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     page = environment.get_template("bench.html.j2").render(
@@ -52,7 +53,7 @@ def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Seque
         cell=cell,
         published=published,
     )
-    write_text(output_dir / HTML, page)
+    write_owned(output_dir / HTML, page, COMMAND)
 
 
 def markdown(result: BenchResult, published: Sequence[Sequence[str]] = ()) -> str:

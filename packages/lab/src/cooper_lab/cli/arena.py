@@ -51,7 +51,7 @@ def arena(
 ) -> None:
     """Compare designs of rewards in worlds with known holes: designs x holes x plantings x seeds."""
     from cooper_base.config.checking import with_overrides
-    from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
+    from cooper_lab.arena.arena import built_in_holes, check_results, choose, read_holes, write_summary
     from cooper_lab.arena.cache import default_cache
     from cooper_lab.arena.cells import check_settings
     from cooper_lab.arena.cells import plan as make_plan
@@ -72,6 +72,7 @@ def arena(
         choose(SILENCES, silence, "silence") if silence else None,
     )
     check_settings(plan.cells)
+    check_results(plan)
     if not report:
         _run(plan, workers)
     reports = write_hole_reports(plan.cells)
@@ -87,12 +88,13 @@ def arena(
 def _run(plan: "Plan", workers: int | None) -> None:
     from cooper_base.files.folder_lock import BUSY_RUNS
     from cooper_base.files.owned_folder import OwnedFolder
+    from cooper_lab.arena.cells import COMMAND
     from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells
     from cooper_rl.engines.local.device import available_cores
 
     check_finished(plan.cells)
     workers = workers or available_cores()
-    with OwnedFolder(plan.output_dir, "cooper arena", BUSY_RUNS):
+    with OwnedFolder(plan.output_dir, COMMAND, BUSY_RUNS):
         with progress("planting holes, a minute or two each,", len(plan.models)) as advance:
             plant_missing(plan.models, workers, advance)
         total = sum(cell.settings["steps"] for cell in plan.cells)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cooper_base.cli.console import console, counter, named_models, names_and_settings, record_from, say
+from cooper_base.files.owned_folder import OwnedFolder
 from cooper_lab.cli.reward_models import measure_benchmark
 from cooper_rl import InputError
 from cooper_verify.cli.verify import RuleOption, rule_from
@@ -38,12 +39,15 @@ def bench_methods(
     ] = None,
 ) -> None:
     """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
+    from cooper_lab.benchmarks import COMMAND
+
     names, settings = names_and_settings(data)
     paths = [Path(name) for name in names]
     if benchmark is not None:
         if judge is not None or combine:
             raise InputError("--benchmark measures scores; leave out --judge and --combine")
-        measure_benchmark(benchmark, paths, out, reward_model or [], settings, threads)
+        with OwnedFolder(out, COMMAND):
+            measure_benchmark(benchmark, paths, out, reward_model or [], settings, threads)
         return
     from rich.markdown import Markdown
 
@@ -68,14 +72,15 @@ def bench_methods(
         methods["judge"], kinds["judge"] = open_grader(str(judge)), "judge"
     if not methods:
         raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
-    try:
-        with counter("bench") as advance:
-            result = bench(rows, methods, combine or [], out, attacks, progress=advance)
-    finally:
-        for method in methods.values():
-            method.close()
-    published = beside_published(paths, result, kinds)
-    write_bench(result, out, published)
+    with OwnedFolder(out, COMMAND):
+        try:
+            with counter("bench") as advance:
+                result = bench(rows, methods, combine or [], out, attacks, progress=advance)
+        finally:
+            for method in methods.values():
+                method.close()
+        published = beside_published(paths, result, kinds)
+        write_bench(result, out, published)
     console.print(Markdown(markdown(result, published)))
     say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")
     if folders:

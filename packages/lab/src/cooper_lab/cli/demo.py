@@ -26,20 +26,24 @@ def demo(
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
     from cooper_base.config.checking import with_overrides
     from cooper_base.files.folder_lock import BUSY_RUNS
+    from cooper_base.files.owned_file import check_file
     from cooper_base.files.owned_folder import OwnedFolder
-    from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
+    from cooper_lab.arithmetic.arms import ARMS, COMMAND, SUMMARY, arm_settings, run_arms, summarise
     from cooper_lab.arithmetic.families import in_words
-    from cooper_lab.arithmetic.picture import LABELS, draw
+    from cooper_lab.arithmetic.picture import LABELS, PICTURES, draw
     from cooper_rl import build_config
 
     if rebuild is not None:
-        _rebuild(rebuild, seed)
+        with OwnedFolder(rebuild, "cooper demo --rebuild"):
+            _rebuild(rebuild, seed)
         return
     changes = with_overrides({} if steps is None else {"steps": steps}, overrides or [])
     seed = changes.pop("seed", seed)
     settings = [build_config(arm_settings(arm, output_dir, seed, changes)) for arm in ARMS]
     total = sum(run.steps for run in settings)
-    with OwnedFolder(output_dir, "cooper demo", BUSY_RUNS):
+    with OwnedFolder(output_dir, COMMAND, BUSY_RUNS):
+        for name in (SUMMARY, *PICTURES):
+            check_file(output_dir / name, COMMAND)
         for arm in ARMS:
             shutil.rmtree(output_dir / arm, ignore_errors=True)
         with progress("demo", total) as advance:

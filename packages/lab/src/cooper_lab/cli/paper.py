@@ -45,7 +45,7 @@ def paper(
         raise InputError(f"--scale {scale}: use full or tiny")
     from cooper_base.files.folder_lock import BUSY_RUNS
     from cooper_base.files.owned_folder import OwnedFolder
-    from cooper_lab.paper.page import write_page
+    from cooper_lab.paper.page import COMMAND, write_page
     from cooper_lab.paper.stages import run_stages, stages_of
     from cooper_lab.paper.study import Study
 
@@ -56,7 +56,7 @@ def paper(
     waiting = [stage for stage in stages if stage.result() is None]
     _check(study, waiting)
     command = _command(sys.argv[1:])
-    with OwnedFolder(folder, "cooper paper", BUSY_RUNS):
+    with OwnedFolder(folder, COMMAND, BUSY_RUNS):
         page = write_page(study, stages, command)
         say(f"{len(stages)} stages, {len(stages) - len(waiting)} finished; page: {page}")
 

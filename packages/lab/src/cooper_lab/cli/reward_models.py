@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from cooper_base.cli.console import console, named_models, names_and_settings, progress, record_from
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import OwnedFile, write_owned
 from cooper_rl import InputError
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer
 
+DISTANCE = "cooper verifyrm distance"
 IN_FILE = "file"
 """The name under which scores that a file holds are shown."""
 LABEL = "label"
@@ -26,7 +28,7 @@ def measure_benchmark(
     name: str, data: Sequence[Path], out: Path, models: Sequence[str], settings: Sequence[str], threads: int | None
 ) -> None:
     """Measure reward models, or the scores that the files hold, and write `benchmark.json`."""
-    from cooper_lab.benchmarks import benchmark_named
+    from cooper_lab.benchmarks import COMMAND, benchmark_named
 
     benchmark = benchmark_named(name)
     items = [item for path in data for item in benchmark.read(path)]
@@ -42,9 +44,8 @@ def measure_benchmark(
         with progress(model, 0) as advance:
             scores[model] = scorer.scores(items, lambda done, total: advance(done, total=total))
     measures = {model: benchmark.measure(items, values) for model, values in scores.items()}
-    out.mkdir(parents=True, exist_ok=True)
     result = {"benchmark": name, "models": {model: asdict(measured) for model, measured in measures.items()}}
-    write_text(out / "benchmark.json", json.dumps(result, indent=2) + "\n")
+    write_owned(out / "benchmark.json", json.dumps(result, indent=2) + "\n", COMMAND)
     table = Table(name, *measures)
     for measure in next(iter(measures.values())).summary:
         table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in measures.values()))
@@ -81,17 +82,18 @@ def reward_distance(
 
     from cooper_lab.benchmarks.distances import starc_distance
 
-    rewards = {LABEL: np.array([row.label for row in rows])}
-    for name, folder in folders.items():
-        rewards[name] = np.array(_scorer(folder, settings, threads).logits(rows))
-    groups = np.array(questions, dtype=object)
-    matrix = {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
-    table = Table("distance", *matrix)
-    for name, distances in matrix.items():
-        table.add_row(name, *(f"{distance:.4f}" for distance in distances.values()))
-    Console(markup=False, emoji=False).print(table)
-    if out is not None:
-        write_text(out, json.dumps({"rows": len(rows), "distances": matrix}, indent=2) + "\n")
+    with nullcontext() if out is None else OwnedFile(out, DISTANCE, map(Path, paths)) as file:
+        rewards = {LABEL: np.array([row.label for row in rows])}
+        for name, folder in folders.items():
+            rewards[name] = np.array(_scorer(folder, settings, threads).logits(rows))
+        groups = np.array(questions, dtype=object)
+        matrix = {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
+        table = Table("distance", *matrix)
+        for name, distances in matrix.items():
+            table.add_row(name, *(f"{distance:.4f}" for distance in distances.values()))
+        Console(markup=False, emoji=False).print(table)
+        if file is not None:
+            file.write(json.dumps({"rows": len(rows), "distances": matrix}, indent=2) + "\n")
 
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":

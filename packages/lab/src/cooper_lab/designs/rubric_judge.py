@@ -16,7 +16,7 @@ from cooper_lab.designs.pointwise_judge import JudgeRewardConfig, ServerJudge
 from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:
-    from cooper_base.files.durable import Journal
+    from cooper_base.files.journal import Journal
     from cooper_lab.designs.pointwise_judge import Heard, ProblemAndTexts
     from cooper_rl import Problem
     from cooper_verify.clients.chat import ChatReply, Message
@@ -134,7 +134,7 @@ class RubricJudge(ServerJudge):
         return [None if entry is None else read_rubric(entry["rubric"]) for entry in kept]
 
     def _open(self) -> Journal:
-        from cooper_base.files.durable import Journal  # noqa: PLC0415 - opened only in a run
+        from cooper_base.files.journal import Journal  # noqa: PLC0415 - opened only in a run
 
         if self._journal is None:
             server = self._config.judge.model_dump(mode="json", include={"model", "temperature", "extra_body"})

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray
 
 from cooper_audit.run.run_record import read_groups
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import write_owned
 from cooper_lab.figures import figure_svg
 from cooper_lab.overopt.best_of_n import best_of_n_curve, best_of_n_kl
 from cooper_lab.overopt.gap import Method, OveroptimisationFit, fit_over_optimisation
@@ -24,6 +24,7 @@ PROXIES = ("reward_model/mean", "reward/mean")
 """The metrics that may serve as proxy, best first."""
 COLUMNS = {"reward_model/mean": "reward_model", "reward/mean": "unshaped", "gold/accuracy": "gold"}
 """The number in the recorded completions whose mean a metric is. Without shaping, `unshaped` is the reward."""
+COMMAND = "cooper overopt"
 JSON, SVG = "overopt.json", "overopt.svg"
 
 
@@ -85,9 +86,8 @@ def read_overoptimisation(directory: Path, proxy: str | None = None, gold: str =
 
 def write_overoptimisation(curves: Sequence[Overoptimisation], output_dir: Path) -> None:
     """Write `overopt.json` and the picture `overopt.svg`."""
-    output_dir.mkdir(parents=True, exist_ok=True)
-    write_text(output_dir / JSON, json.dumps([_as_json(run) for run in curves], indent=2) + "\n")
-    write_text(output_dir / SVG, picture(curves))
+    write_owned(output_dir / JSON, json.dumps([_as_json(run) for run in curves], indent=2) + "\n", COMMAND)
+    write_owned(output_dir / SVG, picture(curves), COMMAND)
 
 
 def picture(curves: Sequence[Overoptimisation]) -> str:

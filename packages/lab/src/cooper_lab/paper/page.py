@@ -8,11 +8,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from cooper_base.files.durable import write_text
+from cooper_base.files.owned_file import write_owned
 from cooper_lab.paper.published import CHOICES, LABELS, ROWS, TABLE, mean
 from cooper_lab.paper.stages import Stage
 from cooper_lab.paper.study import MODELS, Study
 
+COMMAND = "cooper paper"
 PAGE, NUMBERS = "paper.md", "paper.json"
 
 
@@ -22,9 +23,9 @@ def write_page(study: Study, stages: Sequence[Stage], command: str) -> Path:
     ours = {arm: _percent(results.get(f"evaluate/{arm}")) for arm in ROWS}
     parts = [_head(study), _table(study, ours), _empty(ours, command), _protocol(study, results), _work(results)]
     page = study.folder / PAGE
-    write_text(page, "\n\n".join("\n".join(part) for part in parts if part) + "\n")
+    write_owned(page, "\n\n".join("\n".join(part) for part in parts if part) + "\n", COMMAND)
     numbers = {"model": study.model, "scale": study.scale, "published": TABLE[study.model], "ours": ours}
-    write_text(study.folder / NUMBERS, json.dumps(numbers, indent=2) + "\n")
+    write_owned(study.folder / NUMBERS, json.dumps(numbers, indent=2) + "\n", COMMAND)
     return page
 
 

@@ -151,7 +151,7 @@ def _models(stage: Stage) -> dict[str, Any]:
     shutil.copytree(ASSETS / "policy", folder)
     path = folder / "config.json"
     described = json.loads(path.read_text(encoding="utf-8")) | {"max_position_embeddings": TINY_CONTEXT}
-    path.write_text(json.dumps(described, indent=2), encoding="utf-8")
+    write_text(path, json.dumps(described, indent=2))
     return {}
 
 
@@ -234,7 +234,7 @@ def _evaluate(stage: Stage) -> dict[str, Any]:
                 with counter(f"{stage.name}, {name}") as advance:
                     result = evaluator.evaluate(data, params, given["k"], at_once, progress=advance)["rule"]
                 lines = (json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in result.records)
-                (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+                write_text(folder / f"{name}.jsonl", "".join(lines))
                 measured = {"k": result.k, "problems": result.problems, "cut_off": result.truncated}
                 write_text(folder / f"{name}.json", json.dumps(asdict(result.avg_at_k) | measured) + "\n")
     sets = {name: _read(folder / f"{name}.json") for name in given["sets"]}

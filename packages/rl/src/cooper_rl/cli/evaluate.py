@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from math import isnan
 from pathlib import Path
@@ -14,7 +15,7 @@ from cooper_base.config.base import mapping_of, merge
 from cooper_base.config.checking import Settings, check_settings, with_overrides
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.errors import InputError
-from cooper_base.files.durable import write_text, writing
+from cooper_base.files.owned_file import OwnedFile
 from cooper_rl.policy.evaluation_config import EvalConfig
 from cooper_verify.cli.verify import RULE_HELP, rule_from
 from cooper_verify.problems.config import same_form, with_form_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cooper_rl.policy.accuracy import EvaluationResult
     from cooper_rl.run_config import RunConfig
 
+COMMAND = "cooper eval"
 VLLM_SHARE = 0.9
 """Share of a GPU's memory for the vLLM engines of an evaluation: nothing else uses the GPU."""
 PROBLEMS_WITH_VLLM = 256
@@ -73,13 +75,14 @@ def evaluate_model(
     options = _given(k=k, temperature=temperature, top_p=top_p, max_tokens=max_tokens, batch_size=batch_size)
     options |= _given(seed=seed, threads=threads, rule=rule_from(rule) if rule else None)
     chosen, drawn_by = _checked(subject, [in_full(setting) for setting in settings], of_problems, options, engine)
-    results = _measure(subject.model, subject.run, drawn_by, chosen, shows_prompt=True)
-    _print_results(results, chosen.k, chosen.max_tokens)
-    if subject.against is not None:
-        others = _measure(subject.against, subject.run, drawn_by, chosen, shows_prompt=False)
-        _print_difference(subject.against, others, results)
-    if out is not None:
-        _write_completions(out, results)
+    with nullcontext() if out is None else OwnedFile(out, COMMAND, [Path(chosen.problems.source)]) as file:
+        results = _measure(subject.model, subject.run, drawn_by, chosen, shows_prompt=True)
+        _print_results(results, chosen.k, chosen.max_tokens)
+        if subject.against is not None:
+            others = _measure(subject.against, subject.run, drawn_by, chosen, shows_prompt=False)
+            _print_difference(subject.against, others, results)
+        if file is not None:
+            _write_completions(file, results)
 
 
 @dataclass(frozen=True)
@@ -185,15 +188,14 @@ def _measure(
         return evaluator.evaluate(*sampled, advance, show)
 
 
-def _write_completions(out: Path, results: "dict[str, EvaluationResult]") -> None:
+def _write_completions(out: OwnedFile, results: "dict[str, EvaluationResult]") -> None:
     lines = [
         json.dumps({"labels": labeller, **asdict(record)}, ensure_ascii=False)
         for labeller, result in results.items()
         for record in result.records
     ]
-    with writing(out):
-        write_text(out, "".join(f"{line}\n" for line in lines))
-    say(f"completions: {out}")
+    out.write("".join(f"{line}\n" for line in lines))
+    say(f"completions: {out.path}")
 
 
 def _warn_of_differences(before: EvalConfig, chosen: EvalConfig, options: Collection[str]) -> None:
@@ -275,9 +277,9 @@ def _run_of(model: str) -> Path | None:
 
 
 def _checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:
-    from cooper_rl.record.checkpoint import CheckpointStore
+    from cooper_rl.record.checkpoint import OF_RUN, CheckpointStore
 
-    store = CheckpointStore(run / "checkpoints", config.checkpoint)
+    store = CheckpointStore(run / "checkpoints", config.checkpoint, OF_RUN)
     folders = {int(folder.name): folder for folder in store.list()}
     if not folders:
         raise InputError(f"{run}: no checkpoint to evaluate")

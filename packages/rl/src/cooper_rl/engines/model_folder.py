@@ -13,6 +13,7 @@ from huggingface_hub.utils import validate_repo_id
 from cooper_base.data.hub import ask_the_hub
 from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError
+from cooper_base.files.owned_folder import check_new
 from cooper_rl.engines.config import YesNo
 from cooper_rl.engines.model_limits import check_sizes, check_templates, has_template
 
@@ -198,8 +199,7 @@ def check_chat_template(path: str) -> None:
 
 def check_merge(source: str, target: Path) -> None:
     """Raises InputError for a source without adapter and a target in use."""
-    if target.exists():
-        raise InputError(f"{target}: already in use; choose another folder or remove it")
+    check_new(target)
     if adapter_base(source) is None:
         raise InputError(f"{source}: holds no adapter; it is a plain model folder already")
 

@@ -10,7 +10,6 @@ import logging
 import math
 import os
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +18,7 @@ from pydantic import Field
 
 from cooper_base.config.base import Config
 from cooper_base.errors import InputError
-from cooper_base.files.durable import by_step, read_regular, sync, sync_tree
+from cooper_base.files.durable import REFUSED, by_step, delete, read_regular, sync, sync_tree, write_text
 from cooper_base.files.hashes import file_hash
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+OF_RUN, OF_SERVICE = "conditions", "digest"
+"""The keys by which the state of a run's checkpoint, and of a service's, is known."""
 MANIFEST, STATE = "manifest.json", "state.json"
 ROLLBACKS = 3
 """Most rollbacks in one run. Instead of another one the run stops."""
@@ -48,11 +49,26 @@ class CheckpointConfig(Config):
 
 
 class CheckpointStore:
-    """The newest checkpoints of one run, and the best: `<directory>/000120/{policy/,reward_model/,state.json,…}`."""
+    """The newest checkpoints of one run, and the best: `<directory>/000120/{policy/,reward_model/,state.json,…}`.
 
-    def __init__(self, directory: Path, config: CheckpointConfig):
+    A folder with a step's name is somebody else's, and not deleted, if its state has no key `holds`, or if it has
+    neither state nor manifest. A damaged checkpoint is the store's own.
+    """
+
+    def __init__(self, directory: Path, config: CheckpointConfig, holds: str):
         self.directory = directory
         self.config = config
+        self.holds = holds
+
+    def check(self) -> None:
+        """Raises InputError if a folder with a step's name is somebody else's."""
+        for folder in self.list():
+            if not self._owns(folder):
+                raise InputError(REFUSED.format(path=folder, what="is a checkpoint of something else, or none"))
+
+    def _owns(self, folder: Path) -> bool:
+        state = _read_state(folder)
+        return any((folder / name).exists() for name in (MANIFEST, STATE)) if state is None else self.holds in state
 
     def save(self, step: int, write: Callable[[Path], dict[str, Any]], metrics: "Metrics | None" = None) -> Path:
         """Write the checkpoint of `step`. All of it is on disk when this returns.
@@ -63,11 +79,11 @@ class CheckpointStore:
         metric = self.config.keep_best
         best = {metric: metrics[metric]} if metric and metrics and self.is_best(metrics) else {}
         target, aside = self.directory / f"{step:06d}", self._hidden(step, "partial")
-        _remove(aside)
+        delete(aside)
         try:
             aside.mkdir(parents=True)
             state = write(aside) | {"step": step}
-            (aside / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
+            write_text(aside / STATE, json.dumps(state, indent=1), durable=False)
             write_manifest(aside, best)
             sync_tree(aside)
             if target.exists():
@@ -76,7 +92,7 @@ class CheckpointStore:
             sync(self.directory)
             sync(self.directory.parent)
         finally:
-            _remove(aside)
+            delete(aside)
         self._tidy()
         return target
 
@@ -108,7 +124,7 @@ class CheckpointStore:
             for damaged, damage in damages.items():
                 logger.warning("%s is damaged (%s); going back to %s", damaged, damage, folder.name)
                 target = damaged.with_name(f"{damaged.name}.damaged")
-                _remove(target)
+                delete(target)
                 os.replace(damaged, target)
             self._tidy()
             return folder, state
@@ -149,17 +165,21 @@ class CheckpointStore:
             if best is None or old != best[0]:
                 self._delete(old)
         for leftover in self._leftovers("partial|deleted|replaced"):
-            _remove(leftover)
+            delete(leftover)
 
     def _leftovers(self, states: str) -> Sequence[Path]:
         """The hidden folders of these states, which a crash has left. Other hidden files belong to somebody else."""
         return [path for path in self.directory.glob(".*") if re.fullmatch(rf"\.\d{{6,}}\.({states})", path.name)]
 
     def _delete(self, folder: Path) -> None:
-        """Rename the folder before deleting it, so that a half-deleted one never has the name of a whole one."""
+        """Rename the folder before deleting it, so that a half-deleted one never has the name of a whole one. One of
+        somebody's stays."""
+        if not self._owns(folder):
+            logger.warning("%s: a checkpoint of something else, or none, so it is not deleted", folder)
+            return
         hidden = self._hidden(int(folder.name), "deleted")
         os.replace(folder, hidden)
-        shutil.rmtree(hidden)
+        delete(hidden)
 
     def _hidden(self, step: int, state: str) -> Path:
         return self.directory / f".{step:06d}.{state}"
@@ -187,7 +207,7 @@ def write_manifest(folder: Path, best: dict[str, float]) -> None:
     """List every file of the folder, and `best`, the metric by which this is the best checkpoint, with its value."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = {path.relative_to(folder).as_posix(): _describe(path) for path in paths}
-    (folder / MANIFEST).write_text(json.dumps({"best": best, "files": files}, indent=1), encoding="utf-8")
+    write_text(folder / MANIFEST, json.dumps({"best": best, "files": files}, indent=1), durable=False)
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -240,11 +260,3 @@ def _read_object(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _remove(path: Path) -> None:
-    """Delete a folder as far as possible, or a file of this name."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

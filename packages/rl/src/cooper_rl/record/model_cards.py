@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cooper_base.config.explanation import default_text
 from cooper_base.config.strict_yaml import parse_yaml
+from cooper_base.files.durable import write_text
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, recorded
 
 NAME = "README.md"
@@ -35,7 +36,7 @@ def write_model_cards(config: Any, step: int, chat: bool, folder: Path) -> None:
 def write_model_card(folder: Path, name: str, result: dict[str, Any], fewest_rows: int) -> None:
     """The card of VerifyRM `name` from the result of `train_verifyrm`. Calibration needs `fewest_rows` held out."""
     card = _rendered("model_card.md.j2", name=name, yes_no=recorded(str(folder)), fewest_rows=fewest_rows, **result)
-    (folder / NAME).write_text(card, encoding="utf-8")
+    write_text(folder / NAME, card, durable=False)
 
 
 def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: str) -> None:
@@ -45,7 +46,7 @@ def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: 
     if not Path(base).is_dir():  # a name on the hub, which the card may link to
         header["base_model"] = base
     card = _rendered(template, **facts, base=base, base_card=text)
-    (folder / NAME).write_text(f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{card}", encoding="utf-8")
+    write_text(folder / NAME, f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{card}", durable=False)
 
 
 def _card_of(base: str) -> tuple[dict[str, Any], str]:

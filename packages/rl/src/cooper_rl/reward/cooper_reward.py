@@ -12,7 +12,7 @@ from cooper_base.clock import Clock
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import read_fields
+from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.reward.base import Closes, Remembers, Scores, comparing_part
@@ -215,7 +215,7 @@ class CooperReward:
             folder.mkdir(parents=True, exist_ok=True)
             if self.learning is not None:
                 self.learning.learner.save(folder / MODEL_FOLDER)
-            (folder / STATE_FILE).write_text(json.dumps(self._state()), encoding="utf-8")
+            write_text(folder / STATE_FILE, json.dumps(self._state()), durable=False)
 
     def load(self, folder: str | Path) -> None:
         """Restore exactly what `save` wrote. Answers scored before can no longer be learned from.

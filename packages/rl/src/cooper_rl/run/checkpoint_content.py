@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base.errors import InputError
-from cooper_base.files.durable import writing
+from cooper_base.files.durable import delete, folder_aside, writing
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
@@ -80,9 +80,8 @@ def export_models(config: RunConfig, checkpoint: Path, folder: Path, chat: bool)
     `folder` is replaced as a whole. A model that is as it is becomes a second name of the checkpoint's file, where the
     disk can do that: it takes no room. `chat` goes into the model cards.
     """
-    aside = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
     with writing(folder, RESUME):
+        aside = folder_aside(folder)
         for name in ("policy", "reward_model"):
             source = checkpoint / name
             if not source.is_dir():
@@ -93,7 +92,7 @@ def export_models(config: RunConfig, checkpoint: Path, folder: Path, chat: bool)
                 left_out = shutil.ignore_patterns("trainer_state", "README.md")
                 shutil.copytree(source, aside / name, ignore=left_out, copy_function=_link)
         write_model_cards(config, int(checkpoint.name), chat, aside)
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that had ended before it was resumed
+        delete(folder)  # of a run that had ended before it was resumed
         aside.rename(folder)
 
 

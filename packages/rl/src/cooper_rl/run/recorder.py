@@ -19,13 +19,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from cooper_audit.report.report import REPORT_COMMAND, REPORT_FILE
 from cooper_audit.run.kinds import LONGEST_VALUE
 from cooper_audit.run.run_record import ENDS, NOTE, read_events, read_metrics
 from cooper_base.clock import VERIFY_S
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
-from cooper_base.files.durable import append, append_line, by_step, open_to_append, sync, write_text, writing
+from cooper_base.files.durable import (
+    REFUSED,
+    append,
+    append_line,
+    by_step,
+    open_to_append,
+    opened,
+    sync,
+    write_text,
+    writing,
+)
 from cooper_base.files.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
+from cooper_base.files.owned_file import check_file
 from cooper_base.revisions import revisions
 from cooper_rl.record import SinkRun, TensorBoard, is_installed
 from cooper_rl.record.tolerant import Tolerant
@@ -39,6 +51,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+WRITTEN = ("config.yaml", "events.jsonl", "sessions.jsonl", "error.txt", "rollouts", "pairs", "final", "best")
+"""What a run writes into its folder, besides what tells that it is a run."""
 RESUME = "make room on its disk, then continue with resume=True (the option --resume)"
 
 
@@ -46,8 +60,8 @@ def check_folder(directory: Path, resume: bool, option: str = "resume=True", loc
     """Raises InputError if the folder cannot be used for a run.
 
     That is so if another run is under way in it (unless the caller has `locked` it), if a new run would overwrite an
-    old one, if there is no run to resume with this `option`, and if the folder cannot be written. A process may resume
-    a run that it has left open itself.
+    old one or a file of somebody's, if there is no run to resume with this `option`, and if the folder cannot be
+    written. A process may resume a run that it has left open itself.
     """
     check_writable(directory)
     holder = None if locked else holder_of(directory)
@@ -55,10 +69,15 @@ def check_folder(directory: Path, resume: bool, option: str = "resume=True", loc
         raise InputError(BUSY_RUN.format(folder=directory, holder=holder))
     if resume and not directory.exists():
         raise InputError(f"{directory}: no run to resume; start it without {option}")
-    if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
+    holds_run = (directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()
+    if holds_run and not resume:
         raise InputError(
             f"{directory}: holds a run already; choose another name, continue it with {option}, or delete the folder"
         )
+    for name in () if holds_run else WRITTEN:
+        if os.path.lexists(directory / name):
+            raise InputError(REFUSED.format(path=directory / name, what="is not of a run, but a run would write it"))
+    check_file(directory / REPORT_FILE, REPORT_COMMAND)
 
 
 class Recorder:
@@ -81,9 +100,10 @@ class Recorder:
         with writing(directory / "config.yaml", RESUME):
             for folder in ("rollouts", "pairs"):
                 (directory / folder).mkdir(parents=True, exist_ok=True)
-            write_text(directory / "config.yaml", revision + yaml.safe_dump(settings, sort_keys=False))
-        with writing(self._metrics_path, RESUME):
+        with writing(self._metrics_path, RESUME):  # first, because it says that the folder is a run's
             self._metrics_file = open_to_append(self._metrics_path)  # nothing waits to be written at its end
+        with writing(directory / "config.yaml", RESUME):
+            write_text(directory / "config.yaml", revision + yaml.safe_dump(settings, sort_keys=False))
         self._unsynced: list[Path] = []
         self._faults = ExitStack()
         self._faults.enter_context(faults_written_to(directory / FAULTS_FILE))
@@ -166,7 +186,7 @@ class Recorder:
         self._end("died", f"{type(error).__name__}: {error}".strip().rstrip(":."))
         path = self.directory / "error.txt"
         try:
-            path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+            write_text(path, "".join(traceback.format_exception(error)))
         except OSError as fault:  # the disk may be what the run dies of; the caller raises its own error
             logger.error("%s: %s", path, fault)
         return path
@@ -217,7 +237,7 @@ class Recorder:
 
     def _write_lines(self, path: Path, rows: Sequence[dict[str, Any]]) -> None:
         with writing(path, RESUME):
-            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+            write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), durable=False)
         self._unsynced.append(path)
 
 
@@ -283,7 +303,7 @@ def _after(name: str) -> str:
 def _cut_lines(path: Path, step: int) -> int:
     """Cut the file after its last whole line of `step` or an earlier one. Returns the step of that line, or -1."""
     kept, end = -1, 0
-    with path.open("rb+") as file:
+    with os.fdopen(opened(path, os.O_RDWR), "rb+") as file:
         for line in file:
             try:
                 row = json.loads(line) if line.endswith(b"\n") else {"step": step + 1}

@@ -18,7 +18,7 @@ from cooper_base.files.folder_lock import FolderLock, stop_on_signal
 from cooper_base.pace import ProgressLines
 from cooper_base.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.engines.base import Metrics
-from cooper_rl.record.checkpoint import CheckpointStore, rollback_target
+from cooper_rl.record.checkpoint import OF_RUN, CheckpointStore, rollback_target
 from cooper_rl.record.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.run.build import RECOVERIES, assemble, assemble_patiently
 from cooper_rl.run.callbacks import Callback, Callbacks, check_changeable
@@ -67,7 +67,7 @@ class CooperTrainer:
         self.callbacks = Callbacks(callbacks, config.callbacks)
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
-        self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
+        self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint, OF_RUN)
         self._saved_steps = 0  # completed steps in the newest checkpoint
         self._failed_checkpoints = 0
         self._lost_after: list[int] = []  # completed steps each time an engine was lost
@@ -96,7 +96,9 @@ class CooperTrainer:
         """Check the data, load the models, and open the run's folder. For `inputs` see `assemble`."""
         directory = Path(config.output_dir) / config.name
         check_folder(directory, resume)  # before any model is loaded
-        if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
+        store = CheckpointStore(directory / "checkpoints", config.checkpoint, OF_RUN)
+        store.check()
+        if resume and (state := store.newest_state()):
             check_kind(config, state)
             check_steps(config, state, directory)
         lock = FolderLock(directory)

@@ -12,13 +12,14 @@ from typing import Any
 
 from cooper_base.data.strict_json import parse_json
 from cooper_base.errors import InputError
-from cooper_base.files.durable import by_step, is_intact, read_fields, seal_of, sealed, sync, write_text
-from cooper_base.files.folder_lock import FolderLock
+from cooper_base.files.durable import by_step, opened, read_fields, sync, write_text
+from cooper_base.files.folder_lock import LOCK, FolderLock
 from cooper_base.files.hashes import text_key
-from cooper_rl.record.checkpoint import CheckpointConfig, CheckpointStore
+from cooper_base.files.journal import is_intact, seal_of, sealed
+from cooper_rl.record.checkpoint import OF_SERVICE, CheckpointConfig, CheckpointStore
 from cooper_rl.reward.pairs.assistant import Assistant, RewriteRequest, Rewrites
 
-BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
+BUSY = "serve.folder: another server is using {folder} ({holder}); give each a folder of its own"
 HistoryRecord = dict[str, Any]
 """What a line of a journal says."""
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class History:
 
     def __init__(self, root: Path, keep: int) -> None:
         self.root = root
-        self.store = CheckpointStore(root / "checkpoints", CheckpointConfig(keep=keep))
+        self.store = CheckpointStore(root / "checkpoints", CheckpointConfig(keep=keep), OF_SERVICE)
         self._journals = root / "journals"
         self._cut = root / "restore.json"
         """The cut under way, if there is one; see `plan_cut`."""
@@ -42,11 +43,26 @@ class History:
         """The newest journal, once something is appended."""
         self._end, self._seal = 0, ""
         """Where its last whole line ends, and that line's checksum."""
-        try:
-            self._journals.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"serve.folder: {root} cannot be written: {error.strerror}") from error
+        self._check()
         self._lock = FolderLock(root, BUSY)
+        try:
+            self._check()  # again, now that nobody else writes
+            self._journals.mkdir(exist_ok=True)
+        except BaseException as error:
+            self._lock.withdraw()
+            if isinstance(error, OSError):
+                raise InputError(f"serve.folder: {root} cannot be written: {error.strerror}") from error
+            raise
+
+    def _check(self) -> None:
+        """Raises InputError for a folder that holds anything and is not that of a service."""
+        others = {*self.root.iterdir()} - {self.root / LOCK} if self.root.is_dir() else {}
+        if others and not self._journals.is_dir():
+            raise InputError(
+                f"serve.folder: {self.root}: holds files and no journals of a service, so it is left as it is; "
+                "choose a new or empty folder"
+            )
+        self.store.check()
 
     def checkpoints(self) -> list[int]:
         """Their steps, oldest first."""
@@ -135,8 +151,12 @@ class History:
             path.unlink()
         last = self._path(plan["journal"])
         if last.exists():
-            os.truncate(last, plan["end"])
-            sync(last)
+            file = opened(last, os.O_RDWR)
+            try:
+                os.ftruncate(file, plan["end"])
+                os.fsync(file)
+            finally:
+                os.close(file)
         sync(self._journals)
         self._cut.unlink()
         sync(self.root)
@@ -150,7 +170,7 @@ class History:
         if self._file is None:
             path = [self._path(0), *self._paths(0)][-1]
             self._end, self._seal = _last_seal(path) if path.exists() else (0, path.stem)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT)
+            self._file = opened(path, os.O_RDWR | os.O_CREAT)
         return self._file
 
     def _close_journal(self) -> None:

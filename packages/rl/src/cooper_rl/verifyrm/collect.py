@@ -4,12 +4,15 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import normalise
-from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
+from cooper_base.files.durable import check_table_path, table_bytes
 from cooper_base.files.hashes import text_key
+from cooper_base.files.journal import Journal, journal_path
+from cooper_base.files.owned_file import OwnedFile
 from cooper_base.progress import awaited
 from cooper_rl.data.prompts import PromptEncoder, chat_messages
 from cooper_rl.engines.local.device import set_threads
@@ -113,14 +116,18 @@ def collect(config: CollectConfig, progress: Callable[[int, int], None] | None =
     done = 0
     # Those of models and datasets are part of the keys.
     settings = {"n": config.n, "seed": config.seed, "batch_size": config.batch_size}
-    with Journal(journal_path(config.output), settings) as journal:
+    sources = [Path(dataset.source) for dataset in config.datasets]
+    with (
+        OwnedFile(config.output, "cooper verifyrm collect", sources) as out,
+        Journal(journal_path(config.output), settings) as journal,
+    ):
         for model_config in config.models:
             for batch in _answered(model_config, batches, config, journal):
                 done += config.n * len(batch.problems)
                 if progress is not None:
                     progress(done, total)
         collected = _assemble(config, batches, journal)
-    write_table(config.output, collected.rows, COLUMNS)
+        out.write(table_bytes(config.output, collected.rows, COLUMNS))
     return collected
 
 

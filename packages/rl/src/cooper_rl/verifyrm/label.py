@@ -12,8 +12,10 @@ from cooper_base.data.labelled import LABELLED_FIELDS, read_rows, texts_of
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
-from cooper_base.files.durable import Journal, check_table_path, journal_path, write_table
+from cooper_base.files.durable import check_table_path, table_bytes
 from cooper_base.files.hashes import text_key
+from cooper_base.files.journal import Journal, journal_path
+from cooper_base.files.owned_file import OwnedFile
 from cooper_rl.engines.local.device import set_threads
 from cooper_verify.faults import FAULT, isolated
 from cooper_verify.grader import NO_ANSWER, Asked, Grader, Opinion, asked_texts, check_gives_verdicts, opinions_on
@@ -25,6 +27,7 @@ from cooper_verify.rules.rule import Rule, RuleConfig
 COLUMNS = (*LABELLED_FIELDS, "model", "dataset", "id", "rule")
 OF_JUDGE = ("judge", "judge_probability")
 OF_GRADER = ("grader", "grader_score")
+COMMAND = "cooper verifyrm label"
 CHUNK = 64
 """Number of completions after which labels are written down. An interruption loses at most this many."""
 
@@ -127,6 +130,8 @@ def label_completions(
     judge = None if judge_config is None else JudgeGrader(judge_config)
     labelled: list[Labelled] = []
     with (
+        OwnedFile(output, COMMAND, [data]) as out,
+        OwnedFile(disagreements_path(output), COMMAND, [data]) as others,
         Journal(journal_path(output), _settings(judge_config, rule, grader)) as journal,
         closing(rule.build()) as by,
         ExitStack() as opened,
@@ -139,12 +144,12 @@ def label_completions(
             chunk = rows[start : start + CHUNK]
             key = f"{start} {text_key(repr(chunk))}"
             values = journal.completed(key, chunk, ask, _failed)
-            for row, (verdict, *others) in zip(chunk, values, strict=True):
-                judgement = None if judge is None else Judgement(**others.pop(0))
-                labelled.append(Labelled(row, verdict, judgement, None if grader is None else Opinion(**others.pop(0))))
+            for row, (verdict, *said) in zip(chunk, values, strict=True):
+                judgement = None if judge is None else Judgement(**said.pop(0))
+                labelled.append(Labelled(row, verdict, judgement, None if grader is None else Opinion(**said.pop(0))))
             if progress is not None:
                 progress(len(labelled), len(rows))
-    _write(labelled, output, columns, with_replies=judge is not None)
+        _write(labelled, out, others, columns, with_replies=judge is not None)
     return labelled
 
 
@@ -174,16 +179,18 @@ def _failed(said: Sequence[Any]) -> bool:
     return any(opinion.get("failed") or opinion.get("why") in (NO_ANSWER, FAULT) for opinion in said[1:])
 
 
-def _write(labelled: Sequence[Labelled], output: Path, columns: Sequence[str], with_replies: bool) -> None:
+def _write(
+    labelled: Sequence[Labelled], out: OwnedFile, others: OwnedFile, columns: Sequence[str], with_replies: bool
+) -> None:
     """The rows with a label, and those without one."""
-    write_table(output, [item.fields() for item in labelled if item.label is not None], columns)
+    out.write(table_bytes(out.path, [item.fields() for item in labelled if item.label is not None], columns))
     details = [
         item.fields() | ({} if item.judgement is None else {"judge_reply": item.judgement.detail})
         for item in labelled
         if item.label is None
     ]
     of_others = [name for name in columns if name != "label"] + (["judge_reply"] if with_replies else [])
-    write_table(disagreements_path(output), details, of_others)
+    others.write(table_bytes(others.path, details, of_others))
 
 
 def disagreements_path(output: Path) -> Path:

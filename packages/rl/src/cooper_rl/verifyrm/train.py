@@ -4,7 +4,6 @@ import json
 import logging
 import math
 import random
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from cooper_audit.attack.patterns import robustness_rows
 from cooper_base.data.labelled import LabelledCompletion, problem_folds, split_by_problem
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
-from cooper_base.files.folder_lock import check_writable
+from cooper_base.files.owned_folder import new_folder
 from cooper_base.progress import part
 from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
@@ -93,8 +92,21 @@ def train_verifyrm(
     Raises InputError, before training, for an output folder in use, for rows of only one class, and for a base that
     cannot become a reward model; after training, if the held-out loss was never finite.
     """
+    with new_folder(output_dir) as aside:
+        result = _trained(config, rows, aside, progress)
+        write_text(aside / METRICS_FILE, json.dumps(result, indent=2))
+        write_model_card(aside, output_dir.name, result, FEWEST_ROWS)
+    return result
+
+
+def _trained(
+    config: VerifyRMConfig,
+    rows: Sequence[LabelledCompletion],
+    folder: Path,
+    progress: Callable[[int, Metrics, int], None] | None,
+) -> dict[str, Any]:
+    """Write the weights with the lowest held-out loss into the folder, and return the result of `train_verifyrm`."""
     start = time.perf_counter()
-    aside = _folder_aside(output_dir)
     set_threads(config.threads)
     train_rows, held_out_rows = _chosen_rows(config, rows)
     calibrated = config.calibrate and len(held_out_rows) >= FEWEST_ROWS
@@ -109,14 +121,16 @@ def train_verifyrm(
     class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
     train, held_out = honest + robustness, encode_rows(encoder, held_out_rows)
 
-    keeper = _BestWeights(learner, aside, config.patience)
+    keeper = _BestWeights(learner, folder, config.patience)
     _train(config, updates, train, held_out, keeper, progress)
     if keeper.logits is None:
         raise InputError(f"the held-out loss was never finite; lower learning_rate: {config.learning_rate}")
-    measured, calibration = _calibrate(keeper.logits, held_out, aside, config.seed) if calibrated else (keeper.best, {})
+    measured, calibration = (
+        _calibrate(keeper.logits, held_out, folder, config.seed) if calibrated else (keeper.best, {})
+    )
     if fault := one_sided(measured, [row.label for row in train]):
         logger.warning("%s", fault)
-    result = {
+    return {
         "config": config.model_dump(mode="json"),
         "rows": {"train": len(honest), "robustness": len(robustness), "held_out": len(held_out), "given": len(rows)},
         "right_share": {"train": _right_share(train), "held_out": _right_share(held_out)},
@@ -125,20 +139,6 @@ def train_verifyrm(
         "history": keeper.history,
         "seconds": time.perf_counter() - start,
     }
-    write_text(aside / METRICS_FILE, json.dumps(result, indent=2))
-    write_model_card(aside, output_dir.name, result, FEWEST_ROWS)
-    aside.replace(output_dir)
-    return result
-
-
-def _folder_aside(output_dir: Path) -> Path:
-    """The hidden folder beside `output_dir` that holds the model until it is whole, emptied of earlier attempts."""
-    if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
-        raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
-    check_writable(output_dir)
-    aside = output_dir.with_name(f".{output_dir.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    return aside
 
 
 def _chosen_rows(

@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import json
 import os
+import socket
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from cooper_base.errors import InputError
+from cooper_base.files.durable import opened
 
 try:
     import fcntl
@@ -69,12 +72,11 @@ class MinuteLimits:
         )
         self._turn = asyncio.Lock()
         self._waited_s = 0.0
-        user = os.getuid() if hasattr(os, "getuid") else "user"
         name = hashlib.sha256(f"{server}\n{model}".encode()).hexdigest()[:32]
-        self._ledger = Path(tempfile.gettempdir()) / f"cooper-limits-{user}" / f"{name}.json"
+        self._ledger = _folder() / f"{name}.json"
         if requests is not None or tokens is not None:
             try:
-                self._ledger.parent.mkdir(mode=0o700, exist_ok=True)
+                self._ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with self._locked():
                     _write(self._ledger, _read(self._ledger, time.monotonic()))
             except OSError as error:
@@ -175,5 +177,20 @@ def _write(ledger: Path, entries: dict[int, tuple[int, int]]) -> None:
 
 def _opened(path: Path) -> IO[str]:
     """The emptied file of this user; not what a link in a folder for all users names."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-    return os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8")
+    return os.fdopen(opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
+
+
+def _folder() -> Path:
+    """The folder of this user's ledgers, among the temporary files of this machine; or in the user's cache, under the
+    machine's name, if somebody else has taken that name.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else None  # Windows has temporary files for each user
+    shared = Path(tempfile.gettempdir()) / f"cooper-limits-{'user' if user is None else user}"
+    try:
+        there = shared.lstat()
+    except OSError:  # nothing has it
+        return shared
+    if stat.S_ISDIR(there.st_mode) and user in (None, there.st_uid):
+        return shared
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "cooper-rl" / f"limits-{socket.gethostname()}"

@@ -1,7 +1,6 @@
 """Trains a reward model on what an attack found in it, and attacks it again on patterns and problems kept apart."""
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,9 +13,10 @@ from cooper_audit.attack.patterns import FAMILIES
 from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
-from cooper_base.files.durable import read_fields, write_text
-from cooper_base.files.folder_lock import BUSY_OUT, FolderLock, check_writable
+from cooper_base.files.durable import delete, read_fields, write_text
+from cooper_base.files.folder_lock import FileLock
 from cooper_base.files.hashes import content_hash
+from cooper_base.files.owned_folder import check_new, new_folder
 from cooper_rl.adapters.graders.paid_run import paid_run
 from cooper_rl.adapters.graders.run_reward import RunReward
 from cooper_rl.engines.model_folder import local_folder
@@ -77,16 +77,14 @@ def repair(
     groups = _groups(taught)
     set_threads(config.threads)
     made_from = _made_from(config, taught, steps)
-    with FolderLock(folder.with_name(f".{folder.name}.repairing"), BUSY_OUT) as lock:
-        if not _is_repaired(folder, made_from):
-            with CooperReward.from_config(config, total_steps=steps) as reward:
-                for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
-                    updated = reward.update(reward.score(batch, step=step))
-                    if on_step is not None:
-                        on_step(step, updated.metrics)
-                assert reward.learning is not None
-                _save(reward.learning.learner, folder, made_from)
-        lock.withdraw()
+    if not _is_repaired(folder, made_from):
+        with new_folder(folder) as aside, CooperReward.from_config(config, total_steps=steps) as reward:
+            for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
+                updated = reward.update(reward.score(batch, step=step))
+                if on_step is not None:
+                    on_step(step, updated.metrics)
+            assert reward.learning is not None
+            _save(reward.learning.learner, aside, made_from)
     kept = [answer for answer in answers if answer.problem.id not in seen and (answer.score is not None)]
     before, after = _attacks(config, kept, folder, result)
     return Repair(folder, steps, len(groups), learned, before, after)
@@ -98,9 +96,9 @@ def prepared_repair(reward: str, folder: Path, problems: str | None, settings: S
 
 
 def _check_free(folder: Path) -> None:
-    if folder.exists() and not (folder / MADE_FROM).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: already in use; choose another folder for the repaired model")
-    check_writable(folder)
+    if not (folder / MADE_FROM).is_file():
+        check_new(folder)
+        FileLock(folder).close()  # nobody else is writing it
 
 
 def _made_from(config: RunConfig, taught: Sequence[AttackAnswer], steps: int) -> str:
@@ -194,12 +192,9 @@ def _batches(groups: Sequence[AnswerGroup], steps: int, seed: int) -> list[list[
 
 def _save(learner: "RewardModelLearner", folder: Path, made_from: str) -> None:
     """Write the weights as a plain folder, without the optimizer, from which nobody continues."""
-    aside = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    learner.save(aside)
-    shutil.rmtree(aside / "trainer_state")
-    write_text(aside / MADE_FROM, json.dumps({"made_from": made_from}))
-    aside.replace(folder)
+    learner.save(folder)
+    delete(folder / "trainer_state")
+    write_text(folder / MADE_FROM, json.dumps({"made_from": made_from}))
 
 
 def _attacks(

@@ -19,6 +19,7 @@ from transformers import BitsAndBytesConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from cooper_base.errors import InputError
+from cooper_base.files.durable import write_bytes
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.device import resolve_device, warn_untried
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
@@ -176,7 +177,7 @@ def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: boo
     if writes:
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in (files | {_BASE: base.encode()}).items():
-            (directory / name).write_bytes(content)
+            write_bytes(directory / name, content, durable=False)
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_base.errors import InputError
-from cooper_base.files.durable import read_fields
+from cooper_base.files.durable import read_fields, write_text
 from cooper_base.progress import BrokenOff, tell
 from cooper_rl.engines.base import Learner, Lengths, Metrics, PerToken, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig
@@ -193,7 +193,7 @@ class TorchLearner(Learner):
             save_file(moments, folder / f"optimizer{part}.safetensors")
             if rank == 0:
                 counters["config"] = self.config.model_dump(mode="json")
-                (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
+                write_text(folder / "state.json", json.dumps(counters, indent=1), durable=False)
 
     def load(self, directory: Path) -> None:
         """Restore weights, moments and counters, but no config. Raises InputError for no checkpoint of this model."""

@@ -2,7 +2,6 @@
 
 import errno
 import logging
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -26,6 +25,7 @@ from transformers.utils.logging import disable_progress_bar
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError
+from cooper_base.files.owned_folder import new_folder
 from cooper_rl.data.prompts import render_chat
 from cooper_rl.engines.config import LearnerConfig, LoraConfig, ScorerConfig, YesNo
 from cooper_rl.engines.local.adapter import four_bit, head_modules, target_names
@@ -272,21 +272,22 @@ def merge_folder(source: str, target: Path) -> None:
     source without adapter, a target in use, and as `load_policy` does; OSError, and no target, if the disk is full.
     """
     check_merge(source, target)
+    with disk_errors(target), new_folder(target) as aside:
+        model, tokenizer = _merged_folder(source)
+        model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+    logger.info("%s: merged into its base, in %s", source, target)
+
+
+def _merged_folder(source: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model of a folder with an adapter, merged, and its tokenizer."""
     task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
     tokenizer = load_tokenizer(source)
     asked = recorded(source)
     model = load_reward_model(source, yes_no=asked) if asked or task == "SEQ_CLS" else load_policy(source)
     if task == "SEQ_CLS" and not asked:
         _pad_alike(tokenizer, model)
-    aside = target.with_name(f".{target.name}.partial")
-    try:
-        with disk_errors(target):
-            model.save_pretrained(aside)
-            tokenizer.save_pretrained(aside)
-            aside.replace(target)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    logger.info("%s: merged into its base, in %s", source, target)
+    return model, tokenizer
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cooper_base.errors import EngineLost, InputError
+from cooper_base.files.durable import opened
 from cooper_rl.engines.base import (
     Learner,
     Lengths,
@@ -166,7 +167,7 @@ def begin_process(log: str, threads: int, path: list[str]) -> None:
     """Send what this process prints and logs to the file `log`, and add the driver's `sys.path` (`path`) to this
     one's."""
     sys.path.extend(place for place in path if place not in sys.path)  # a loss may be a user's own
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    file = opened(Path(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(file, stream)
     os.close(file)
