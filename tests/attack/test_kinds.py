@@ -349,3 +349,22 @@ def test_no_thread_ends_by_an_exit_of_user_code():
 )
 def test_a_thread_that_does_is_found(planted):
     assert [*silent_exits(planted)] != []
+
+
+# Everything that is printed passes one escape.
+PRINTERS = ("print", "typer.echo", "click.echo", "typer.secho", "Console", "rich.print", "sys.stdout.write")
+PRINTERS += ("sys.stderr.write", "traceback.print_exc", "traceback.print_exception")
+APART = {"cooper_verify/rules/child.py": "writes JSON to its parent"}
+
+
+def unescaped(text: str) -> Iterator[str]:
+    """Calls that print past the consoles of `cooper_base.cli`, which write control characters out."""
+    yield from (name for name, _ in calls(ast.parse(text)) if name in PRINTERS)
+
+
+def test_everything_that_is_printed_passes_one_escape():
+    assert faulty(unescaped, apart=APART) == {}, (
+        "print with say, show_table, print_result or stdout() of cli/console.py"
+    )
+    assert [*unescaped("from rich.console import Console\nConsole().print(name)")] == ["Console"]
+    assert [*unescaped("typer.echo(name)")] != []

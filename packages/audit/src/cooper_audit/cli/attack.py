@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cooper_base.cli.console import counter, in_full, progress, say, show_table, stdout
+from cooper_base.cli.console import counter, in_full, print_result, progress, say, show_table, stdout
 from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
@@ -137,7 +137,7 @@ def attack_reward(
         if as_json or as_markdown:
             record = json.dumps(as_record(result, fail_above, signature, searched), indent=2)
             text = record if as_json else markdown(lines, [*pattern_tables(result), *tables])
-            stdout().print(text, soft_wrap=True)
+            print_result(text)
         else:
             _show_screen(lines, tables, table)
         if out is not None:
@@ -151,7 +151,7 @@ def attack_reward(
 def _show_screen(lines: list[str], tables: "list[Table]", whole: bool) -> None:
     """The verdict, below the tables of what training found, and with `whole` those of examples."""
     _show(tables if whole else tables[1:])
-    stdout().print("\n".join(lines), soft_wrap=True)
+    print_result("\n".join(lines))
 
 
 def _compare(fail_above: float) -> None:
@@ -167,7 +167,7 @@ def _compare(fail_above: float) -> None:
         for name, reward in COMPARED.items()
     }
     _show([comparison_table(results, fail_above)])
-    stdout().print("Yours: cooper attack my_rewards.py:function", soft_wrap=True)
+    print_result("Yours: cooper attack my_rewards.py:function")
 
 
 def _attacked(

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from cooper_base.cli.console import console, named_models, names_and_settings, progress, record_from
+from cooper_base.cli.console import console, named_models, names_and_settings, progress, record_from, stdout
 from cooper_base.files.durable import write_text
 from cooper_rl import InputError
 
@@ -48,7 +47,7 @@ def measure_benchmark(
     table = Table(name, *measures)
     for measure in next(iter(measures.values())).summary:
         table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in measures.values()))
-    Console(markup=False, emoji=False).print(table)
+    stdout().print(table)
     console.print(f"{len(items)} problems; by subset, with intervals: {out / 'benchmark.json'}", soft_wrap=True)
 
 
@@ -89,7 +88,7 @@ def reward_distance(
     table = Table("distance", *matrix)
     for name, distances in matrix.items():
         table.add_row(name, *(f"{distance:.4f}" for distance in distances.values()))
-    Console(markup=False, emoji=False).print(table)
+    stdout().print(table)
     if out is not None:
         write_text(out, json.dumps({"rows": len(rows), "distances": matrix}, indent=2) + "\n")
 
