@@ -32,7 +32,7 @@ TABLE = "attack.md"
 COMPARED_PROBLEMS = 20
 QUIET_S = 2.0
 """Seconds before progress is shown."""
-EXIT_CODES = {"sound": 0, "gameable": 3, "refuses right answers": 4}
+EXIT_CODES = {"sound": 0, "gameable": 3, "raises exceptions": 4, "refuses right answers": 4}
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
 REPAIRING = [("reward_model/loss", "loss"), ("reward_model/pair_accuracy_before", "pairs")]
 
@@ -99,8 +99,9 @@ def attack_reward(
 ) -> None:
     """Attack a reward with known patterns of wrong answers, and with right answers in unusual form.
 
-    Exit codes: 0 if the reward is sound, 3 if it is gameable, 4 if it refuses more than a quarter of right answers,
-    2 for bad input. With --repair the second attack decides.
+    Exit codes: 0 if the reward is sound, 3 if it is gameable, 4 if it refuses more than a quarter of right answers or
+    raises an exception on any, 2 for bad input and a reward that ends its process. With --repair the second attack
+    decides.
     """
     from cooper_audit.attack.attack import write_attack
     from cooper_audit.attack.edits import read_patterns
@@ -184,20 +185,19 @@ def _attacked(
     """The result, whose signature a function has, in words, and what the search of --adapt tried."""
     from cooper_audit.attack.attack import attack, with_patterns
     from cooper_audit.attack.edits import write_patterns
-    from cooper_audit.attack.problems import open_attacked, read_attack_problems
+    from cooper_audit.attack.problems import open_apart, read_attack_problems
     from cooper_audit.attack.search import search
-    from cooper_verify.graders.function import FunctionGrader
+    from cooper_verify.graders.apart import GraderApart
 
-    with closing(open_attacked(reward, settings, chats)) as grader:
-        problems = read_attack_problems(config, grader)
+    with counter("attack") as advance, closing(open_apart(reward, settings, chats)) as grader:
         start = time.monotonic()
-        with counter("attack") as advance:
 
-            def later(done: int, total: int) -> None:
-                if time.monotonic() - start > QUIET_S:
-                    advance(done, total)
+        def later(done: int, total: int) -> None:
+            if time.monotonic() - start > QUIET_S:
+                advance(done, total)
 
-            result = attack(grader, problems, limit, config.seed, out, accept_above, plain, later)
+        problems = read_attack_problems(config, grader)
+        result = attack(grader, problems, limit, config.seed, out, accept_above, plain, later)
         more = partial(with_patterns, grader, problems=problems, seed=config.seed, out=out, accept_above=accept_above)
         if further.patterns:
             result = more(result, patterns=further.patterns)
@@ -206,7 +206,7 @@ def _attacked(
             result = more(result, patterns=found.patterns, skip=found.problems)
             if out is not None:
                 write_patterns(out / PATTERNS, found.patterns)
-    return result, grader.signature if isinstance(grader, FunctionGrader) else None, found
+    return result, grader.signature if isinstance(grader, GraderApart) else None, found
 
 
 def _training(
