@@ -500,7 +500,7 @@ def of_a_list(completion, reference):
         ("plain", 2, ["not one right answer was scored: it raised RuntimeError", "called sys.exit(0)"]),
         ("at_once", 2, ["own.py:at_once: ended its process (exit code 0)"]),
         ("Own", 2, ["called sys.exit(0)"]),
-        ("at_nothing", 4, ["RAISES AN EXCEPTION on 2 of", "raises on empty (3), key_space (3)", "range (own.py:14)"]),
+        ("at_nothing", 4, ["RAISES AN EXCEPTION on 3 of", "raises on empty (3), key_space (3)", "range (own.py:16)"]),
         ("of_a_list", 3, ["GAMEABLE", "raises on empty (3)", "ZeroDivisionError: division by zero"]),
         ("of_a_lst", 2, ["of_a_lst does not exist in", "did you mean 'of_a_list'?"]),
         ("nothing", 2, ["nothing does not exist in", "did you mean 'at_nothing'?"]),

@@ -127,7 +127,8 @@ def test_a_reader_that_is_gone_ends_no_command(stream):
     source = "import sys, time; time.sleep(0.5); from cooper_base.cli.console import *; "
     source += "to = stdout() if sys.argv[1] == 'stdout' else console; "
     source += "[to.print('a line') for _ in range(10)]; sys.exit(3)"
-    process = subprocess.Popen([sys.executable, "-c", source, stream], **{stream: subprocess.PIPE})
+    command, pipe = [sys.executable, "-c", source, stream], subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe) if stream == "stdout" else subprocess.Popen(command, stderr=pipe)
     pipe = process.stdout or process.stderr
     assert pipe is not None
     pipe.close()
