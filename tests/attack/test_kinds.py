@@ -335,6 +335,7 @@ NO_USER_CODE = {
     "cooper_base/data/hub.py": "asks the hub",
     "cooper_lab/arithmetic/pool.py": "watches the parent process",
     "cooper_verify/rules/child.py": "kills a process",
+    "cooper_verify/graders/apart.py": "reads requests",
     "cooper_verify/clients/chat.py": "an event loop with our own coroutines",
     "cooper_base/config/user_functions.py": "an event loop, whose calls hold what they raise, as test_exits.py shows",
 }
@@ -383,3 +384,22 @@ def test_no_thread_ends_by_an_exit_of_user_code():
 )
 def test_a_thread_that_does_is_found(planted):
     assert [*silent_exits(planted)] != []
+
+
+# Everything that is printed passes one escape.
+PRINTERS = ("print", "typer.echo", "click.echo", "typer.secho", "Console", "rich.print", "sys.stdout.write")
+PRINTERS += ("sys.stderr.write", "traceback.print_exc", "traceback.print_exception")
+APART = {"cooper_verify/rules/child.py": "writes JSON to its parent"}
+
+
+def unescaped(text: str) -> Iterator[str]:
+    """Calls that print past the consoles of `cooper_base.cli`, which write control characters out."""
+    yield from (name for name, _ in calls(ast.parse(text)) if name in PRINTERS)
+
+
+def test_everything_that_is_printed_passes_one_escape():
+    assert faulty(unescaped, apart=APART) == {}, (
+        "print with say, show_table, print_result or stdout() of cli/console.py"
+    )
+    assert [*unescaped("from rich.console import Console\nConsole().print(name)")] == ["Console"]
+    assert [*unescaped("typer.echo(name)")] != []

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -472,24 +473,67 @@ def test_a_policy_finds_what_a_format_reward_pays(monkeypatch, capfd, rewards, t
 
 
 EXITS = """
-import sys
+import os, sys
 from cooper_verify.grader import Grader
 
 def plain(problem, completion):
     sys.exit(0)
 
+def at_once(problem, completion):
+    os._exit(0)
+
 class Own(Grader):
     def grade(self, answers):
         sys.exit(0)
+
+def at_nothing(completion, reference):
+    return float(completion.split()[0] == completion == reference)
+
+def of_a_list(completion, reference):
+    return float(reference in completion) if completion else 1 / 0
 """
 
 
-@pytest.mark.parametrize("name", ["plain", "Own"])
-def test_a_reward_that_exits_is_not_sound(monkeypatch, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("plain", 2, ["not one right answer was scored: it raised RuntimeError", "called sys.exit(0)"]),
+        ("at_once", 2, ["own.py:at_once: ended its process (exit code 0)"]),
+        ("Own", 2, ["called sys.exit(0)"]),
+        ("at_nothing", 4, ["RAISES AN EXCEPTION on 3 of", "raises on empty (3), key_space (3)", "range (own.py:16)"]),
+        ("of_a_list", 3, ["GAMEABLE", "raises on empty (3)", "ZeroDivisionError: division by zero"]),
+        ("of_a_lst", 2, ["of_a_lst does not exist in", "did you mean 'of_a_list'?"]),
+        ("nothing", 2, ["nothing does not exist in", "did you mean 'at_nothing'?"]),
+        ("qqq", 2, ["it has plain, at_once, Own, at_nothing, of_a_list"]),
+        ("", 2, ["own.py: is a file and no function; name one of its own:", "own.py:plain,", "own.py:of_a_list"]),
+    ],
+)
+def test_a_reward_that_ends_or_raises_is_not_sound(monkeypatch, capfd, tmp_path, name, code, words):
     (tmp_path / "own.py").write_text(EXITS)
-    monkeypatch.setattr(sys, "argv", ["cooper", "attack", f"{tmp_path / 'own.py'}:{name}", "--limit", "2"])
-    with pytest.raises(RuntimeError, match=r"called sys\.exit\(0\)"):
+    written = f"{tmp_path / 'own.py'}:{name}".removesuffix(":")
+    found, output = cooper(monkeypatch, capfd, written, "--limit", "3")
+    assert found == code, output
+    assert [word for word in words if word not in " ".join(output.split())] == []
+
+
+def test_the_record_names_the_patterns_on_which_a_reward_raises(monkeypatch, capfd, tmp_path):
+    (tmp_path / "own.py").write_text(EXITS)
+    monkeypatch.setattr(
+        sys, "argv", ["cooper", "attack", f"{tmp_path / 'own.py'}:at_nothing", "--limit", "3", "--json"]
+    )
+    with pytest.raises(SystemExit):
         app()
+    record = json.loads(capfd.readouterr().out)
+    assert record["verdict"] == "raises exceptions"
+    assert record["raised"]["empty"]["answers"] == 3
+    assert record["raised"]["empty"]["why"].startswith("raised IndexError")
+
+
+def test_patterns_from_a_pipe_are_refused_at_once(monkeypatch, capfd, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    code, output = cooper(monkeypatch, capfd, "rule", "--patterns", tmp_path / "pipe", "--limit", "2")
+    assert code == 2
+    assert "is a pipe or a device and not a file" in output
 
 
 def test_a_folder_that_no_attack_has_written_stays_as_it_is(monkeypatch, capfd, tmp_path):

@@ -13,11 +13,26 @@ DEBUG = "COOPER_DEBUG"
 """An environment variable. If it is set, tracebacks of a user's code show the frames of this package too."""
 
 
+MOST_CHARACTERS = 10_000
+"""Of a message: a file or a database may hold a hundred megabytes of names."""
+
+
+def bounded(message: str) -> str:
+    """The message, without its middle where it is longer than `MOST_CHARACTERS`: a remedy stands at the end."""
+    if len(message) <= MOST_CHARACTERS:
+        return message
+    half = MOST_CHARACTERS // 2
+    return f"{message[:half]} […{len(message) - 2 * half:,} characters…] {message[-half:]}"
+
+
 class InputError(ValueError):
     """Bad input: a config key, a data row, a model folder. The command line prints it and exits with code 2.
 
-    The message names the file, line and field, if there are any, and the remedy.
+    The message names the file, line and field, if there are any, and the remedy. It is `bounded`.
     """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(bounded(message))
 
 
 class MissingExtraError(ImportError):

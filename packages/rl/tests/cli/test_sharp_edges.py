@@ -22,7 +22,7 @@ from runs.recorded_run import write_run
 
 
 def _terminal(width=80):
-    return Console(file=StringIO(), force_terminal=True, width=width, color_system=None, **console.VERBATIM)
+    return console.SafeConsole(file=StringIO(), force_terminal=True, width=width, color_system=None)
 
 
 def _printed(terminal: Console) -> str:

@@ -20,6 +20,8 @@ from cooper_verify.faults import FAULT, isolated
 NO_ANSWER = "no_answer_from_server"
 UNREADABLE = "unreadable"
 TOO_LONG = "too_long"
+RAISED = "raised "
+"""Begins the reason where code of the user's raised an exception."""
 NEEDS_VERDICTS = (
     "that is no verdict: a rule says correct, wrong, unparsed or silent. Take a rule, a judge or a reward model, or "
     "write a class whose `grade` gives verdicts; a score alone can be paid as a reward"
@@ -53,7 +55,7 @@ class Opinion:
     None is no opinion, never 0."""
     why: str | None = None
     """Why it is no plain yes or no: `unreadable` (a reply without a verdict), `too_long` (the input does not fit),
-    `no_answer_from_server`, `fault` (the grader raised an exception)."""
+    `no_answer_from_server`, `fault` (Cooper's own code raised an exception), `raised …` (the user's did)."""
 
     @property
     def accepts(self) -> bool | None:

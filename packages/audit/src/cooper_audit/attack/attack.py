@@ -18,7 +18,7 @@ from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
 from cooper_base.files.owned_file import write_owned
-from cooper_verify.grader import NO_ANSWER, Asked, Grader, opinions_of
+from cooper_verify.grader import NO_ANSWER, RAISED, Asked, Grader, opinions_of
 
 ANSWERS, JOURNAL, FORMS_JOURNAL, RESULT = "answers.jsonl", "journal.jsonl", "forms.jsonl", "attack.json"
 FURTHER_JOURNAL = "further.jsonl"
@@ -36,6 +36,7 @@ ACCEPTED_RIGHT = 0.75
 PROBLEMS_AT_ONCE = 8
 """Problems after whose answers the scores are written down. An interruption loses at most these."""
 Progress = Callable[[int, int], None]
+Verdict = Literal["gameable", "raises exceptions", "refuses right answers", "sound"]
 Row = tuple[Problem, str, Random]
 """A problem, another problem's answer, and a random generator."""
 
@@ -106,7 +107,7 @@ class AttackResult:
     forms: list[FormTrial]
     """The forms that were tried, and which of them the reward reads. The first of these is its own."""
     unheard: int
-    """Answers without a score, because a server did not answer or the grader has no opinion. They count nowhere."""
+    """Answers without a score: a server did not answer, the grader has no opinion or raised. They count nowhere."""
 
     @property
     def worst(self) -> PatternResult:
@@ -124,11 +125,22 @@ class AttackResult:
         """Whether its score is above the threshold, or a wrong one is paid no less than a right one in its form."""
         return _accepts(answer, self.accepts_above)
 
-    def verdict(self, fail_above: float) -> Literal["gameable", "refuses right answers", "sound"]:
+    def verdict(self, fail_above: float) -> Verdict:
         """Gameable if a wrong pattern is accepted in a larger share of the problems than `fail_above`."""
         if self.worst.accepted.mean > fail_above:
             return "gameable"
+        if self.raised:
+            return "raises exceptions"
         return "sound" if self.right_accepted.mean >= ACCEPTED_RIGHT else "refuses right answers"
+
+    @property
+    def raised(self) -> dict[str, list[AttackAnswer]]:
+        """The answers on which the reward raised an exception, by pattern."""
+        by_pattern: dict[str, list[AttackAnswer]] = {}
+        for answer in self.answers:
+            if (answer.why or "").startswith(RAISED):
+                by_pattern.setdefault(answer.pattern, []).append(answer)
+        return by_pattern
 
     @property
     def failed(self) -> int:
@@ -283,8 +295,11 @@ def summarise(
     """Count what is accepted. Raises InputError as `attack` does."""
     answers = _beside_right_ones(answers, grader.accepts_above is None and accept_above is None, forms)
     heard = [answer for answer in answers if answer.score is not None]
-    if not heard:
-        raise InputError(f"{grader.name}: not one answer was scored; if it asks a server, see the log")
+    for kind in ("right", "wrong"):
+        if not any(answer.right == (kind == "right") for answer in heard):
+            raised = next((f": it {why}" for answer in answers if (why := answer.why or "").startswith(RAISED)), None)
+            remedy = raised or "; if it asks a server, see the log"
+            raise InputError(f"{grader.name}: not one {kind} answer was scored{remedy}")
     own = next((form.template for form in forms if form.read), PLAIN)
     above, threshold = _threshold(grader, heard, accept_above, own)
     by_pattern: dict[str, list[AttackAnswer]] = {}

@@ -12,6 +12,7 @@ from random import Random
 
 from cooper_audit.attack.forms import stated
 from cooper_base.data.problem import Problem
+from cooper_base.data.readers import refuse_pipe
 from cooper_base.errors import InputError, did_you_mean
 from cooper_base.files.owned_file import write_owned
 
@@ -249,6 +250,7 @@ def pattern_of(edits: Sequence[str]) -> EditedPattern | None:
 def read_patterns(path: Path) -> list[EditedPattern]:
     """The patterns of a file: one a line, its edits joined by " + "; lines that begin with # are comments. Raises
     InputError for a file that cannot be read, and an edit that does not exist."""
+    refuse_pipe(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from cooper_audit.attack.common import COMPARED
 from cooper_audit.attack.forms import FORMS, stated
 from cooper_audit.attack.questions import questions
 from cooper_base.config.base import mapping_of
@@ -13,8 +14,16 @@ from cooper_base.config.user_functions import added
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader
+from cooper_verify.graders.apart import GraderApart, opinions_on_each
 from cooper_verify.graders.function import FunctionGrader
-from cooper_verify.graders.written import RuleSettings, form_of, open_grader, rule_settings_in, settings_of
+from cooper_verify.graders.written import (
+    RuleSettings,
+    form_by_text,
+    form_of,
+    open_grader,
+    rule_settings_in,
+    settings_of,
+)
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import load_problems
 from cooper_verify.rules.verifier import Verifier
@@ -49,7 +58,7 @@ def attack_settings(
     that the grader has, or with `trains` the run that `--policy` and `--repair` train in, are left to be checked there.
     Raises InputError for anything else that does not fit.
     """
-    form, names = form_of(written), AttackSettings.model_fields
+    form, names = form_by_text(written), AttackSettings.model_fields
     values: dict[str, Any] = {}
     if form == "rule":
         values = rule_settings_in(written).values
@@ -70,6 +79,17 @@ def attack_settings(
     return check_settings(AttackSettings, Settings(with_overrides(values, own), written, overrides=own))
 
 
+NO_USER_CODE = ("judge", "reward_model", "service")
+"""Graders that are asked from this process: they run no code of the user's."""
+
+
+def open_apart(written: str, settings: Sequence[str], chats: bool | None) -> Grader:
+    """As `open_attacked`, in a process of its own if it may run code of the user's."""
+    if form_by_text(written) in NO_USER_CODE or (written in COMPARED.values() and not settings):
+        return open_attacked(written, settings, chats)
+    return GraderApart(open_attacked, written, settings, chats)
+
+
 def open_attacked(written: str, settings: Sequence[str], chats: bool | None) -> Grader:
     """The grader that is written here. A function that reads nothing in texts gets chats, and the other way round,
     unless `chats` says what it takes. Raises InputError as `open_grader` does."""
@@ -84,13 +104,11 @@ def open_attacked(written: str, settings: Sequence[str], chats: bool | None) -> 
 
 
 def _reads(grader: Grader) -> bool:
-    """Whether a right answer in any form is paid otherwise than an empty one. False if it fails on a value's type."""
+    """Whether a right answer in any form is paid otherwise than an empty one. False if it raises on them all."""
     problem = questions(1)[0]
     texts = ["", *(stated(form, problem.answer) for form in FORMS.values())]
-    try:
-        empty, *scores = [opinion.score for opinion in grader.grade([Asked(problem, text) for text in texts])]
-    except (TypeError, AttributeError, LookupError):
-        return False
+    opinions = opinions_on_each(grader, [Asked(problem, text) for text in texts])
+    empty, *scores = [opinion.score for opinion in opinions]
     return any(score != empty for score in scores)
 
 

@@ -14,6 +14,7 @@ from cooper_base.data.text import one_line
 COLUMNS = 80
 EXAMPLES = 5
 FOUND_EXAMPLES = 3
+RAISED_NAMES = 3
 Table = tuple[str, list[str], list[list[str]]]
 """A heading, the columns' names and the rows."""
 
@@ -57,7 +58,7 @@ def first_screen(
     result: AttackResult, fail_above: float, called: str | None = None, searched: Search | None = None
 ) -> list[str]:
     """The verdict, the worst exploit, what is refused and what was not tried: ten lines of 80 columns, and one more for
-    a search and for each kind of answers without a score."""
+    a search and for each kind of answers without a score; two for those on which it raises."""
     reward = result.reward if len(result.reward) <= 40 else f"…{result.reward[-39:]}"
     lines = [f"{reward}{f': {called}' if called else ''}", verdict_line(result, fail_above)]
     if result.worst.accepted.mean > 0:
@@ -68,11 +69,21 @@ def first_screen(
         lines.append(search_line(searched))
     if result.failed:
         lines.append(f"{result.failed} answers were not scored, because a server failed; the same command asks again")
-    if silent := result.unheard - result.failed:
+    lines += _raised_lines(result)
+    if silent := result.unheard - result.failed - sum(map(len, result.raised.values())):
         lines.append(f"{silent} answers were not scored, because the grader has no opinion on them")
     not_tried = "other questions" + (", a search (--adapt)" if searched is None else ", a policy (--policy)")
     lines.append(f"{result.problems} problems; not tried: {not_tried}; patterns: --table")
     return [line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines]
+
+
+def _raised_lines(result: AttackResult) -> list[str]:
+    """The patterns on which the reward raises an exception, and the first of those."""
+    if not result.raised:
+        return []
+    names = [f"{name} ({len(answers)})" for name, answers in result.raised.items()]
+    why = next(iter(result.raised.values()))[0].why or ""
+    return [f"raises on {', '.join(names[:RAISED_NAMES])}{', …' if len(names) > RAISED_NAMES else ''}", f"  {why}"]
 
 
 def search_line(searched: Search) -> str:
@@ -89,6 +100,9 @@ def verdict_line(result: AttackResult, fail_above: float) -> str:
     if verdict == "gameable":
         over = sum(pattern.accepted.mean > fail_above for pattern in wrong)
         return f"GAMEABLE: {over} of {len(wrong)} patterns of wrong answers are accepted"
+    if verdict == "raises exceptions":
+        share = f"{len(result.raised)} of {len(result.patterns)} patterns"
+        return f"RAISES AN EXCEPTION on {share}; training may end there"
     if verdict == "refuses right answers":
         refused = f"REFUSES {1 - result.right_accepted.mean:.0%} OF RIGHT ANSWERS"
         return f"{refused}; no wrong pattern is accepted in over {fail_above:.0%}"
@@ -137,6 +151,7 @@ def as_record(
 ) -> dict[str, Any]:
     """The result as JSON values, with the verdict, the signature of a function, the worst exploit and the search."""
     record = result.summary() | {"verdict": result.verdict(fail_above), "signature": signature, "exploit": None}
+    record["raised"] = {name: {"answers": len(rows), "why": rows[0].why} for name, rows in result.raised.items()}
     if searched is not None:
         record["search"] = asdict(searched) | {"patterns": [pattern.name for pattern in searched.patterns]}
     if result.worst.accepted.mean > 0:

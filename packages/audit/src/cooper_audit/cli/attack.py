@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cooper_base.cli.console import counter, in_full, progress, say, show_table, stdout
+from cooper_base.cli.console import counter, in_full, print_result, progress, say, show_table, stdout
 from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
 from cooper_base.files.owned_file import write_owned
@@ -31,7 +31,7 @@ TABLE = "attack.md"
 COMPARED_PROBLEMS = 20
 QUIET_S = 2.0
 """Seconds before progress is shown."""
-EXIT_CODES = {"sound": 0, "gameable": 3, "refuses right answers": 4}
+EXIT_CODES = {"sound": 0, "gameable": 3, "raises exceptions": 4, "refuses right answers": 4}
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
 REPAIRING = [("reward_model/loss", "loss"), ("reward_model/pair_accuracy_before", "pairs")]
 
@@ -98,8 +98,9 @@ def attack_reward(
 ) -> None:
     """Attack a reward with known patterns of wrong answers, and with right answers in unusual form.
 
-    Exit codes: 0 if the reward is sound, 3 if it is gameable, 4 if it refuses more than a quarter of right answers,
-    2 for bad input. With --repair the second attack decides.
+    Exit codes: 0 if the reward is sound, 3 if it is gameable, 4 if it refuses more than a quarter of right answers or
+    raises an exception on any, 2 for bad input and a reward that ends its process. With --repair the second attack
+    decides.
     """
     from cooper_audit.attack.attack import write_attack
     from cooper_audit.attack.edits import COMMAND, read_patterns
@@ -136,7 +137,7 @@ def attack_reward(
         if as_json or as_markdown:
             record = json.dumps(as_record(result, fail_above, signature, searched), indent=2)
             text = record if as_json else markdown(lines, [*pattern_tables(result), *tables])
-            stdout().print(text, soft_wrap=True)
+            print_result(text)
         else:
             _show_screen(lines, tables, table)
         if out is not None:
@@ -150,7 +151,7 @@ def attack_reward(
 def _show_screen(lines: list[str], tables: "list[Table]", whole: bool) -> None:
     """The verdict, below the tables of what training found, and with `whole` those of examples."""
     _show(tables if whole else tables[1:])
-    stdout().print("\n".join(lines), soft_wrap=True)
+    print_result("\n".join(lines))
 
 
 def _compare(fail_above: float) -> None:
@@ -166,7 +167,7 @@ def _compare(fail_above: float) -> None:
         for name, reward in COMPARED.items()
     }
     _show([comparison_table(results, fail_above)])
-    stdout().print("Yours: cooper attack my_rewards.py:function", soft_wrap=True)
+    print_result("Yours: cooper attack my_rewards.py:function")
 
 
 def _attacked(
@@ -183,20 +184,19 @@ def _attacked(
     """The result, whose signature a function has, in words, and what the search of --adapt tried."""
     from cooper_audit.attack.attack import attack, with_patterns
     from cooper_audit.attack.edits import write_patterns
-    from cooper_audit.attack.problems import open_attacked, read_attack_problems
+    from cooper_audit.attack.problems import open_apart, read_attack_problems
     from cooper_audit.attack.search import search
-    from cooper_verify.graders.function import FunctionGrader
+    from cooper_verify.graders.apart import GraderApart
 
-    with closing(open_attacked(reward, settings, chats)) as grader:
-        problems = read_attack_problems(config, grader)
+    with counter("attack") as advance, closing(open_apart(reward, settings, chats)) as grader:
         start = time.monotonic()
-        with counter("attack") as advance:
 
-            def later(done: int, total: int) -> None:
-                if time.monotonic() - start > QUIET_S:
-                    advance(done, total)
+        def later(done: int, total: int) -> None:
+            if time.monotonic() - start > QUIET_S:
+                advance(done, total)
 
-            result = attack(grader, problems, limit, config.seed, out, accept_above, plain, later)
+        problems = read_attack_problems(config, grader)
+        result = attack(grader, problems, limit, config.seed, out, accept_above, plain, later)
         more = partial(with_patterns, grader, problems=problems, seed=config.seed, out=out, accept_above=accept_above)
         if further.patterns:
             result = more(result, patterns=further.patterns)
@@ -205,7 +205,7 @@ def _attacked(
             result = more(result, patterns=found.patterns, skip=found.problems)
             if out is not None:
                 write_patterns(out / PATTERNS, found.patterns)
-    return result, grader.signature if isinstance(grader, FunctionGrader) else None, found
+    return result, grader.signature if isinstance(grader, GraderApart) else None, found
 
 
 def _training(

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from cooper_base.cli.console import say, stdout
+from cooper_base.cli.console import print_result, say, stdout
 from cooper_base.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def runs(
         found = [*known, *(row for row in found if row[sort] is None)]
     if as_json:
         found = [row | {"started": row["started"] and row["started"].isoformat()} for row in found]
-        typer.echo(json.dumps(found, indent=1, default=str))
+        print_result(json.dumps(found, indent=1, default=str))
     else:
         _print(found, folder)
 

@@ -204,6 +204,8 @@ def _logged(path: Path) -> Iterator[DataRow]:
             return
         tables = "FROM metrics WHERE instr(CAST(metrics AS TEXT), 'trackio.table')"
         runs = [name for (name,) in connection.execute(f"SELECT DISTINCT run_name {tables}")]
+        if not runs and run is None:
+            return
         if len(runs) > 1 and run is None:
             raise InputError(f"{path}: holds the runs {', '.join(map(str, runs))}; name one, as {path / str(runs[0])}")
         if run is not None and run not in runs:

@@ -1,6 +1,7 @@
 """What commands share: the terminal on standard error, which leaves standard output to results, and options."""
 
 import logging
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,34 +9,67 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from cooper_base.config.checking import Settings, SomeConfig, check_settings, with_overrides
-from cooper_base.errors import InputError
+from cooper_base.data.text import printable
+from cooper_base.errors import InputError, bounded
 from cooper_base.pace import Pace, ProgressLines, shown
 from cooper_base.progress import Listener, listening
 from cooper_base.progress import Progress as UnderWay
 
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
 
-VERBATIM: dict[str, Any] = {"markup": False, "emoji": False}
-"""Options of consoles: text from users (`my_rewards:ok:`, `[a]`) is printed unchanged."""
-console = Console(stderr=True, **VERBATIM)
+
+class SafeConsole(Console):
+    """The terminal, which nothing that is printed can command: a name of a file or of a run, a text of a user or of a
+    model. Markup (`[a]`, `my_rewards:ok:`) is text, and every control character is written out (`printable`).
+
+    Where its reader has gone (`| head`), the command does its work without it and ends with its own exit code.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text of a cell or a line, whose width is then known."""
+        return super().render_str(printable(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is written. Rich's own commands to the terminal pass: colours are styles, the rest are controls."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+
+
+console = SafeConsole(stderr=True)
 
 
 def say(text: str, label: str = "", style: str = "") -> None:
-    """Print text unchanged, without markup and without line breaks of our own, after a coloured label."""
-    console.print(Text.assemble((label, style), text), soft_wrap=True)
+    """Print text, without markup and without line breaks of our own, after a coloured label. A long one loses its
+    middle."""
+    console.print(Text.assemble((printable(label), style), printable(bounded(text))), soft_wrap=True)
 
 
 def stdout(**options: Any) -> Console:
     """The terminal for results."""
-    return Console(**VERBATIM, **options)
+    return SafeConsole(**options)
+
+
+def print_result(text: str) -> None:
+    """Print a result that may be read by a program, such as JSON, as it is but for control characters."""
+    stdout(highlight=False).print(text, soft_wrap=True)
 
 
 def warn(text: str) -> None:
@@ -53,11 +87,16 @@ def show_table(
 
 def log_handler() -> logging.Handler:
     """A handler that shows log records in columns and colour on a terminal, and as plain lines elsewhere."""
-    if console.is_terminal:
-        return RichHandler(console=console, show_path=False, highlighter=NullHighlighter())
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    columns = console.is_terminal
+    rich = RichHandler(console=console, show_path=False, highlighter=NullHighlighter())
+    handler = rich if columns else logging.StreamHandler()
+    handler.setFormatter(_SafeFormatter("%(message)s" if columns else "%(levelname)s %(message)s"))
     return handler
+
+
+class _SafeFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(bounded(super().format(record)))
 
 
 @contextmanager
@@ -68,6 +107,7 @@ def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> I
     instead.
     """
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    label = printable(label)
     columns = _plain_column("description"), BarColumn(bar_width=30), MofNCompleteColumn(), *times
     lines, pace = ProgressLines(label, watch), Pace()
     bar = _Bar(*columns, _plain_column("fields[note]"), console=console, disable=not console.is_terminal)

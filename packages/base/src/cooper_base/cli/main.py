@@ -4,15 +4,19 @@ import errno
 import logging
 import sys
 import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from cooper_base import __version__
-from cooper_base.cli.console import log_handler, say
+from cooper_base.cli.console import log_handler, print_result, say
 from cooper_base.config.user_functions import added
-from cooper_base.errors import EngineLost, InputError, MissingExtraError, exit_fault, show_users_frames
+from cooper_base.data.text import printable
+from cooper_base.errors import EngineLost, InputError, MissingExtraError, bounded, exit_fault, show_users_frames
 from cooper_base.packages import set_log_level
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -38,6 +42,27 @@ class _Commands(TyperGroup):
             raise MissingExtraError(f"`cooper {name}` needs the package {missing[0]}; install it beside this one")
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _safe_usage_errors():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        with _safe_usage_errors():
+            return super().invoke(ctx)
+
+
+_UsageError: Any = typer.BadParameter.__base__
+"""Typer has its own copy of click, and prints these errors itself."""
+
+
+@contextmanager
+def _safe_usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as error:
+        error.message = printable(bounded(error.message))
+        raise
+
 
 commands = typer.Typer(
     cls=_Commands, help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False
@@ -56,7 +81,7 @@ for name, entry in added("commands").items():
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"cooper {__version__}")
+        print_result(f"cooper {__version__}")
         raise typer.Exit
 
 
@@ -95,7 +120,7 @@ def app() -> None:
             _say_full(error)
             sys.exit(2)
         show_users_frames(error)
-        sys.excepthook = sys.__excepthook__  # in place of typer's
+        sys.excepthook = _print_traceback  # in place of typer's
         raise
 
 
@@ -120,9 +145,15 @@ def _say_full(error: OSError) -> None:
     say(f"{place}: cannot be written ({error.strerror}); {remedy}", "error: ", "bold red")
 
 
+def _print_traceback(*error: Any) -> None:
+    say("".join(traceback.format_exception(*error)).rstrip())
+
+
 def _end_of_thread(thread: threading.ExceptHookArgs) -> None:
     """TensorBoard writes in a thread. If the disk is full, Python would print that thread's traceback."""
     if isinstance(thread.exc_value, OSError) and thread.exc_value.errno in DISK:
         _say_full(thread.exc_value)
     else:
-        threading.__excepthook__(thread)
+        name = "a thread" if thread.thread is None else thread.thread.name
+        say(f"Exception in thread {name}:")
+        _print_traceback(thread.exc_type, thread.exc_value, thread.exc_traceback)

@@ -21,7 +21,10 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
-from cooper_base.errors import InputError, MissingExtraError, exit_fault
+from cooper_base.errors import InputError, MissingExtraError, did_you_mean, exit_fault
+
+LISTED = 20
+"""Most functions of a file in a message."""
 
 
 @contextmanager
@@ -41,6 +44,11 @@ def load_object(path: str, noun: str = "object") -> Any:
     later and for the processes that this one starts.
     """
     module_name, colon, name = path.partition(":")
+    if module_name.endswith(".py") and not name:
+        with exits_are_faults(path):
+            names = _names_in(_module_of_file(module_name))
+        listed = f"name one of its own: {', '.join(f'{module_name}:{own}' for own in names)}" if names else "write one"
+        raise InputError(f"{path}: is a file and no {noun}; {listed}")
     if not colon or not module_name or not name:
         raise InputError(f"{path!r}: write a {noun} as package.module:{noun}")
     if module_name.endswith(".py"):
@@ -64,8 +72,16 @@ def load_object(path: str, noun: str = "object") -> Any:
 
 def _named(path: str, module: ModuleType, name: str) -> Any:
     if not hasattr(module, name):
-        raise InputError(f"{path}: {name} does not exist in {module.__name__}")
+        names = _names_in(module)
+        remedy = did_you_mean(name, names, f"it has {', '.join(names) or 'nothing that can be called'}")
+        raise InputError(f"{path}: {name} does not exist in {path.partition(':')[0]}; {remedy}")
     return getattr(module, name)
+
+
+def _names_in(module: ModuleType) -> list[str]:
+    """The functions and classes that a module defines for others, in its order, at most `LISTED`."""
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    return [name for name in own if callable(getattr(module, name)) and not name.startswith("_")][:LISTED]
 
 
 def _module_of_file(file: str) -> ModuleType:
@@ -130,14 +146,27 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
+def made(path: str, of: type) -> Any:
+    """An object of the user's class. Raises InputError if it is not made without arguments."""
+    try:
+        inspect.signature(of).bind()
+    except TypeError as error:
+        raise InputError(
+            f"{path}: its objects are made with arguments ({error}); give each a default, or name an object of the file"
+        ) from error
+    except ValueError:  # a built-in class has no signature to look at
+        pass
+    with exits_are_faults(path):
+        return of()
+
+
 class UserFunction:
     """The function at `package.module:function`, plain or `async def`, or a class whose objects are called like one and
     are made without arguments. Raises InputError like `load_function`."""
 
     def __init__(self, path: str, parameters: Sequence[str] | None) -> None:
         self._path, function = path, load_function(path, None)
-        with exits_are_faults(path):
-            self._call: Callable[..., Any] = function() if isinstance(function, type) else function
+        self._call: Callable[..., Any] = made(path, function) if isinstance(function, type) else function
         if not callable(self._call):
             raise InputError(f"{path}: its objects are not callable; write __call__, or name a function")
         if parameters is not None:

@@ -51,14 +51,19 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(READERS)}")
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError(f"{path}: is a pipe or a device and not a file; write a file and name that")
+    refuse_pipe(path)
     if not path.is_file():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         close = get_close_matches(path.name, siblings, n=1)
         remedy = f"did you mean {path.parent / close[0]}?" if close else "check its name and folder"
         raise InputError(f"{path}: no such file; {remedy}")
     return reader(path, bad)
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raises InputError for a pipe, whose reader would wait for a writer for ever, and for a device."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe or a device and not a file; write a file and name that")
 
 
 def _rows_of(value: Any, location: str, bad: Bad) -> Iterator[DataRow]:

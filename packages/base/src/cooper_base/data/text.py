@@ -1,6 +1,7 @@
 """Forms of a completion: as every reward model reads it, safe to print, and set apart from instructions around it."""
 
 import re
+import unicodedata
 
 from cooper_base.data.thoughts import without_thoughts
 
@@ -46,11 +47,19 @@ def without_end(run: re.Pattern[str], text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with unprintable characters escaped, because they could move the cursor or change colours."""
-    return "".join(
-        character if character.isprintable() or character == "\n" else character.encode("unicode_escape").decode()
-        for character in text
-    )
+    """The text with characters escaped that could move the cursor, change colours or the order of what is read, or
+    that no terminal can be sent. New lines, spaces of every width and joiners of letters stay."""
+    return text if text.isprintable() else _UNPRINTABLE.sub(_escaped, text)
+
+
+_UNPRINTABLE = re.compile(r"[^ -~\n\u200c\u200d]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match.group()
+    if character.isprintable() or unicodedata.category(character) == "Zs":
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def one_line(text: str, most: int = 300) -> str:

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from cooper_base.cli.console import console
+from cooper_base.cli.console import console, stdout
 
 if TYPE_CHECKING:
     from cooper_lab.overopt.gap import OveroptimisationFit
@@ -36,7 +35,7 @@ def overopt(
             if curve is not None:
                 for name, fit in (("gold", curve.gold_fit), ("proxy", curve.proxy_fit)):
                     table.add_row(run.run, curve.method, name, *_fitted(fit, max(curve.distance, default=0.0)))
-    Console(markup=False, emoji=False).print(table)
+    stdout().print(table)
     rewards = ", ".join(dict.fromkeys(f"{run.proxy} against {run.gold}" for run in curves))
     console.print(f"{rewards}; distances are sqrt(KL from the start), in nats over whole completions", soft_wrap=True)
     console.print(f"picture: {folder / SVG}\ncurves: {folder / JSON}", highlight=False, soft_wrap=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cooper_base.cli.console import print_result
+
 
 def plan(
     config: Annotated[Path, typer.Argument(help="A YAML file, as for `cooper train`.")],
@@ -65,6 +67,6 @@ def plan(
     setup = setup_of(settings, layout, prompt_tokens, completion_tokens, reward_model_like, cpu=chosen.cpu)
     roles = ("policy", "reward_model", "sampler", "tensor_parallel", "sampler_kind")
     same = all(getattr(layout, role) == getattr(configured, role) for role in roles)
-    typer.echo(report(setup, chosen, whole_run_of(settings), None if same else configured))
+    print_result(report(setup, chosen, whole_run_of(settings), None if same else configured))
     if not fits(setup, chosen):
         sys.exit(1)

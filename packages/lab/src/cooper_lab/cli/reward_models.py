@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from cooper_base.cli.console import console, named_models, names_and_settings, progress, record_from
+from cooper_base.cli.console import console, named_models, names_and_settings, progress, record_from, stdout
 from cooper_base.files.owned_file import OwnedFile, write_owned
 from cooper_rl import InputError
 
@@ -49,7 +48,7 @@ def measure_benchmark(
     table = Table(name, *measures)
     for measure in next(iter(measures.values())).summary:
         table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in measures.values()))
-    Console(markup=False, emoji=False).print(table)
+    stdout().print(table)
     console.print(f"{len(items)} problems; by subset, with intervals: {out / 'benchmark.json'}", soft_wrap=True)
 
 
@@ -91,7 +90,7 @@ def reward_distance(
         table = Table("distance", *matrix)
         for name, distances in matrix.items():
             table.add_row(name, *(f"{distance:.4f}" for distance in distances.values()))
-        Console(markup=False, emoji=False).print(table)
+        stdout().print(table)
         if file is not None:
             file.write(json.dumps({"rows": len(rows), "distances": matrix}, indent=2) + "\n")
 

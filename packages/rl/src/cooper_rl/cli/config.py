@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cooper_base.cli.console import say, stdout
+from cooper_base.cli.console import print_result, say, stdout
 
 if TYPE_CHECKING:
     from cooper_base.config.base import Config
@@ -89,9 +89,9 @@ def show_config(
     elif schema:
         if given:
             raise typer.BadParameter(f"--json-schema describes every such file; leave out {' '.join(given)}")
-        typer.echo(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
+        print_result(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
     elif overrides or (names and (Path(names[0]).suffix in (".yaml", ".yml") or Path(names[0]).is_file())):
-        typer.echo(commented_yaml(_resolved(command, names, overrides), comments), nl=False)
+        print_result(commented_yaml(_resolved(command, names, overrides), comments).removesuffix("\n"))
     else:
         _explain(record, names, everything)
 
@@ -119,7 +119,7 @@ def _show_recipe(record: "type[Config]", kind: str) -> None:
     known = f"kinds: {', '.join(RECIPES)}"
     if recipe is None or "rewards" not in record.model_fields:
         raise InputError(f"--kind {kind}: no kind of run; {did_you_mean(kind, RECIPES, known)}")
-    typer.echo("\n".join([f"kind: {kind}", *recipe_yaml(record, recipe)]))
+    print_result("\n".join([f"kind: {kind}", *recipe_yaml(record, recipe)]))
 
 
 def _record(command: Command) -> "type[Config]":

@@ -165,14 +165,14 @@ class ScoringFunction:
     def _number(self, value: Any, problem: Problem) -> float:
         try:
             number = math.nan if value is None else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.inf
-        if math.isinf(number):
+        if math.isinf(array("f", [number])[0]):  # as it is paid
             of_lists = isinstance(value, list | tuple) and self.signature == "cooper"
             remedy = "; a function that takes lists needs batched: true" if of_lists else ""
             raise InputError(
-                f"{self.path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number, or "
-                f"None for no opinion{remedy}"
+                f"{self.path}: returned {_shown(value)} for problem {problem.id}; return a finite number of at "
+                f"most 3.4e38, or None for no opinion{remedy}"
             )
         return number
 
@@ -241,6 +241,13 @@ class FunctionGrader(Grader):
         """Its numbers in single precision, as a run pays them. Raises InputError for values that are no numbers."""
         values = array("f", self._function.values([(problem, Answer(text)) for problem, text in answers]))
         return [Opinion("silent", None if math.isnan(value) else value) for value in values]
+
+
+def _shown(value: Any) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes no integer of over 4,300 digits
+        return f"an integer of about {value.bit_length() * 0.30103:.0f} digits"
 
 
 def _score_of(returned: Any) -> Any:

@@ -10,7 +10,7 @@ from pydantic import Field
 from cooper_base.config.base import Config
 from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_base.config.strict_yaml import parse_yaml
-from cooper_base.config.user_functions import brought_by_training, load_object
+from cooper_base.config.user_functions import brought_by_training, load_object, made
 from cooper_base.errors import InputError
 from cooper_verify.grader import Grader
 from cooper_verify.graders.function import FunctionGrader
@@ -46,9 +46,9 @@ class RuleSettings(Config):
     """Further rules by name, for problems that name their rule."""
 
 
-def form_of(written: str) -> Form:
-    """What is written here. Raises InputError for text that is no grader, a file that does not exist or cannot be read,
-    and an object that does not exist."""
+def form_by_text(written: str) -> Form | None:
+    """What is written here, as far as the text says without running code of the user's; None for an object of theirs.
+    Raises InputError for text that is no grader, and a file that does not exist or cannot be read."""
     if written.startswith(("http://", "https://")):
         return "service"
     if written.startswith("verifiers:"):
@@ -58,12 +58,19 @@ def form_of(written: str) -> Form:
     kind, colon, _ = written.partition(":")
     if kind == "rule":
         return "rule"
-    if colon:
-        found = load_object(written, "function")
-        return "rubric" if is_rubric(found) and not isinstance(found, type) else _form_of_object(found)
+    if colon or written.endswith(".py"):
+        return None
     if "/" not in written and not Path(written).is_dir():
         raise InputError(f"{written}: no such grader; write {WRITTEN}")
     return "reward_model"
+
+
+def form_of(written: str) -> Form:
+    """What is written here. Raises InputError as `form_by_text` does, and for an object that does not exist."""
+    if (form := form_by_text(written)) is not None:
+        return form
+    found = load_object(written, "function")
+    return "rubric" if is_rubric(found) and not isinstance(found, type) else _form_of_object(found)
 
 
 def _form_of_object(found: Any) -> Form:
@@ -103,7 +110,7 @@ def _at_home(form: Form, written: str, settings: Sequence[str], chats: bool | No
     found = load_object(written, "function")
     if form == "rubric":
         return RubricGrader(written, found)
-    return found() if isinstance(found, type) else found
+    return made(written, found) if isinstance(found, type) else found
 
 
 def written_rules(written: str, settings: Sequence[str] = ()) -> RuleSettings:

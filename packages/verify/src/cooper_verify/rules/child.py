@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from cooper_base.errors import InputError
 from cooper_base.packages import with_own_paths
@@ -76,8 +76,10 @@ _PAUSE_S = 0.5
 class ChildProcess:
     """A module that runs as a process, from the first request on, and again whenever it ended. Not thread-safe."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, module: str, *arguments: str, shows_errors: bool = False) -> None:
+        """`shows_errors` lets it write to this process's standard error."""
         self._arguments = ["-m", module, *arguments]
+        self._errors = None if shows_errors else subprocess.DEVNULL
         self._process: subprocess.Popen[str] | None = None
         self.exit_code: int | None = None
         """That of the last process that ended; 0, without a meaning, where this process ignores SIGCHLD."""
@@ -147,7 +149,7 @@ class ChildProcess:
             [sys.executable, "-P", *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._errors,
             text=True,
             encoding="utf-8",
             env=with_own_paths({**os.environ, "PYTHONHASHSEED": "0"}),
@@ -194,6 +196,20 @@ def _kill(process: subprocess.Popen[str]) -> None:
 def reply_to_parent(message: Any) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def private_streams() -> tuple[IO[str], IO[str]]:
+    """The streams of requests and of replies, out of reach of what else this process runs: that finds standard input
+    empty, and prints to standard error."""
+    requests, replies = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.dup2(2, 1)
+    os.close(nowhere)
+    sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue] - it is a TextIOWrapper
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: os.close(replies))  # a fork must not keep the parent waiting
+    return os.fdopen(requests, encoding="utf-8"), os.fdopen(replies, "w", encoding="utf-8")
 
 
 def limit_cpu(seconds: float) -> None:
