@@ -33,11 +33,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def verdicts(pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
-    """Verdicts on pairs of a reference and a completion, in order. A fault of ours is logged, and all are `unparsed`:
-    a trainer that calls a drop-in must not end by it."""
+def verdicts(pairs: Sequence[tuple[str, str]], questions: Sequence[str] | None = None) -> list[Verdict]:
+    """Verdicts on pairs of a reference and a completion, in order, with their questions where they are known. A fault
+    of ours is logged, and all are `unparsed`: a trainer that calls a drop-in must not end by it."""
     try:
-        return _rule.verify_many(pairs)
+        return _rule.verify_many(pairs, questions)
     except Exception:
         logger.exception("no verdicts on %d answers", len(pairs))
         return ["unparsed"] * len(pairs)
@@ -55,6 +55,16 @@ def written(value: Any) -> str:
         return latex(value)
     except Exception:  # noqa: BLE001 - a printer of sympy may raise anything
         return ""
+
+
+def asked(prompt: Any) -> str:
+    """The question in a prompt, a text or messages: all that is no system's; nothing if it cannot be read."""
+    if isinstance(prompt, str):
+        return prompt
+    if not isinstance(prompt, Sequence):
+        return ""
+    turns = (turn for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user")
+    return "\n".join(content for turn in turns if isinstance(content := turn.get("content"), str))
 
 
 def reply(completion: Any) -> str:
