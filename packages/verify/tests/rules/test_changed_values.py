@@ -78,8 +78,8 @@ def rule(kind: str) -> Rule:
     return OneRule.model_validate({"rule": {"kind": kind}}).rule.build()
 
 
-def verdicts(kind: str, answer: str, texts: list[str]) -> list[Verdict]:
-    return rule(kind).verify_problems([(Problem("p", "What is it?", answer), text) for text in texts])
+def verdicts(kind: str, answer: str, texts: list[str], question: str = "What is it?") -> list[Verdict]:
+    return rule(kind).verify_problems([(Problem("p", question, answer), text) for text in texts])
 
 
 @pytest.mark.parametrize("words", [*SCALES, *CONDITIONS, *REJECTIONS, *BASES])
@@ -127,7 +127,13 @@ def test_a_story_around_the_answer_costs_no_right_answer():
             "The answer is 12 miles.",
         ],
     ]
-    assert dict(zip(texts, verdicts("maths", "12", texts), strict=True)) == dict.fromkeys(texts, "correct")
+    question = "How many dollars does she save if she hires the accountant? Bill is on a floor of the given triangle; n"
+    question += (
+        " is even, by Heron's formula. How many M&Ms has Mary got, assuming standard gravity, if we round, where"
+    )
+    question += " the formula is used when the result is rounded to the nearest integer, and n = 5?"
+    found = verdicts("maths", "12", texts, question)
+    assert dict(zip(texts, found, strict=True)) == dict.fromkeys(texts, "correct")
 
 
 def test_what_is_denied_or_asked_is_no_answer():
