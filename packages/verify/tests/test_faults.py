@@ -278,3 +278,16 @@ def test_bad_input_is_no_fault():
 def test_every_kind_of_rule_is_walked():
     own = {kind for kind, record in RULES.records.items() if record.__module__.startswith("cooper_verify.")}
     assert own - {"partial", "silent", "outside"} <= {*OF_RULES}, "add the new kind to OF_RULES"
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        (r"00\frac{400}{00} \cdot \gcd(0, 0)/x \cdot \sqrt{0}", "400/10"),
+        ("e", rf"\sqrt[\lfloor {'1 + ' * 100}\frac{{0}}{{0}} \rfloor]{{x}}"),
+        (r"\sqrt{2}", r"\log_0 0 + \sqrt{2}"),
+    ],
+)
+def test_constants_without_a_value_are_compared_and_no_fault(reference, answer):
+    with MathsRule().build() as rule:
+        assert rule.verify(reference, boxed(answer)) in ("wrong", "unparsed")
