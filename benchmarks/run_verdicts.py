@@ -202,7 +202,7 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
     right = generator.random(size) < chance[..., None]
     for _ in range(3 if shape.resampled else 0):
         flat = right.all(-1) | ~right.any(-1)
-        right = np.where(flat[..., None], generator.random(size) < chance[..., None], right)
+        right = np.where(np.expand_dims(flat, -1), generator.random(size) < chance[..., None], right)
     open_to_hacks = {
         "all": np.ones(asked.shape, bool),
         "half": generator.random(pool)[asked] < 0.5,
