@@ -30,6 +30,8 @@ from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
 RESULTS = Path("benchmarks/results/run_verdicts.jsonl")
+FIRST = Path("benchmarks/results/run_verdicts_first.jsonl")
+"""Results of the first twelve honest and eight hacked shapes, about which the peers were asked."""
 PEERS = Path("benchmarks/results/run_verdicts_peers.jsonl")
 STEPS, PROBLEMS, SAMPLES = (6, 10, 20, 40, 100, 200, 400), (2, 4, 8, 16, 32, 64), (4, 8)
 
@@ -361,7 +363,7 @@ def ask_peers(runs: int, out: Path) -> None:
 
 def peers_table(path: Path) -> Iterator[str]:
     """The peers beside our three verdicts, on the runs that the peers were asked about."""
-    ours, peers = {(row["shape"], row["run"]): row for row in read(RESULTS)}, read(path)
+    ours, peers = {(row["shape"], row["run"]): row for row in read(FIRST)}, read(path)
     rows = [ours[row["shape"], row["run"]] | row for row in peers]
     yield "| shapes | audit: hacked | report: hacked | alarm | rewardspy: any alert | rldoctor: reward hacking |"
     yield "|---|---|---|---|---|---|"
