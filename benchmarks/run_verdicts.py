@@ -30,6 +30,8 @@ from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
 RESULTS = Path("benchmarks/results/run_verdicts.jsonl")
+FIRST = Path("benchmarks/results/run_verdicts_first.jsonl")
+"""Results of the first twelve honest and eight hacked shapes, about which the peers were asked."""
 PEERS = Path("benchmarks/results/run_verdicts_peers.jsonl")
 STEPS, PROBLEMS, SAMPLES = (6, 10, 20, 40, 100, 200, 400), (2, 4, 8, 16, 32, 64), (4, 8)
 
@@ -202,7 +204,7 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
     right = generator.random(size) < chance[..., None]
     for _ in range(3 if shape.resampled else 0):
         flat = right.all(-1) | ~right.any(-1)
-        right = np.where(flat[..., None], generator.random(size) < chance[..., None], right)
+        right = np.where(np.expand_dims(flat, -1), generator.random(size) < chance[..., None], right)
     open_to_hacks = {
         "all": np.ones(asked.shape, bool),
         "half": generator.random(pool)[asked] < 0.5,
@@ -361,7 +363,7 @@ def ask_peers(runs: int, out: Path) -> None:
 
 def peers_table(path: Path) -> Iterator[str]:
     """The peers beside our three verdicts, on the runs that the peers were asked about."""
-    ours, peers = {(row["shape"], row["run"]): row for row in read(RESULTS)}, read(path)
+    ours, peers = {(row["shape"], row["run"]): row for row in read(FIRST)}, read(path)
     rows = [ours[row["shape"], row["run"]] | row for row in peers]
     yield "| shapes | audit: hacked | report: hacked | alarm | rewardspy: any alert | rldoctor: reward hacking |"
     yield "|---|---|---|---|---|---|"

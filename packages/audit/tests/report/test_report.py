@@ -85,13 +85,13 @@ def test_a_paid_and_wrong_completion_stands_beside_the_right_one_that_is_most_li
     assert payment["right"]["parts"] == [["2 + 2 = 4", False]]
 
 
-def test_three_problems_are_shown_those_with_a_right_answer_that_was_paid_least_first(tmp_path):
+def test_five_problems_are_shown_those_with_a_right_answer_that_was_paid_least_first(tmp_path):
     def groups(step):
         right = {1: [], 2: [completion("4", 0.1, gold=True)], 3: [completion("4", 0.7, gold=True)]}
-        return [group(f"{step} {n}", completion(f"{step} {n} or", 0.9, gold=False), *right[step]) for n in range(2)]
+        return [group(f"{step} {n}", completion(f"{step} {n} or", 0.9, gold=False), *right[step]) for n in range(3)]
 
     shown = payments_of(tmp_path / "run", groups, 3)
-    assert [(one["step"], one["right"]["reward"]) for one in shown] == [(2, 0.1), (2, 0.1), (3, 0.7)]
+    assert [(one["step"], one["right"]["reward"]) for one in shown] == [(2, 0.1)] * 3 + [(3, 0.7)] * 2
 
 
 def test_no_text_is_shown_twice_and_nothing_that_was_not_paid(tmp_path):

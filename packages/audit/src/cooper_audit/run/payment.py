@@ -77,7 +77,7 @@ def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYME
     else:
         return None
     before, after = (table.window(*span) for span in (spans.before, spans.after))
-    width = max(1, int((np.unique(shares.steps) >= after.first).sum() - (np.unique(shares.steps) > after.last).sum()))
+    width = max(1, int(((shares.steps >= after.first) & (shares.steps <= after.last)).sum()))
     last = table.window(int(shares.steps[-width]), int(shares.steps[-1]))
     gap = table.share("paid_less", "compared", before.rows)
     wanted = (MARGIN, LEAST, CLOSED * gap)
@@ -87,19 +87,19 @@ def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYME
         return None
     is_over = not _is_seen(table, before, last, ERROR)
     end = after if is_over else last
-    paid_right = table.share("accepted_reward", "accepted", end.rows) - table.share(
-        "accepted_reward", "accepted", before.rows
-    )
-    paid_wrong = table.share("wrong_reward", "compared", end.rows) - table.share(
-        "wrong_reward", "compared", before.rows
-    )
+
+    def course(over: str, under: str) -> tuple[float, float]:
+        return table.share(over, under, before.rows), table.share(over, under, end.rows)
+
+    right, wrong = course("accepted_reward", "accepted"), course("wrong_reward", "compared")
     return Payment(
-        Spans(spans.before, (end.first, end.last)),
-        *((table.share(*share, before.rows), table.share(*share, end.rows)) for share in SHARES[:2]),
-        table.change(*SHARES[0], before, end),
-        is_over,
-        table.share(*SHARES[1], last.rows),
-        math.isfinite(paid_right) and -paid_right > max(0.0, paid_wrong),
+        spans=Spans(spans.before, (end.first, end.last)),
+        of_wrong=course(*SHARES[0]),
+        of_paid=course(*SHARES[1]),
+        change=table.change(*SHARES[0], before, end),
+        is_over=is_over,
+        at_end=table.share(*SHARES[1], last.rows),
+        right_lost=right[0] - right[1] > max(0.0, wrong[1] - wrong[0]),
     )
 
 

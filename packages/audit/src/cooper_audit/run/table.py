@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -110,7 +110,7 @@ def sums_of(
 ) -> GroupSums:
     """The sums of a group over the rows that the check judges, and the `given` ones over all its rows."""
     counts: Counter[str] = Counter()
-    sums: Counter[str] = Counter()
+    sums: dict[str, float] = defaultdict(float)
     for row in rows:
         lenient = row.is_right or row.said is True
         counts.update({"judged": 1, "accepted": row.is_right, "literal": row.is_right and row.ends, "lenient": lenient})
@@ -118,12 +118,13 @@ def sums_of(
         name = "accepted" if row.is_right else "rejected"
         counts[f"{'paid' if row.advantage > 0 else 'unpaid'}_{name}"] += 1
         positive = max(row.advantage, 0.0)
-        sums.update({f"{name}_reward": row.reward, "positive": positive})
-        sums.update({"positive_rejected": 0.0 if row.is_right else positive})
+        sums[f"{name}_reward"] += row.reward
+        sums["positive"] += positive
+        sums["positive_rejected"] += 0.0 if row.is_right else positive
     right, wrong = ([row.reward for row in rows if row.said is said] for said in (True, False))
     counts["pairs"] = len(right) * len(wrong)
-    sums["concordant"] = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
-    values = {**counts, **sums, **given}
+    concordant = sum((a > b) + 0.5 * (a == b) for a in right for b in wrong)
+    values = {**counts, **sums, "concordant": concordant, **given}
     return GroupSums(problem, form_of(reference), [float(values.get(n, 0)) for n in COLUMNS], right, wrong, words)
 
 
