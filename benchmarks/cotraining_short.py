@@ -2,8 +2,8 @@
 
     PYTHONPATH=benchmarks python benchmarks/cotraining_short.py
 
-The demo's policy and reward model, nothing planted; the rule judges 35 % of the problems; 16 problems a step, seed 0,
-no solutions and no assistant but for VARL's. Implicit reward models start at a twin, trained by `train_twin`. The
+The demo's policy and reward model, nothing planted; the rule judges 35 % of the problems; 16 problems a step, seed 0.
+No solutions and no assistant, but VARL's solutions. Implicit reward models start at a twin trained by `train_twin`. The
 results go to `benchmarks/results/cotraining_short.json`, arm by arm; the same command runs what is missing.
 """
 

@@ -3,9 +3,11 @@
 Iterated reward-model training (arXiv 2505.18126, P: its abstract; what it retrains from, and for how long, is ours).
 K = 1 from the start's weights is the most that labels can give; K = 5 asks if every step matters.
 
-At step K, 2K, …: for `epochs` passes over the pool in batches of `batch` pairs, one optimizer step each, by the loss
-`cooptimization.loss`. In between the reward model stays as it is. The retraining comes where `cooptimization` comes:
-after the policy's update with `before_policy: null`, which the arms have.
+At step K, 2K, …: as many optimizer steps as a model that is updated in every step has had (from the start: all so far;
+on: K), each on `batch` pairs of the pool, by the loss `cooptimization.loss`. In between the reward model stays as it
+is.
+The retraining comes where `cooptimization` comes: after the policy's update with `before_policy: null`, which the arms
+have.
 
 Silence: no pairs, so no labels; the model's own score pays there. Ties, and wrong completions of groups without a right
 one, are not learned from.
@@ -39,8 +41,8 @@ class Iterated(PairFilterConfig):
     """K, in steps."""
     from_start: bool = True
     """Whether each retraining begins at the weights of `reward_model.model`, with a new optimizer, or goes on."""
-    epochs: int = Field(default=1, ge=1)
-    """Passes over the pool in each retraining."""
+    updates: int = Field(default=1, ge=1)
+    """Optimizer steps for each step of the run that a retraining makes up for."""
     batch: int = Field(default=64, ge=1)
     """Pairs in an optimizer step."""
 
@@ -72,14 +74,13 @@ class IteratedFilter(PairFilter):
         positives, negatives = encode_pairs(self._pool, model.encoder)
         every = PairBatch(positives, negatives, [pair.weight for pair in self._pool])
         random, metrics = Random(self._steps), {}
-        for _ in range(self._config.epochs):
-            order = random.sample(range(len(positives)), len(positives))
-            for start in range(0, len(order), self._config.batch):
-                rows = every.take(order[start : start + self._config.batch])
-                total = sum(rows.weights) or 1.0
-                batch = PairBatch(rows.positives, rows.negatives, [weight / total for weight in rows.weights])
-                metrics = model.learner.forward_backward(batch, self._loss)
-                metrics |= model.learner.optim_step()
+        missed = self._steps if self._config.from_start else self._config.every
+        for _ in range(self._config.updates * missed):
+            rows = every.take(random.sample(range(len(positives)), min(self._config.batch, len(positives))))
+            total = sum(rows.weights) or 1.0
+            batch = PairBatch(rows.positives, rows.negatives, [weight / total for weight in rows.weights])
+            metrics = model.learner.forward_backward(batch, self._loss)
+            metrics |= model.learner.optim_step()
         return {f"reward_model/{name}": value for name, value in metrics.items()}
 
     def state(self) -> dict[str, Any]:

@@ -194,8 +194,12 @@ def verdict_by(
             return verdict
         is_value = _are_equal_values(reference, final.texts[0], comparison)
         return "unparsed" if is_value else verdict  # 12:22 for the ratio 6:11
-    if reference and spelling(one_notation(completion).strip()) == spelling(reference):
-        return "correct"
+    if (
+        final.kind == "unmarked"
+        and len(completion) <= _MOST_OF_A_LINE
+        and spelling(one_notation(completion).strip()) == spelling(reference)
+    ):
+        return "correct" if reference else "unparsed"
     texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
@@ -258,8 +262,10 @@ def _verdict_on_all(texts: Sequence[str], reference: str, comparison: Comparison
 
 def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
     """The verdict on one text as a whole. What cannot be read is `correct` only in the reference's spelling."""
-    expected = readings(reference)
+    if text == reference:
+        return "correct"
     if spelling(text) == spelling(reference):
         units = unit_of(reference), unit_of(text)
         return "unparsed" if all(units) and units[0] != units[1] else "correct"  # 2 ms, 2 m s
+    expected = readings(reference)
     return comparison(expected, answer_readings(text)) if expected else "unparsed"

@@ -86,8 +86,8 @@ LANGUAGES = [
         question=r"Q|Question|Problem|Exercise|User|Human|Student",
         words=r"the|of|and|she|he|they|we|it|has|have|had|are|was|were|will|this|that|these|there|with|from|for|her|his"
         r"|their|each|how|which|thus|hence|therefore|can|would|must|needs?|gives|giving|total|value|you|your",
-        frames="a an the with at left exactly equal equals to just simply precisely only now then also thus so of for by"
-        " value number amount answer answers result is are be been given found computed calculated as"
+        frames="a an the with at left exactly equal equals to just simply precisely only now then also thus so of for"
+        " by value number amount answer answers result is are be been given found computed calculated as"
         " in all it we he she they get gets have has which that total expressed indeed clearly finally"
         " overall therefore hence consequently altogether together profit distance height length area"
         " volume speed weight cost price age width depth time",
@@ -161,7 +161,8 @@ LANGUAGES = [
         right=r"richtige?|korrekte?",
         question=r"Frage|Aufgabe|Benutzer|Nutzer",
         words=r"der|das|und|ist|eine|einen|wir|beträgt|lautet|insgesamt|daher|somit|sind|kostet|bleiben|haben|antwort|sie",
-        frames="der die das den dem des ein eine einen genau gleich entfernung strecke summe fläche länge preis also daher somit ist insgesamt wert zahl"
+        frames="der die das den dem des ein eine einen genau gleich entfernung"
+        " strecke summe fläche länge preis also daher somit ist insgesamt wert zahl"
         " es damit",
         subjects="wir sie er ihr ihre sein seine dies diese dieser für mit im in am auf von zu zum zur und nach"
         " pro jede jeder entfernung strecke summe fläche länge anzahl ergebnis lösung geschwindigkeit"
@@ -202,8 +203,8 @@ LANGUAGES = [
         conclusion=r"então|portanto|assim|logo|por isso|no total|ao todo",
         about=r"aproximadamente|cerca de|por volta de|mais ou menos|em torno de",
         no=r"não|nunca|jamais|nem|sem|tampouco",
-        bound=r"pelo menos|no (?:mínimo|máximo)|(?:mais|menos) (?:de|do que|que)|maior (?:do )?que|menor (?:do )?que|até"
-        r"|quase|entre|metade de|o dobro de",
+        bound=r"pelo menos|no (?:mínimo|máximo)|(?:mais|menos) (?:de|do que|que)|maior (?:do )?que|menor (?:do )?que"
+        r"|até|quase|entre|metade de|o dobro de",
         bound_after=r"ou (?:mais|menos)|pelo menos|no (?:mínimo|máximo)|aproximadamente|incorret[oa]|fals[oa]",
         either="ou",
         both="e",
@@ -236,7 +237,8 @@ LANGUAGES = [
         right=r"corrett[oa]|giust[oa]|esatt[oa]",
         question=r"Domanda|Problema|Esercizio|Utente",
         words=r"gli|della|del|è|sono|quindi|dunque|risposta|distanza|una|lui|lei|costa|ha",
-        frames="il lo la i gli le un uno una di del della esattamente uguale a è in totale tutto così che quindi valore",
+        frames="il lo la i gli le un uno una di del"
+        " della esattamente uguale a è in totale tutto così che quindi valore",
         subjects="lui lei loro noi suo sua questo questa per con da e distanza somma area lunghezza numero quantità"
         " risultato soluzione velocità prezzo costo tempo corretta corretto finale definitiva ogni",
     ),
@@ -287,7 +289,8 @@ LANGUAGES = [
         words="",
         spaced=False,
         frames="的 是 为 為 等于 等於 共 总共 總共 一共 正好 恰好 结果 結果 值 就是 就 它 这 這",
-        subjects="距离 距離 面积 面積 长度 長度 体积 體積 速度 总数 總數 价格 價格 时间 時間 数量 數量 个数 個數 和 正确 正確 最终 最終 他 她 他们 我们 我們 小明 x y 题目"
+        subjects="距离 距離 面积 面積 长度 長度 体积 體積 速度 总数 總數 价格 價格 时间 時間 数量"
+        " 數量 个数 個數 和 正确 正確 最终 最終 他 她 他们 我们 我們 小明 x y 题目"
         " 解 得",
         counters="个 個 只 隻 本 人 枚 张 張 件 条 條 支 块 塊 次 位 名 辆 輛 朵 棵 颗 顆 道 页 頁 岁 歲",
     ),

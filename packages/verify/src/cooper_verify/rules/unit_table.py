@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a line of the table is a unit
 """The registry of units: what each measures, its size, and its names and symbols in the languages that are read.
 
 A line of `_TABLE` is `dimension name=size | symbols | names | other names`. Symbols are read as they are written, for

@@ -62,7 +62,8 @@ class Unit:
 
 NO_UNIT = Unit()
 _PIECE = re.compile(
-    r"(?P<space>[\s~,.&'()\[\]-]++|\\(?=\$)|\\[,;: ])|(?P<times>\u00b7|\*|\u22c5|\\cdot(?![A-Za-z])|\\times(?![A-Za-z]))"
+    r"(?P<space>[\s~,.&'()\[\]-]++|\\(?=\$)|\\[,;: ])|(?P<times>\u00b7|\*|\u22c5|\\cdot(?![A-Za-z])"
+    r"|\\times(?![A-Za-z]))"
     r"|(?P<over>/)|(?P<omega>\\Omega(?![A-Za-z]))|(?P<sign>\u00b0\s?[CF](?![A-Za-z])|[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u00a2\u00b0%])"
     r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++(?>(?:['\u2019][^\W\d_]++)?)|\u00c5)"
     r"(?P<power>\s?\^\s?(?:\{\s?[-+]?[1-9]\s?\}|[-+]?[1-9])(?!\d)|[23](?!\w))?"
@@ -190,7 +191,7 @@ def _raise_last(reader: _Reader, power: int) -> bool:
 
 @text_cache(16384)
 def is_unit(text: str) -> bool:
-    r"""Whether a text behind a number is its unit: "km/h", `\text{ cm}^2`, "\u20ac", "per hour", "red apples", "(cats)".
+    r"""Whether a text behind a number is its unit: "km/h", `\text{ cm}^2`, "\u20ac", "per hour", "red apples".
 
     What follows the number without a space must be a measure: 7cm has a unit, 7ab and 7 x are products.
     """

@@ -189,99 +189,21 @@ class Words:
         return word[0].isupper() and any(letters in _known(text).names for text in self._texts)
 
 
-_IRREGULAR = dict(
-    pair.split("=")
-    for pair in [
-        "made=make",
-        "paid=pay",
-        "took=take",
-        "gave=give",
-        "sold=sell",
-        "bought=buy",
-        "went=go",
-        "gone=go",
-        "slept=sleep",
-        "threw=throw",
-        "spent=spend",
-        "ate=eat",
-        "eaten=eat",
-        "drank=drink",
-        "ran=run",
-        "got=get",
-        "had=have",
-        "has=have",
-        "kept=keep",
-        "lost=lose",
-        "won=win",
-        "found=find",
-        "grew=grow",
-        "grown=grow",
-        "wrote=write",
-        "written=write",
-        "drove=drive",
-        "driven=drive",
-        "rode=ride",
-        "swam=swim",
-        "flew=fly",
-        "built=build",
-        "caught=catch",
-        "taught=teach",
-        "brought=bring",
-        "thought=think",
-        "told=tell",
-        "sent=send",
-        "lent=lend",
-        "held=hold",
-        "stood=stand",
-        "sat=sit",
-        "met=meet",
-        "led=lead",
-        "fed=feed",
-        "shot=shoot",
-        "wore=wear",
-        "broke=break",
-        "broken=break",
-        "chose=choose",
-        "stole=steal",
-        "rose=rise",
-        "fell=fall",
-        "began=begin",
-        "sang=sing",
-        "drew=draw",
-        "knew=know",
-        "saw=see",
-        "seen=see",
-        "came=come",
-        "became=become",
-        "did=do",
-        "does=do",
-        "done=do",
-        "said=say",
-        "heard=hear",
-        "felt=feel",
-        "left=leave",
-        "laid=lay",
-        "dug=dig",
-        "hung=hang",
-        "people=person",
-        "men=man",
-        "women=woman",
-        "children=child",
-        "feet=foot",
-        "mice=mouse",
-        "knives=knife",
-        "shelves=shelf",
-        "loaves=loaf",
-        "leaves=leave",
-        "halves=half",
-        "wolves=wolf",
-        "bore=bear",
-        "given=give",
-        "taken=take",
-        "worn=wear",
-        "thrown=throw",
-        "known=know",
-    ]
+_IRREGULAR: dict[str, str] = dict(
+    re.findall(
+        r"(\w+)=(\w+)",
+        """
+made=make paid=pay took=take gave=give sold=sell bought=buy went=go gone=go slept=sleep threw=throw spent=spend
+ate=eat eaten=eat drank=drink ran=run got=get had=have has=have kept=keep lost=lose won=win found=find
+grew=grow grown=grow wrote=write written=write drove=drive driven=drive rode=ride swam=swim flew=fly
+built=build caught=catch taught=teach brought=bring thought=think told=tell sent=send lent=lend held=hold
+stood=stand sat=sit met=meet led=lead fed=feed shot=shoot wore=wear broke=break broken=break chose=choose
+stole=steal rose=rise fell=fall began=begin sang=sing drew=draw knew=know saw=see seen=see came=come
+became=become did=do does=do done=do said=say heard=hear felt=feel left=leave laid=lay dug=dig hung=hang
+people=person men=man women=woman children=child feet=foot mice=mouse knives=knife shelves=shelf loaves=loaf
+leaves=leave halves=half wolves=wolf bore=bear given=give taken=take worn=wear thrown=throw known=know
+""",
+    )
 )
 """Forms of words that have another stem than the word."""
 
@@ -290,6 +212,9 @@ _IRREGULAR = dict(
 def _form(word: str) -> str:
     word = word.casefold().removesuffix("'s").removesuffix("\u2019s")
     return str(ONES[word]) if ONES.get(word, 0) > 1 else stem(_IRREGULAR.get(word, word))
+
+
+_DENIES = re.compile(r"\b(?:cannot|no)\b|n't\b")
 
 
 class _Known(NamedTuple):
@@ -307,7 +232,7 @@ def _known(text: str) -> _Known:
     parts = [_form(part) for token in tokens if "-" in token for part in token.split("-")]
     if {*_COMPARING, "compar", "differenc"} & {*forms}:
         parts += _COMPARING
-    if any(token in ("cannot", "no") or token.endswith("n't") for token in tokens):
+    if _DENIES.search(text):
         parts.append("not")
     content = [_form(token) for token in tokens if _is_content(token)]
     near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
@@ -319,8 +244,15 @@ def unread_outside(words: Sequence[str], earlier: str) -> list[str]:
     """Those of some words that an earlier text has not. Words that say something about values it gives to none."""
     if not words or not earlier:
         return [*words]
-    before = Words(earlier[-_LONGEST:])
-    return [word for word in words if "|" in word or _form(word) in _SPEAKS_OF_VALUES or not before.know([word])]
+    before = " " + _NO_LETTERS.sub(" ", earlier[-_WORKING:].casefold())
+    return [
+        word for word in words if "|" in word or (form := _form(word)) in _SPEAKS_OF_VALUES or f" {form}" not in before
+    ]
+
+
+_NO_LETTERS = re.compile(r"[\W\d_]+")
+_WORKING = 3000
+"""Characters of a working that are read for its words."""
 
 
 def topics(text: str) -> str:

@@ -125,9 +125,8 @@ def _is_polar(reference: str, text: str, words: Words) -> bool:
     expected, polar = plain_text(reference), _POLAR.match(text.strip(" *\"'"))
     if polar is None or expected not in _AGAINST or polar.group(1).casefold() != expected:
         return False
-    if not words.know(word for word in unread(polar.group(2)) if word != "not") and not _GIVES_REASON.match(
-        polar.group(), len(expected)
-    ):
+    said = (word for word in unread(polar.group(2)) if word != "not")
+    if not words.know(said) and not _GIVES_REASON.match(polar.group(), len(expected)):
         return False
     return not _AGAINST[expected].search(polar.group(2))
 

@@ -47,7 +47,8 @@ def readings(text: str) -> tuple[Any, ...]:
 
 
 def answer_readings(text: str) -> tuple[Any, ...]:
-    """The readings of an answer, in which `1,22` may be 1.22 too, and `1,200` a list. In a reference, they are two numbers and one."""
+    """The readings of an answer, in which `1,22` may be 1.22 too, and `1,200` a list. In a reference, `1,22` is two
+    numbers and `1,200` one."""
     value = figures_value(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else None
     comma = () if value is None else (Scalar(text, number(value, True), True),)
     listed = [read_list(text.split(","), _read, "list")] if _THOUSANDS.fullmatch(text) else []

@@ -137,7 +137,7 @@ def _last_of(sides: Sequence[str], read: Read, is_defined: bool) -> Sequence[Any
 
 
 def _are_close(sizes: Sequence[float | None]) -> bool:
-    """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`) is close to none."""
+    """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is near none."""
     *others, last = sizes
     return last is not None and all(size is not None and math.isclose(size, last, rel_tol=_CLOSE) for size in others)
 

@@ -83,7 +83,8 @@ def _solved(comparison: Comparison, one: Any, other: Any) -> Verdict:
     sides = [relation.as_equation(side) if isinstance(side, Named) else side for side in (one, other)]
     if None in sides:
         return "unparsed"
-    verdict = relation.compare_equations(*sides, comparison.solutions)  # pyright: ignore[reportArgumentType]
+    first, second = sides
+    verdict = relation.compare_equations(first, second, comparison.solutions)  # pyright: ignore[reportArgumentType]
     return verdict if verdict == "correct" else "unparsed"
 
 
