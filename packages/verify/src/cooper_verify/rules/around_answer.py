@@ -20,9 +20,8 @@ _FORMULA = re.compile(
     r"\$\$[^$]{1,300}\$\$|\$[^$\n]{1,300}\$|\\\((?:(?!\\\)).){0,300}\\\)|\\\[(?:(?!\\\]).){0,300}\\\]"
 )
 _COMMAND = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
-_LAST_VERB = re.compile(
-    rf"(?is).*({words_of('verb', 'states')}|\bused\b(?!\sto)|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)"
-)
+_LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)")
+_USED = re.compile(r"\bused\b(?!\s+to\b)")
 _JOINS = re.compile(rf"(?i){words_of('either', 'both')}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _APPROVING = re.compile(
@@ -38,7 +37,7 @@ def before_box(text: str, place: int) -> list[str]:
     """What is left over of the sentence in front of a box or a formula."""
     near = text[max(0, place - _REACH) : place]
     start = max((end.end() for end in _SENTENCE_BREAK.finditer(near)), default=0)
-    clause = _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:]))
+    clause = _USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:])))
     verb = _LAST_VERB.match(clause)
     beside = unread_beside(clause[verb.start(1) :]) if verb else []
     words = unread(clause[: verb.start(1)], is_subject=True) if verb else unread(clause)

@@ -246,7 +246,9 @@ def unread_outside(words: Sequence[str], earlier: str) -> list[str]:
         return [*words]
     before = " " + _NO_LETTERS.sub(" ", earlier[-_WORKING:].casefold())
     return [
-        word for word in words if "|" in word or (form := _form(word)) in _SPEAKS_OF_VALUES or f" {form}" not in before
+        word
+        for word in words
+        if "|" in word or (form := _form(word)) in _SPEAKS_OF_VALUES or f" {form.removesuffix('i')}" not in before
     ]
 
 
