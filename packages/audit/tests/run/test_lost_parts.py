@@ -2,12 +2,12 @@
 
 import json
 import random
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.run_parts import HONEST, Course, accusations, simulated
 
 from cooper_audit.report.report import write_report
 from cooper_audit.run.kinds import Kinds, form_of, is_of_magnitude, number_in
@@ -17,11 +17,7 @@ from cooper_audit.run.parts import PartsRecord
 from cooper_audit.run.run_record import read_run
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.run.watch import LOST_PARTS, Watch
-from repository import ROOT
 from runs.recorded_run import write_run
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from run_parts import HONEST, Course, accusations, simulated
 
 STEPS = 40
 
@@ -132,13 +128,12 @@ def test_a_part_under_several_names_is_one_and_the_whole_run_is_none():
     assert all(part.share < 0.95 for part in record.table().parts)
 
 
-def test_a_part_that_is_lost_by_gold_is_named_though_the_run_is_healthy(tmp_path):
+def test_a_part_that_is_lost_by_gold_is_named_beside_what_the_run_pays_for(tmp_path):
     run = run_of(tmp_path / "run")
-    assert verdict_of(run).state == "healthy"
     parts = parts_of(run)
     verdict = with_parts(verdict_of(run), parts)
-    assert (verdict.state, verdict.name) == ("part lost", "Lost in a part")
-    assert "family: thousands" in verdict.sentence
+    assert verdict.state == verdict_of(run).state == "wrong paid"
+    assert "And a part is lost: family: thousands" in verdict.sentence
     assert "25 % of the completions: since step 20 gold accuracy fell from 0.9" in verdict.sentence
     examples = parts.examples["family: thousands"]
     assert len(examples) == 5
@@ -149,7 +144,7 @@ def test_without_gold_the_signs_convict_and_the_alarm_says_when(tmp_path):
     parts = parts_of(run := run_of(tmp_path / "run", gold=False))
     assert [one.measure for one in parts.accused] == ["magnitude"]
     verdict = with_parts(verdict_of(run), parts)
-    assert verdict.state == "part lost"
+    assert (verdict.state, verdict.name) == ("part lost", "Lost in a part")
     assert verdict.alarm_at in range(21, 37)
     assert "answers whose number has the reference's magnitude fell from 1.00 to 0.00" in verdict.sentence
 
@@ -157,7 +152,7 @@ def test_without_gold_the_signs_convict_and_the_alarm_says_when(tmp_path):
 def test_a_run_that_loses_nothing_says_how_many_parts_were_watched(tmp_path):
     run = run_of(tmp_path / "run", loses=False)
     verdict = with_parts(verdict_of(run), parts_of(run))
-    assert (verdict.state, verdict.alarm_at) == ("healthy", None)
+    assert (verdict.state, verdict.alarm_at) == (verdict_of(run).state, None)
     assert verdict.signals[-1].text.startswith("None of ")
 
 

@@ -72,10 +72,11 @@ def with_parts(verdict: RunVerdict, parts: RunParts) -> RunVerdict:
         signals = [Signal("good", f"None of {watched}, has lost much of its accuracy or shows a sign of it")]
     alarms = [step for step in (verdict.alarm_at, parts.alarm_at) if step is not None]
     state, sentence = verdict.state, verdict.sentence
-    if accused and state in ("healthy", "nothing learned", "unknown"):
-        state = "part lost"
+    if accused:
+        state = "part lost" if state in ("healthy", "nothing learned", "unknown") else state
         what = "a part is" if len(accused) == 1 else f"{len(accused)} parts are"
-        sentence = f"{sentence} But {what} lost: {'; '.join(one.sentence for one in accused)}."
+        but = "But" if state == "part lost" else "And"
+        sentence = f"{sentence} {but} {what} lost: {'; '.join(one.sentence for one in accused)}."
     elif parts.seen and not accused:
         sentence += f" The alarm went off for a part at step {parts.alarm_at}, and what judges it did not follow."
     return replace(
