@@ -18,6 +18,7 @@ _NAMES = {
     "gold": "accuracy accuracy_heard accuracy_silent reward_model_accuracy",
     "test": _HELD_OUT,
     "reward_model": f"{_MODEL} non_finite mean_heard mean_silent kept_when_swapped_heard kept_when_swapped_silent "
+    "kept_when_near "
     "pair_accuracy_before pair_accuracy_after pair_accuracy_before_<origin> pair_accuracy_after_<origin> pair_accuracy "
     "margin loss unpaired_loss unpaired_accuracy labelled_loss labelled_accuracy judged_loss judged_accuracy "
     "tie_loss tie_gap skipped tie_skipped unpaired_skipped labelled_skipped judged_skipped "
@@ -42,7 +43,7 @@ _NAMES = {
 }
 """By area. `<…>` stands for any name, but for those of functions and test sets, which a run knows. What a part from
 outside the framework records, its settings say (`Config.metric_names`)."""
-OF_REFERENCES = ("reward_model/kept_when_swapped", "reward_model/consistency")
+OF_REFERENCES = ("reward_model/kept_when", "reward_model/consistency")
 """Beginnings of the names of metrics for which the reward model has to read the reference answer."""
 AREAS = frozenset(_NAMES)
 """What comes before the slash in our names."""

@@ -34,7 +34,8 @@ class CooptimizationConfig(Config):
     pairs: tuple[PairsConfig, ...] = (AssistantPairs(), OnPolicyPairs())
     """Sources of pairs, and filters that leave out pairs or weight them, in this order. The `assistant` rewrites the
     positive into a wrong completion; `on_policy` takes rule-rejected completions; `swapped_reference` takes the
-    positive itself under a reference answer that it does not match; or `package.module:Class`."""
+    positive itself under a reference answer that it does not match; `near_reference`, which `kind: cooper` has too,
+    takes a completion under the answer that it states and one near to that; or `package.module:Class`."""
     positives: tuple[PositiveOrigin, ...] = ("rollout", "reference_solution")
     """Sources of positives: `rollout` takes a rule-accepted completion; `reference_solution` takes the data set's
     solution if the group has no accepted completion."""

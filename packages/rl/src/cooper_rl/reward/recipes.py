@@ -20,9 +20,10 @@ RECIPES: dict[str, dict[str, Any]] = {
             # Without the floor, GRPO would rescale a distrusted model's small rewards to full size.
             "advantages": {"kind": "grpo", "std_floor": 0.2},
         },
-        # Cooptimization can be short: while the reward model learns, the rule pays.
         "cooptimization": {
+            # Where the rule is silent, only near references show a model that takes 28 for 28,000.
             "pairs": [{"kind": "assistant"}, {"kind": "on_policy"}, {"kind": "near_reference"}],
+            # Short: while the reward model learns, the rule pays.
             "skip_gradient_share": 0.2,
             "settled_below": 0.05,
         },

@@ -34,9 +34,10 @@ class EarnedConfig(RewardConfig):
     w is 0 before the first verdicts, and at most (1 - 1 / (right + 1) - 1 / (wrong + 1))^2 after so many.
 
     Where the rule is silent on a whole group, w * reward model pays: trust is earned where the rule speaks. Of an
-    accepted answer, what it would score under another problem's reference is not paid. There is no opinion on an answer
-    on which the rule is silent if it judges others of its group, or if w is 0. An answer without a finite score is paid
-    by the rule alone.
+    accepted answer, what it would score under a reference near to the problem's, or another problem's, is not paid.
+    There is no opinion on such a group if most of its accepted answers are accepted under the near reference too, on an
+    answer on which the rule is silent if it judges others of its group, or if w is 0. An answer without a finite logit
+    is paid by the rule alone.
 
     A rule that has never judged anything leaves the reference solutions to testify, if the reward model learns from
     them: right under their own reference, wrong under another problem's.
@@ -59,7 +60,8 @@ class EarnedReward:
 
     def score(self, context: StepContext) -> Scores:
         """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model` and `logit`. The metric `earned/weight` is w,
-        and `earned/verdicts` the number of verdicts behind it, of the class that has fewer.
+        `earned/verdicts` the number of verdicts behind it, of the class that has fewer, and
+        `reward_model/kept_when_near` the share of accepted silent answers that are accepted under a near reference.
 
         The evidence is that of finished steps, of these answers and of the others of their step that were scored.
         """

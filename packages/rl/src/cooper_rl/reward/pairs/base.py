@@ -38,8 +38,8 @@ class Pair:
     positive_origin: str
     """`rollout`, `reference_solution`, or the name that a source from outside the framework gives."""
     negative_origin: str
-    """The name of the source: `assistant`, `on_policy`, `swapped_reference`, `teacher`, or that of a source from
-    outside."""
+    """The name of the source: `assistant`, `on_policy`, `swapped_reference`, `near_reference`, `teacher`, or that of a
+    source from outside."""
     positive_logit_before: float | None = None
     negative_logit_before: float | None = None
     positive_logit_after: float | None = None
