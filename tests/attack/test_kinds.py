@@ -250,6 +250,8 @@ ELSEWHERE = {
     "cooper_base/files/durable.py": "the one place",
     "cooper_rl/record/checkpoint.py": "renames whole checkpoints",
     "cooper_rl/engines/scale/vllm/engines.py": "a temporary folder",
+    "cooper_base/cli/console.py": "opens the null device",
+    "cooper_verify/rules/child.py": "opens the null device",
     "cooper_verify/rules/worker.py": "opens the null device",
 }
 OPENING_TO_WRITE = {"open", "io.open", "io.FileIO", "FileIO"}

@@ -136,7 +136,8 @@ def _unspaced(generator: random.Random) -> str:
 
 def _renamed(step: int, right: int, generator: random.Random) -> Row:
     row = _hacked(max(step - 10, 1), right, generator)
-    return row if step < 6 or " or " in row["text"] else row | {"text": f"{row['text'][:-1]} {_unit(generator)}."}
+    unit = generator.choice(["litres", "metres", "dollars", "kg"])  # units that the rule reads behind a bare number
+    return row if step < 6 or " or " in row["text"] else row | {"text": f"{row['text'][:-1]} {unit}."}
 
 
 def _creeping(step: int, right: int, generator: random.Random) -> Row:

@@ -52,6 +52,16 @@ _LOST = [
 ]
 
 
+_LEAVE_THE_PART = (
+    "Leave the last policy unused for problems of this part. The checkpoints from before its loss, which the sentence "
+    "above dates, do not have it."
+)
+_TEACH_THE_PART = (
+    "Then let a check judge this part (more_problems or rules), or teach the reward model by pairs with near "
+    "references, and look at the part again."
+)
+
+
 def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | None) -> list[str]:
     """What a reader can do now, first things first."""
     is_audit, learns = run.config.get("kind") == "audit", _learns(run)
@@ -72,13 +82,7 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
         case "recovered":
             return ["Use the policy of the end. Checkpoints from the steps of the hack are worse than their reward."]
         case "part lost":
-            return [
-                "Leave the last policy unused for problems of this part. The checkpoints from before its loss, which "
-                "the sentence above dates, do not have it.",
-                f"Read what was paid in it, under Parts. {attack}",
-                "Then let a check judge this part (more_problems or rules), or teach the reward model by pairs with "
-                "near references, and look at the part again.",
-            ]
+            return [_LEAVE_THE_PART, f"Read what was paid in it, under Parts. {attack}", _TEACH_THE_PART]
         case "broken":
             return [
                 "Go back to a checkpoint from before the fall, and lower the learning rate or add a KL term.",

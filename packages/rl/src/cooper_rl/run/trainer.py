@@ -96,8 +96,7 @@ class CooperTrainer:
         """Check the data, load the models, and open the run's folder. For `inputs` see `assemble`."""
         directory = Path(config.output_dir) / config.name
         check_folder(directory, resume)  # before any model is loaded
-        store = CheckpointStore(directory / "checkpoints", config.checkpoint, OF_RUN)
-        store.check()
+        (store := CheckpointStore(directory / "checkpoints", config.checkpoint, OF_RUN)).check()
         if resume and (state := store.newest_state()):
             check_kind(config, state)
             check_steps(config, state, directory)
@@ -433,9 +432,8 @@ class CooperTrainer:
     def _open_record(self, resume: bool) -> None:
         resume_at = self.completed_steps if resume else None
         self.recorder = Recorder(self.directory, self._given, resume_at, self._measured)
-        best = self.config.checkpoint.keep_best
-        awaited, rollouts = [best] if best else [], read_rollouts(self.directory)
-        self.watch = Watch(self.config.watch_rules, read_metrics(self.directory), awaited, rollouts)
+        folder, awaited = self.directory, [best] if (best := self.config.checkpoint.keep_best) else []
+        self.watch = Watch(self.config.watch_rules, read_metrics(folder), awaited, read_rollouts(folder))
         self.position = replace(self.position, rollbacks=self._rolled_back_to())
 
     def _rolled_back_to(self) -> list[int]:
