@@ -206,14 +206,15 @@ def _pulls(config: RunConfig) -> bool:
 def _work(config: RunConfig, prompt: int, completion: int, reward_input: int) -> Work:
     cooptimization = config.cooptimization
     learns = config.learns
-    sources = sum(not isinstance(part, PairFilterConfig) for part in cooptimization.pairs)
+    sources = [part for part in cooptimization.pairs if not isinstance(part, PairFilterConfig)]
+    pairs = sum(source.most_pairs(cooptimization.pairs_per_problem) for source in sources)
     labelled = LABELLED_PER_STEP if cooptimization.replay.labelled else 0
     return Work(
         samples=config.problems_per_step * config.rollout.n,
         prompt=prompt,
         completion=completion,
         reward_input=reward_input,
-        pairs=config.problems_per_step * cooptimization.pairs_per_problem * sources if learns else 0,
+        pairs=config.problems_per_step * pairs if learns else 0,
         replayed=2 * cooptimization.replay.pairs_per_step + labelled if learns else 0,
         epochs=cooptimization.epochs,
         logprob_passes=config.algorithm.recompute_old_logprobs + _pulls(config),
