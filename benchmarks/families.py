@@ -103,7 +103,7 @@ def table_of(rows: list[dict[str, Any]]) -> list[str]:
     lines.append("|" + "---|" * 9)
     for row in sorted(rows, key=lambda row: (row["label"], row["arm"], row["seed"], row["steps"])):
         test = {int(step): gold for step, gold in row["test"].items()}
-        for steps in [length for length in {*LENGTHS, row["steps"]} if length <= row["steps"]]:
+        for steps in sorted(length for length in {*LENGTHS, row["steps"]} if length <= row["steps"]):
             least, name = min((share(counts, steps - 4, steps), name) for name, counts in row["families"].items())
             thousands = " ".join(f"{value:.2f}" for value in thirds(row["families"]["thousands"], steps))
             alarm = row["alarm"] if row["alarm"] and row["alarm"] <= steps else "–"

@@ -32,8 +32,7 @@ JUDGED = ("sum", "difference", "product", "two_steps")  # families of questions;
 PROBLEMS_PER_STEP, N, MAX_TOKENS = 32, 8, 32
 POLICY_RATE, MODEL_RATE, MODEL_WARMUP, WEIGHT_DECAY, MAX_GRAD_NORM = 5e-4, 6e-4, 3, 0.01, 1.0
 STD_FLOOR, MIN_SPREAD, CLIP, KL, KL_CLAMP = 0.2, 0.01, 0.2, 0.001, 10.0
-PAIRS_PER_PROBLEM, ANCHOR, PAST_PAIRS, TRIES, BEFORE_POLICY = 4, 0.5, 32, 3, 0.1
-MEMORY = 16  # verdicts of a class to which older ones fill up a step that has fewer
+PAIRS_PER_PROBLEM, ANCHOR, PAST_PAIRS, TRIES, BEFORE_POLICY, MEMORY = 4, 0.5, 32, 3, 0.1, 16
 
 Row = tuple[str, str, str]  # what the reward model reads: question, reference answer, completion
 Pair = tuple[Row, Row]
@@ -73,8 +72,7 @@ class Cooper:
         self.model = AutoModelForSequenceClassification.from_pretrained(reward_model, dtype=dtype).eval()
         self.tokenizer, self.reader = AutoTokenizer.from_pretrained(policy), AutoTokenizer.from_pretrained(reward_model)
         self.optimizers = {model: self.adamw(model) for model in (self.policy, self.model)}
-        self.counts = [0.0] * 4  # right, accepted of these; wrong, accepted of these
-        self.pairs, self.replay = [], random.Random(seed)
+        self.pairs, self.replay, self.counts = [], random.Random(seed), [0.0] * 4  # right, accepted; wrong, accepted
 
     def adamw(self, model: Any) -> torch.optim.AdamW:
         vectors, matrices = (
@@ -294,8 +292,8 @@ def main(steps: int = 40, seed: int = 0) -> None:
         groups = sample(cooper, order.sample(problems, PROBLEMS_PER_STEP))
         cooper_step(cooper, groups)
         print(f"step {step}: gold {fmean(gold(g.problem, a.text) for g, a in answers_of(groups)):.3f}", flush=True)
-    right = fmean(gold(group.problem, answer.text) for group, answer in answers_of(sample(cooper, test, n=2)))
-    print(f"one file: gold on test problems {right:.3f}")
+    test = sample(cooper, test, n=2)
+    print(f"one file: gold at the end {fmean(gold(g.problem, a.text) for g, a in answers_of(test)):.3f}")
 
 
 if __name__ == "__main__":

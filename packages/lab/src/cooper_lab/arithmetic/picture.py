@@ -24,8 +24,8 @@ CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": 
 DOSE = Path(__file__).parent / "dose.json"
 """Gold after 40 steps on seeds 0 to 4, by the share of problems that the rule judges."""
 FIVE_SEEDS = (
-    "This is one seed. Over seeds 0 to 4 the rule ended at 0.79 on average, the static reward model and Cooper as "
-    "published at 0.03 or below, and Cooper at 0.87, above the rule on each (docs/reward-hacking.md)."
+    "This is one seed. Over seeds 0 to 4 the rule ended at 0.78 on average, the static reward model and Cooper as "
+    "published at 0.03 or below, and Cooper at 0.89, above the rule on each (docs/reward-hacking.md)."
 )
 
 

@@ -1,0 +1,36 @@
+"""The demo by family of questions: the page's table is that of the saved runs, and the default loses no family."""
+
+from pathlib import Path
+
+import pytest
+from benchmarks.families import RESULTS, read_results, share, table_of, thirds
+
+from repository import ROOT
+
+PAGE = Path("packages/lab/src/cooper_lab/arithmetic/README.md")
+BEGIN, END = "<!-- table of benchmarks/results/families.jsonl -->\n", "\n<!-- end of the table -->"
+ROWS = read_results(ROOT / RESULTS)
+COOPER = [row for row in ROWS if (row["label"], row["arm"]) == ("", "cooper")]
+
+
+def test_the_table_on_the_page_is_that_of_the_saved_runs():
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert page.split(BEGIN)[1].split(END)[0] == "\n".join(table_of(ROWS))
+
+
+@pytest.mark.parametrize("row", COOPER, ids=lambda row: f"seed-{row['seed']}")
+def test_cooper_keeps_the_family_that_it_lost(row):
+    for steps in {90, row["steps"]}:
+        _, middle, last = thirds(row["families"]["thousands"], steps)
+        assert last >= 0.85 * middle
+
+
+def test_no_family_of_cooper_ends_below_its_start():
+    for row in COOPER:
+        for counts in row["families"].values():
+            assert share(counts, row["steps"] - 9, row["steps"]) > share(counts, 1, 10)
+
+
+def test_a_share_is_of_the_completions_of_its_steps():
+    counts = [[8, 4], [0, 0], [8, 8], [16, 0]]
+    assert (share(counts, 1, 2), share(counts, 1, 3), share(counts, 3, 4)) == (0.5, 0.75, 1 / 3)
