@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import nan
 from typing import TYPE_CHECKING, Literal
 
-from jaxtyping import Float
-from torch import Tensor
-
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
 from cooper_rl.reward.health import other_reference, scores_when_near, scores_when_swapped
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
     from cooper_rl.reward.context import StepContext
 
 POWER = 2.0
