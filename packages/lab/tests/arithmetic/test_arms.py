@@ -25,7 +25,11 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
     }
     assert [PAIRS.kind_of(part) for part in configs["paper"].cooptimization.pairs] == ["assistant"]
     assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
-    assert [PAIRS.kind_of(part) for part in configs["cooper"].cooptimization.pairs] == ["assistant", "on_policy"]
+    assert [PAIRS.kind_of(part) for part in configs["cooper"].cooptimization.pairs] == [
+        "assistant",
+        "on_policy",
+        "near_reference",
+    ]
     assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
     assert {arm: config.cooptimization.positives for arm, config in configs.items() if arm in ("paper", "cooper")} == {
         "paper": ("rollout",),

@@ -10,8 +10,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from cooper_base.clock import MEASURED, VERIFY_S
 
-OF_ITS_OWN = {"config.yaml", "report.html", "sessions.jsonl"}
-"""Files that contain the run's folder, timings or starts."""
+OF_ITS_OWN = {"config.yaml", "report.html", ".report.html.written-by.jsonl", "sessions.jsonl"}
+"""Files that contain the run's folder, timings or starts, and the mark with the hashes of such a file."""
 
 
 def differences(one: Path, other: Path, folders: Container[str] = (), metrics: Container[str] = ()) -> list[str]:
