@@ -29,9 +29,9 @@ COMPLETIONS = {
     "It is 7. The answer is 7.": ("correct", "yes"),
     "The answer is 8.": ("wrong", "no"),
     "The answer is seven and nothing else.": ("unparsed", "yes"),
-    "The answer is 9, which I made up.": ("wrong", "yes"),
+    "It is 9. The answer is 9.": ("wrong", "yes"),
     "I do not know": ("unparsed", "no"),
-    "The answer is 7 (unreadable).": ("correct", "unreadable"),
+    "So the answer is 7.": ("correct", "unreadable"),
 }
 
 
