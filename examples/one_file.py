@@ -125,7 +125,8 @@ def sample(cooper: Cooper, problems: list[Any], n: int = N) -> list[Group]:
 
 
 def verdict(problem: Any, text: str) -> str:
-    return figures_verdict(problem.answer, text) if problem.metadata["family"] in JUDGED else "silent"
+    is_judged = problem.metadata["family"] in JUDGED
+    return figures_verdict(problem.answer, text, problem.question) if is_judged else "silent"
 
 
 def read(cooper: Cooper, rows: list[Row]) -> Tensor:
@@ -292,8 +293,8 @@ def main(steps: int = 40, seed: int = 0) -> None:
         groups = sample(cooper, order.sample(problems, PROBLEMS_PER_STEP))
         cooper_step(cooper, groups)
         print(f"step {step}: gold {fmean(gold(g.problem, a.text) for g, a in answers_of(groups)):.3f}", flush=True)
-    test = sample(cooper, test, n=2)
-    print(f"one file: gold at the end {fmean(gold(g.problem, a.text) for g, a in answers_of(test)):.3f}")
+    at_end = [gold(group.problem, answer.text) for group, answer in answers_of(sample(cooper, test, n=2))]
+    print(f"one file: gold at the end {fmean(at_end):.3f}")
 
 
 if __name__ == "__main__":

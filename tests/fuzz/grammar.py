@@ -372,7 +372,7 @@ def read_all(reference: str, completion: str) -> None:
     for rule in (NumericRule(), NumericRule(absolute_field="error"), ExactRule(), ChoiceRule()):
         rule.objection(problem)
         rule.verdict(problem, completion)
-    other_answers._differ(reference, completion)
+    other_answers.differ(reference, completion)
     other_answers._states_another(reference, completion)
     other_answers._gives_several(completion, reference)
     other_answers._stated(completion)

@@ -21,6 +21,8 @@ _FORMULA = re.compile(
 )
 _COMMAND = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)")
+_CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
+"""What calculations are written with."""
 _USED = re.compile(r"\bused\b(?!\s+to\b)")
 _JOINS = re.compile(rf"(?i){words_of('either', 'both')}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -37,11 +39,18 @@ def before_box(text: str, place: int) -> list[str]:
     """What is left over of the sentence in front of a box or a formula."""
     near = text[max(0, place - _REACH) : place]
     start = max((end.end() for end in _SENTENCE_BREAK.finditer(near)), default=0)
-    clause = _USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:])))
+    clause = _without_calculation(_USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:]))))
     verb = _LAST_VERB.match(clause)
     beside = unread_beside(clause[verb.start(1) :]) if verb else []
     words = unread(clause[: verb.start(1)], is_subject=True) if verb else unread(clause)
     return beside + unread_outside(words, text[: max(0, place - len(near) + start)])
+
+
+def _without_calculation(clause: str) -> str:
+    r"""The clause without calculations that end right in front of a box, which repeats their value:
+    `8+2=10, 10-6=4 \boxed{4}`. One that ends in a sign goes on in the box."""
+    words = clause.rstrip(_CALCULATION)
+    return f"{words} ; " if clause[len(words) :].rstrip()[-1:].isdigit() else clause
 
 
 def between_boxes(text: str, boxes: Sequence[Box]) -> list[str]:
