@@ -194,6 +194,8 @@ class _Track:
         The variance of a value is half of that of neighbouring values' differences, which a slow trend hardly affects.
         """
         differences = self.count - 1
+        if not differences:
+            return inf
         deviation = sqrt(self._squares / differences / min(width, self.count))
         return t_quantile(1 - error, max(1.0, 2 * differences / 3)) * deviation
 

@@ -167,12 +167,12 @@ class ScoringFunction:
             number = math.nan if value is None else float(value)
         except (TypeError, ValueError, OverflowError):
             number = math.inf
-        if math.isinf(array("f", [number])[0]):  # as it is paid
+        if math.isinf(number):
             of_lists = isinstance(value, list | tuple) and self.signature == "cooper"
             remedy = "; a function that takes lists needs batched: true" if of_lists else ""
             raise InputError(
-                f"{self.path}: returned {_shown(value)} for problem {problem.id}; return a finite number of at "
-                f"most 3.4e38, or None for no opinion{remedy}"
+                f"{self.path}: returned {_shown(value)} for problem {problem.id}; return a finite number, or "
+                f"None for no opinion{remedy}"
             )
         return number
 
