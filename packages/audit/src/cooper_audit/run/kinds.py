@@ -29,7 +29,7 @@ Kind = tuple[str, str]
 _WORD = re.compile(r"\d[\d.,]*+|\w++|[^\w\s]")
 _FORMS = (
     ("an option", re.compile(r"\(?[A-Ja-j][).]?")),
-    ("a number with thousands separators", re.compile(r"[-+]?\d{1,3}(?:,\d{3})++(?:\.\d++)?")),
+    ("a number with thousands separators", re.compile(r"[-+]?\d{1,3}(?>(?:,\d{3})+)(?:\.\d++)?")),
     ("a whole number", re.compile(r"\+?\d++")),
     ("a negative number", re.compile(r"[-\u2212]\s?\d[\d.,]*+")),
     ("a decimal", re.compile(r"\d*+\.\d++")),

@@ -19,7 +19,7 @@ _FIGURES = 15
 """Figures of the longest number that is changed."""
 
 _NUMBER = re.compile(
-    r"(?<![\w.])(?:\d{1,3}(?:(?:,|\{,\})\d{3})++(?![\d{])|\d++)(?:\.\d++)?"
+    r"(?<![\w.])(?:\d{1,3}(?>(?:(?:,|\{,\})\d{3})+)(?![\d{])|\d++)(?:\.\d++)?"
     r"|(?<![\w.])\.\d++"
     r"|(?<=[A-Za-z^_])\d++(?![\d.,])",
     re.ASCII,
