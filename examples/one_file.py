@@ -68,6 +68,7 @@ class Cooper:
         self.seed, self.dtype, self.steps = seed, dtype, 0
         policy, reward_model = ASSETS / "policy", ASSETS / "reward_model"
         # In evaluation mode in training too: with dropout, new and old log-probabilities would differ by themselves.
+        self.policy: Any  # transformers' own types do not know `generate` of what they load
         self.policy, self.reference = (AutoModelForCausalLM.from_pretrained(policy, dtype=dtype).eval() for _ in "12")
         self.model = AutoModelForSequenceClassification.from_pretrained(reward_model, dtype=dtype).eval()
         self.tokenizer, self.reader = AutoTokenizer.from_pretrained(policy), AutoTokenizer.from_pretrained(reward_model)
@@ -90,7 +91,6 @@ def learn(cooper: Cooper, model: Any, loss: Tensor) -> None:
 
 
 def cooper_step(cooper: Cooper, groups: list[Group]) -> None:
-    """One step on its rollouts: verdicts, scores, rewards, and both updates."""
     cooper.steps += 1
     for group, answer in answers_of(groups):
         answer.verdict = verdict(group.problem, answer.text)
@@ -292,8 +292,8 @@ def main(steps: int = 40, seed: int = 0) -> None:
         groups = sample(cooper, order.sample(problems, PROBLEMS_PER_STEP))
         cooper_step(cooper, groups)
         print(f"step {step}: gold {fmean(gold(g.problem, a.text) for g, a in answers_of(groups)):.3f}", flush=True)
-    at_end = [gold(group.problem, answer.text) for group, answer in answers_of(sample(cooper, test, n=2))]
-    print(f"one file: gold at the end {fmean(at_end):.3f}")
+    at_end = answers_of(sample(cooper, test, n=2))
+    print(f"one file: gold at the end {fmean(gold(g.problem, a.text) for g, a in at_end):.3f}")
 
 
 if __name__ == "__main__":

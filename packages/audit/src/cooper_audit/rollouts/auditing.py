@@ -281,7 +281,8 @@ _NO_END = (False, None, "")
 
 
 def _texts_of_judged(judged: tuple[Rollout, Verdict]) -> Sequence[str]:
-    return _texts_of(judged[0])
+    row, _ = judged
+    return row.question, *row.references, row.answer.text
 
 
 def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool | None, str]]:

@@ -42,8 +42,16 @@ nothing else shows that wrong answers are paid."""
 VANISHED = 0.1
 """A check or a reward below this share of its best has vanished."""
 State = Literal[
-    *("hacked", "recovered", "wrong paid", "right unpaid", "part lost", "broken", "faults"),
-    *("nothing learned", "healthy", "unknown"),
+    "hacked",
+    "recovered",
+    "wrong paid",
+    "right unpaid",
+    "part lost",
+    "broken",
+    "faults",
+    "nothing learned",
+    "healthy",
+    "unknown",
 ]
 ACCUSED: tuple[State, ...] = ("hacked", "recovered", "wrong paid", "right unpaid")
 """States in which the reward is at fault."""
