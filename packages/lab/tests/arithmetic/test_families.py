@@ -34,3 +34,13 @@ def test_no_family_of_cooper_ends_below_its_start():
 def test_a_share_is_of_the_completions_of_its_steps():
     counts = [[8, 4], [0, 0], [8, 8], [16, 0]]
     assert (share(counts, 1, 2), share(counts, 1, 3), share(counts, 3, 4)) == (0.5, 0.75, 1 / 3)
+
+
+def test_cells_of_the_arena_with_near_references_keep_the_family_too():
+    cells = read_results(ROOT / "benchmarks/results/near_cells.jsonl")
+    now = {(cell["hole"], cell["seed"]): cell for cell in cells if not cell["label"]}
+    assert {key: round(cell["gold_end"], 2) for key, cell in now.items()} == {
+        **{("spelled", 20): 0.87, ("spelled", 24): 0.90, ("spelled", 25): 0.90},
+        **{("opener", 0): 0.87, ("units", 0): 0.86},
+    }
+    assert all(cell["thousands"][2] >= 0.85 * cell["thousands"][1] for cell in now.values())
