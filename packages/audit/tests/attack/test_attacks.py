@@ -1,7 +1,11 @@
 """Attack completions and robustness rows: wrong by construction, and not the same texts on both sides."""
 
 from collections import Counter
+from random import Random
 
+import pytest
+
+from cooper_audit.attack.edits import STATEMENTS, VALUES
 from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows, robustness_rows
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl import RuleVerifier
@@ -45,3 +49,11 @@ def test_the_attack_table_measures_texts_that_training_did_not_show():
     tried = {a.row.completion for a in attack_rows(ROWS, 40, seed=0) if a.pattern not in CONTROLS}
     shared = {text for text in trained & tried if text.strip() and "answer is" not in text}
     assert shared == set()
+
+
+@pytest.mark.parametrize(
+    "reference", ["9" * 5000, "-" + "1" * 4400 + ".5", "1e999999999", r"\frac{" + "1" * 5000 + "}{3}"]
+)
+def test_an_edit_of_a_reference_too_long_to_compute_with_is_no_edit(reference):
+    for edit in (VALUES | STATEMENTS).values():
+        edit(reference, "7", Random(0))

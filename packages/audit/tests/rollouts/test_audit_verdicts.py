@@ -122,6 +122,11 @@ def test_the_folder_is_a_run_whose_report_says_the_same(tmp_path):
         ("1 / 0", "7", False),
         ("2 + (3", "7", False),
         ("3 + 4", "seven", False),
+        ("2 * 3", "1e999999999", False),  # neither is computed
+        ("2 * 3", "1/1e-9_999_999", False),
+        ("2 ** 3", "8", False),  # no operation of the reading
+        ("7 // 2", "3", False),
+        ("9" * 300 + " * 2", "9" * 5000, False),
     ],
 )
 def test_a_lenient_reading_calculates(text, reference, equal):

@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"(-?)(\d+)(\.\d+)?", re.ASCII)
 _ANY_NUMBER = re.compile(r"(?:-\s*)?(?:\d+(?:\.\d*)?|\.\d+)(?:\s*/\s*\d+)?", re.ASCII)
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}", re.ASCII)
 _MOST_DIGITS = 40
+"""Of a number that is read. Python refuses to compute with those of more than 4,300."""
 NEAR = Fraction(1, 500)
 """Share of the reference by which a number must differ from it to be another."""
 
@@ -33,7 +34,9 @@ def _digits(change: Callable[[str, str, str, Random], str | None]) -> Edit:
 
     def of_number(reference: str, other: str, random: Random) -> str | None:
         number = _NUMBER.fullmatch(reference.replace(",", ""))
-        return None if number is None else change(number[1], number[2], number[3] or "", random)
+        if number is None or len(number[0]) > _MOST_DIGITS:
+            return None
+        return change(number[1], number[2], number[3] or "", random)
 
     return of_number
 

@@ -80,6 +80,8 @@ def ends_in(text: str, reference: str, question: str = "") -> bool:
 
 
 _CALCULATION = re.compile(r"[\d(][\d\s.+*/()×÷-]*[\d)]")
+_HUGE = re.compile(r"[eE][-+]?[\d_]{4}")
+"""Powers of ten that would be computed for hours: `1e999999999`."""
 _OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
 
 
@@ -89,13 +91,13 @@ def equals(text: str, reference: str) -> bool:
     """
     slots = list(_SLOT.finditer(text[-TAIL:]))
     stated = (slots[-1][1] or slots[-1][2] or "" if slots else text[-TAIL:]).strip()
-    if not _CALCULATION.fullmatch(stated):
+    if not _CALCULATION.fullmatch(stated) or _HUGE.search(reference):
         return False
     try:
         wanted = Fraction(reference)
         tree = ast.parse(stated.replace("×", "*").replace("÷", "/"), mode="eval")
         return isinstance(tree.body, ast.BinOp) and _value_of(tree.body) == wanted
-    except (ArithmeticError, SyntaxError, ValueError):  # words, or signs that are no calculation
+    except (ArithmeticError, LookupError, SyntaxError, ValueError):  # words, or signs that are no calculation
         return False
 
 
