@@ -142,7 +142,23 @@ def isolated(
     texts: Callable[[Item], Sequence[Any]],
     users_too: bool = False,
 ) -> list[Reply]:
-    """What `ask` replies on the items, one reply for each; `instead` of it for an item on which it raises.
+    """What `ask` replies on the items, one for each; `instead` of it for an item on which it raises, as a fault."""
+
+    def noted(item: Item, error: Exception) -> Reply:
+        is_users = users_function(error) is not None
+        (_note if is_users else note_fault)(where, "".join(traceback.format_exception(error)), texts(item))
+        return instead(item)
+
+    return halved(ask, items, noted, lambda error: is_fault(error, users_too))
+
+
+def halved(
+    ask: Callable[[Sequence[Item]], Sequence[Reply]],
+    items: Sequence[Item],
+    instead: Callable[[Item, Exception], Reply],
+    costs_one: Callable[[Exception], bool],
+) -> list[Reply]:
+    """What `ask` replies on the items, one reply for each. Raises the errors that do not cost one item alone.
 
     Where it raises, it is asked again on either half of the items, until the one at fault stands alone. So it is asked
     about most of the others once more, and at most as often as the items can be halved.
@@ -150,15 +166,9 @@ def isolated(
     try:
         return [*ask(items)] if items else []
     except Exception as error:
-        if not is_fault(error, users_too):
+        if not costs_one(error):
             raise
         if len(items) == 1:
-            is_users = users_function(error) is not None
-            (_note if is_users else note_fault)(where, traceback.format_exc(), texts(items[0]))
-            return [instead(items[0])]
+            return [instead(items[0], error)]
     half = len(items) // 2
-    return [
-        reply
-        for part in (items[:half], items[half:])
-        for reply in isolated(where, ask, part, instead, texts, users_too)
-    ]
+    return [reply for part in (items[:half], items[half:]) for reply in halved(ask, part, instead, costs_one)]

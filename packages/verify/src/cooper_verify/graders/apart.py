@@ -27,6 +27,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError, MissingExtraError, users_function
 from cooper_base.progress import awaited
+from cooper_verify.faults import halved
 from cooper_verify.grader import RAISED, Asked, Grader, Opinion, checked_opinions
 from cooper_verify.graders.function import FunctionGrader
 from cooper_verify.rules.child import ChildProcess, limit, private_streams
@@ -108,18 +109,16 @@ def _ended(code: int | None) -> str:
 
 
 def opinions_on_each(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
-    """Its opinions; none, with the reason, of an answer on which it raises an exception. Halves are asked until these
-    answers are found. Raises InputError as it does."""
-    try:
+    """Its opinions; none, with the reason, of an answer on which it raises an exception. Raises its InputErrors."""
+
+    def opinions(some: Sequence[Asked]) -> Sequence[Opinion]:
         with exits_are_faults(grader.name):
-            return checked_opinions(grader, answers)
-    except InputError:
-        raise
-    except Exception as error:  # noqa: BLE001 - of the user's code
-        if len(answers) == 1:
-            return [Opinion("silent", None, _raised(error))]
-    middle = len(answers) // 2
-    return opinions_on_each(grader, answers[:middle]) + opinions_on_each(grader, answers[middle:])
+            return checked_opinions(grader, some)
+
+    def none(_: Asked, error: Exception) -> Opinion:
+        return Opinion("silent", None, _raised(error))
+
+    return halved(opinions, answers, none, lambda error: not isinstance(error, InputError))
 
 
 def _raised(error: Exception) -> str:
