@@ -13,7 +13,7 @@ from cooper_audit.report.report import write_report
 from cooper_audit.run.kinds import Kinds, form_of, is_of_magnitude, number_in
 from cooper_audit.run.lost_parts import PartsAlarm, lost_parts
 from cooper_audit.run.part_verdict import parts_of, with_parts
-from cooper_audit.run.parts import PartsRecord
+from cooper_audit.run.parts import PLACE, PartsRecord
 from cooper_audit.run.run_record import read_run
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.run.watch import LOST_PARTS, Watch
@@ -159,6 +159,18 @@ def test_a_run_that_loses_nothing_says_how_many_parts_were_watched(tmp_path):
 def test_a_record_without_rollouts_has_no_parts(tmp_path):
     run = read_run(write_run(tmp_path / "run", rows()))
     assert with_parts(verdict_of(run), parts_of(run)) == verdict_of(run)
+
+
+def test_what_a_near_reference_rejects_is_a_share_of_the_accepted_answers_that_were_asked():
+    record = PartsRecord()
+    for step in range(1, STEPS + 1):
+        groups = groups_of(step)
+        for group in groups:
+            for place, row in enumerate(group["completions"]):
+                row |= {"reward_model": 0.9 if place else 0.1, "near": (None, 0.9, 0.2, 0.3)[place]}
+        record.add(step, groups)
+    table = record.table()
+    assert np.allclose(table.values[:, PLACE["near"]], 2 / 3)
 
 
 def test_the_watch_counts_lost_parts_and_a_resumed_one_goes_on():

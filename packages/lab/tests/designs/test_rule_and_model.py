@@ -208,6 +208,11 @@ def test_a_group_whose_accepted_answers_are_mostly_kept_under_a_near_reference_h
     assert scores.metrics["reward_model/kept_when_near"] == pytest.approx(1 / 3)
 
 
+def test_the_record_has_the_score_of_an_accepted_answer_under_a_near_reference():
+    near = trusted().score(silent_groups("7", "any", "none")).parts["near"].rows()[0]
+    assert near == pytest.approx([NO, YES, math.nan], nan_ok=True)
+
+
 def test_a_near_reference_costs_one_score_for_each_accepted_answer():
     """Of those that are kept there is one more, under the other problem's reference, which here is known already."""
     scored: list[Any] = []

@@ -1,11 +1,11 @@
 """The parts of a run: kinds of its problems, each with how its completions went, step after step."""
 
-import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -163,9 +163,9 @@ def _measured(rows: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]
     return [
         _mean([row["gold"] for row in rows if isinstance(row.get("gold"), bool)]),
         _mean(heard),
-        alike / sum(said.values()) if said and value is not None else math.nan,
-        _mean([_number(row, NEAR) <= ACCEPTED for row in accepted if NEAR in row]),
-        max(counts.values()) / len(rows) if said else math.nan,
+        alike / sum(said.values()) if said and value is not None else nan,
+        _mean([near <= ACCEPTED for row in accepted if isfinite(near := _number(row, NEAR))]),
+        max(counts.values()) / len(rows) if said else nan,
         _mean([_number(row, "reward_model") for row in rows]),
         _mean([_number(row, paid) for row in rows]),
         _mean([_number(row, "tokens") if "tokens" in row else len(row["text"]) for row in rows]),
@@ -174,12 +174,12 @@ def _measured(rows: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]
 
 def _number(row: Mapping[str, Any], name: str) -> float:
     value = row.get(name)
-    return float(value) if isinstance(value, int | float) else math.nan
+    return float(value) if isinstance(value, int | float) else nan
 
 
 def _mean(values: Sequence[float]) -> float:
-    finite = [value for value in values if math.isfinite(value)]
-    return sum(finite) / len(finite) if finite else math.nan
+    finite = [value for value in values if isfinite(value)]
+    return sum(finite) / len(finite) if finite else nan
 
 
 def _rank(kind: Kind) -> int:

@@ -59,8 +59,9 @@ class EarnedReward:
         """Counts over finished steps: rule-correct, accepted of these, rule-wrong, accepted of these."""
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model` and `logit`. The metric `earned/weight` is w,
-        `earned/verdicts` the number of verdicts behind it, of the class that has fewer, and
+        """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model`, `logit` and, where the model alone pays,
+        `near`: the score of an accepted answer under a near reference, NaN of any other. The metric `earned/weight` is
+        w, `earned/verdicts` the number of verdicts behind it, of the class that has fewer, and
         `reward_model/kept_when_near` the share of accepted silent answers that are accepted under a near reference.
 
         The evidence is that of finished steps, of these answers and of the others of their step that were scored.
@@ -78,6 +79,8 @@ class EarnedReward:
             of_model, kept = _read_from_reference(context)
             rewards = (weight * of_model).where(by_model, rewards)
             metrics["reward_model/kept_when_near"] = kept
+            near = scores_when_near(context).flat
+            parts["near"] = context.ragged(near.where(near > 0, nan))
         return Scores(context.ragged(rewards), parts, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
