@@ -149,8 +149,7 @@ def _under(
     if silences is None:
         yield hole_name, rule, hole.held_out
     for name, silence in (silences or {}).items():
-        judging = {"kind": silence.rule} if silence.rule else hole.rule or {"kind": "figures"}
-        partial = {"rule": {"kind": "partial", "rule": judging, "only": silence.only}}
+        partial = {"rule": {"kind": "partial", "rule": hole.rule or {"kind": "figures"}, "only": silence.only}}
         yield f"{hole_name}{UNDER}{name}", truth | partial, hole.held_out or silence.held_out
 
 
