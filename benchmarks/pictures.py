@@ -57,12 +57,11 @@ def audited(run: Path, folder: Path) -> Path:
 
 def arena(page: Path) -> Path:
     """The arena's page of the recorded cells."""
-    from cooper_lab.arena.alarm_roc import alarm_report
     from cooper_lab.arena.comparison import summarise
     from cooper_lab.arena.page import write_page
 
     cells = json.loads((ROOT / "benchmarks/results/arena.json").read_text(encoding="utf-8"))
-    write_page(page, summarise(cells) | {"missing": 0, "alarm": alarm_report(cells), "holes": {}}, cells, {})
+    write_page(page, summarise(cells) | {"missing": 0, "holes": {}}, cells, {})
     return page
 
 
