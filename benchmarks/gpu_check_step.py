@@ -94,7 +94,7 @@ def _config(folder: Path, policy: Path, reward_model: Path, small: bool, device:
         # Random weights answer nothing right, so a pair is a reference solution and a changed one.
         "cooptimization": {
             "positives": ["reference_solution"],
-            "assistant": {"kind": "corrupter", "function": "cooper_lab.paper.study:wrong_number"},
+            "assistant": {"kind": "corrupter", "function": "benchmarks.paper.study:wrong_number"},
         },
         "evaluation": {"every": 0},
         "checkpoint": {"every": 0},

@@ -28,7 +28,7 @@ TOP_PAGES = {
     "packages/lab/src/cooper_lab/benchmarks/README.md": "measured/verifiers.md",
     "packages/lab/src/cooper_lab/designs/README.md": "measured/designs.md",
     "packages/lab/src/cooper_lab/overopt/README.md": "measured/overoptimisation.md",
-    "packages/lab/src/cooper_lab/paper/README.md": "measured/paper.md",
+    "benchmarks/paper/README.md": "measured/paper.md",
     "packages/lab/src/cooper_lab/plan/README.md": "measured/planner.md",
     "packages/rl/src/cooper_rl/reward/README.md": "packages/reward-input.md",
     "packages/rl/src/cooper_rl/service/README.md": "packages/service.md",

@@ -223,7 +223,6 @@ OURS = {
     "cooper_base/files/owned_folder.py": "files with a mark, and the hidden folder that is renamed once it is whole",
     "cooper_lab/arena/cache.py": "the cache's own folders, by names with the hash of what they are made from",
     "cooper_lab/arena/run_cells.py": "inside the arena's OwnedFolder",
-    "cooper_lab/paper/stages.py": "inside the study's OwnedFolder",
     "cooper_lab/cli/demo.py": "inside the demo's OwnedFolder",
     "cooper_rl/record/checkpoint.py": "checkpoints with the state of this store, and hidden folders of theirs",
     "cooper_rl/run/checkpoint_content.py": "the hidden folder, and the run's own `final` and `best`",
