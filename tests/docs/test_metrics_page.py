@@ -120,7 +120,6 @@ ELSEWHERE = (
     "part/",
     "judge/",
     "assistant/repair_",
-    "assistant/limited_s",
     "pairs/repaired",
     "pairs/peer_",
     "process/",

@@ -26,7 +26,7 @@ _NAMES = {
     "monitor": "accuracy precision recall specificity roc_auc ece loss attack_rate attack_<pattern> bare_right_rate",
     "pairs": "count <origin>_valid_rate problems_with_positive reference_solution_positives unpaired_negatives "
     "steps_without remembered replayed",
-    "assistant": "attempts accepted limited_s failures_<kind> rejected_<reason>",
+    "assistant": "attempts accepted failures_<kind> rejected_<reason>",
     "policy": "usable_groups unverified_advantage trained_completions loss ratio clip_fraction dual_clip_fraction "
     "kl_to_old mismatch_kl truncated_fraction drifted_fraction reference_kl learning_rate grad_norm skipped_updates",
     "process": "usable_groups",
