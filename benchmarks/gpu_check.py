@@ -8,7 +8,7 @@ engine        the in-process engine in float32 and bfloat16: tokens/s, memory, h
 conformance   the engine's conformance suite and the kernels' own tests on the GPU, against plain float64
 chunks        log-probabilities of a vocabulary of 152 K at several sizes of `largest_chunk`
 vllm          pushes, the gap after 20 of them, an adapter alone, sleep and wake, tokens/s against the native sampler
-step          steps of the paper's configuration with random weights of its shapes, beside `cooper plan`
+step          steps of the paper's configuration with random weights of its shapes, their memory beside `cooper plan`
 run           whole runs of the embedded world: beside a CPU's, to their end, continued, and with a 4-bit policy
 
 Models have random weights of published shapes. Results are added to `benchmarks/results/gpu.json`. Without a CUDA

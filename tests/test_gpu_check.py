@@ -68,7 +68,6 @@ def test_steps_of_the_papers_configuration_stand_beside_the_plan(tmp_path):
     assert set(found["parts"]) == {"generation", "scores", "policy_update", "reward_model_update", "push", "step"}
     for part in ("generation", "scores", "policy_update", "reward_model_update", "step"):
         assert found["parts"][part]["measured_s"] > 0
-        assert 0 < found["parts"][part]["plan_s"][0] <= found["parts"][part]["plan_s"][1]
     assert found["memory_gb"]["plan"] > 0
 
 

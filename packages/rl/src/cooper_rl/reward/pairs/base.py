@@ -195,10 +195,6 @@ class PairSourceConfig(Config):
     needs_reference: ClassVar[bool] = True
     """Whether problems need a reference answer that the rule accepts."""
 
-    def most_pairs(self, pairs_per_problem: int) -> int:
-        """Of a problem in a step, at most."""
-        return pairs_per_problem
-
     @property
     def swaps_references(self) -> bool:
         """Whether it exchanges the reference in the reward model's input, which then has to be there."""
