@@ -205,11 +205,6 @@ class RunConfig(CooperRewardConfig):
                 "rollout.temperature: 0 always takes the most likely token, so all completions of a group are the same "
                 "and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
             )
-        if self.policy.lora is not None and self.policy.lora.dropout:
-            raise ValueError(
-                "policy.lora.dropout: ratios would compare log-probabilities under dropout with the sampler's without; "
-                "set it to 0 (a reward model may have it)"
-            )
         if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
             raise ValueError(
                 f"{self.off_policy}, which the loss has to correct for; leave out "

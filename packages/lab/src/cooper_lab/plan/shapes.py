@@ -110,7 +110,7 @@ def _adapter_params(model: Any, lora: LoraConfig | None, source: str) -> int:
     """Rank times inputs and outputs of every adapted layer."""
     if lora is None:
         return 0
-    names = target_names(model, lora, source)
+    names = target_names(model)
     output = model.get_output_embeddings()
     adapted = [m for name, m in model.named_modules() if name.rpartition(".")[2] in names and m is not output]
     return sum(lora.rank * sum(m.weight.shape) for m in adapted if isinstance(m, (torch.nn.Linear, Conv1D)))

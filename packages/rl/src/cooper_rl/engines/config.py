@@ -26,17 +26,14 @@ class LoraConfig(Config):
     """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, B A
     times `alpha / rank`, is trained beside each of them. B starts at zero, so training starts at the model itself.
 
-    A reward model's head is trained whole. LoRA wants about ten times the learning rate of full training."""
+    Every linear layer but the head gets an adapter, because attention alone learns less (Dettmers et al. 2023, arXiv
+    2305.14314). There is no dropout: a policy's log-probabilities have to be those of the sampler. A reward model's
+    head is trained whole. LoRA wants about ten times the learning rate of full training."""
 
     rank: int = Field(default=32, ge=1)
     """Columns of B and rows of A."""
     alpha: float = Field(default=64.0, gt=0)
     """The product is multiplied by `alpha / rank`."""
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the adapter's inputs dropped in training passes. A policy takes 0 only: its log-probabilities have to
-    be those of the sampler."""
-    target_modules: tuple[str, ...] = ()
-    """Linear layers that get an adapter, by the last part of their name (`q_proj`); empty takes all but the head."""
     load_in_4bit: bool = False
     """Hold the frozen weights in 4-bit NormalFloat (QLoRA, arXiv 2305.14314). Needs bitsandbytes on this device."""
 

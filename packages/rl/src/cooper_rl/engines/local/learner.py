@@ -285,7 +285,6 @@ class TorchLearner(Learner):
         # Transformers recomputes activations only in modules in training mode. Only the layers themselves are switched,
         # not the dropout inside. They are switched only here because in training mode they refuse the sampler's cache.
         layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]
-        layers += adapter.dropouts(self.model)
         try:
             for layer in layers:
                 layer.training = True
