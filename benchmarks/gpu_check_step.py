@@ -1,4 +1,4 @@
-"""The part `step` of gpu_check.py: steps of the paper's configuration with random weights, their memory beside what `plan` says."""
+"""The part `step` of gpu_check.py: the paper's configuration with random weights, its memory beside the plan's."""
 
 import argparse
 import json

@@ -184,8 +184,6 @@ class RunConfig(CooperRewardConfig):
         self._check_metrics()
         if self.monitor is not None and self.loaded_model is None:
             raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
-        if self.monitor is not None and self.monitor.consistency_pairs and not self._model_reads_reference:
-            raise ValueError(f"monitor.consistency_pairs: {_NO_REFERENCE}, or leave consistency_pairs out")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
             raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every above 0")

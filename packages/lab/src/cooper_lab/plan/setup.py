@@ -66,7 +66,6 @@ class Learning:
     four_bit: bool = False
     offload: bool = False
     """Whether AdamW's moments are on the device during its own update only."""
-    fused_logprobs: bool = False
 
     @property
     def adapted(self) -> bool:
@@ -171,7 +170,6 @@ def learning(
         reference=reference,
         four_bit=config.lora is not None and config.lora.load_in_4bit,
         offload=config.optimizer_offload and not cpu,
-        fused_logprobs=config.fused_logprobs,
     )
 
 

@@ -80,9 +80,6 @@ class LearnerConfig(Config):
     (`sdpa`). `auto` takes on a GPU `flex` if it passes a short trial, else `sdpa`. Where the model's attention allows
     it, rows are packed: a beginning that several rows share is computed once, and nothing is padded. `padded` never
     packs and computes by SDPA; use it where packing is suspected of an error."""
-    fused_logprobs: bool = False
-    """Compute log-probabilities by Liger's fused linear cross-entropy (the extra `liger`, on a GPU), which keeps no
-    logits, in place of chunks by PyTorch. For a policy."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     autocast: Autocast = "auto"

@@ -44,7 +44,7 @@ WITHOUT_EFFECT: dict[str, Any] = {"serve": set(ServerConfig.model_fields) - {"pl
 """Settings that change nothing of what is learned."""
 ONLY_LISTED = re.compile(
     r"(cooper|torch) version|(CPU )?threads|cooptimization\.assistant(\..+)?|rules?(\..+)?\.workers|reward_model\."
-    r"(attention|device|fused_logprobs|gradient_checkpointing|optimizer_offload|tokens_per_microbatch)"
+    r"(attention|device|gradient_checkpointing|optimizer_offload|tokens_per_microbatch)"
 )
 """Conditions that may differ in a replay: the assistant's replies are in the journal, and the others change the last
 bits, if anything."""

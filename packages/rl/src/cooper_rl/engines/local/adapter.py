@@ -32,7 +32,8 @@ _SAMPLED = 64  # numbers of each frozen tensor that its fingerprint is made of
 def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
     """Put an adapter into a model; it and a reward head are trainable, everything else is frozen.
 
-    Returns a fingerprint of the frozen weights: a digest of some numbers of each. Raises MissingExtraError without peft.
+    Returns a fingerprint of the frozen weights: a digest of some numbers of each. Raises MissingExtraError without
+    peft.
     """
     lora.check()
     from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra

@@ -31,7 +31,7 @@ from cooper_rl.engines.losses.policy import PolicyObjective
 from cooper_rl.engines.losses.reward_model import RewardLoss
 from cooper_rl.records import Column, offsets_of
 
-_CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto", "fused_logprobs": False}
+_CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto"}
 """What a learner chooses for its device, except that it is loaded on the CPU."""
 
 OpenSender = Callable[
