@@ -27,7 +27,7 @@ TOP_PAGES = {
     "packages/lab/src/cooper_lab/arithmetic/README.md": "measured/demo.md",
     "packages/lab/src/cooper_lab/benchmarks/README.md": "measured/verifiers.md",
     "packages/lab/src/cooper_lab/designs/README.md": "measured/designs.md",
-    "packages/lab/src/cooper_lab/overopt/README.md": "measured/overoptimisation.md",
+    "benchmarks/overopt/README.md": "measured/overoptimisation.md",
     "benchmarks/paper/README.md": "measured/paper.md",
     "packages/lab/src/cooper_lab/plan/README.md": "measured/planner.md",
     "packages/rl/src/cooper_rl/reward/README.md": "packages/reward-input.md",
