@@ -241,7 +241,7 @@ def test_only_folders_with_an_owner_are_deleted():
     assert all([*deletions(MODULES[name])] for name in OURS), "a module that deletes nothing needs no line"
     assert [*deletions("import shutil\nshutil.rmtree(out, ignore_errors=True)")] == ["shutil.rmtree"]
     owners = [name for name, text in MODULES.items() if " OwnedFolder(" in text]
-    assert {"cooper_lab/cli/demo.py", "cooper_lab/cli/arena.py", "cooper_lab/cli/paper.py"} <= {*owners}
+    assert {"cooper_lab/cli/demo.py", "cooper_lab/cli/arena.py"} <= {*owners}
 
 
 # Every file is written by the room `files`, which follows no link.

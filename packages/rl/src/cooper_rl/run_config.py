@@ -63,14 +63,14 @@ class RunConfig(CooperRewardConfig):
     curriculum: CurriculumConfig | None = None
     """The order of the training problems by what has been measured; null shuffles every epoch."""
     test_problems: ProblemsConfig | None = None
-    """Held-out problems for `evaluation`. What says how the data is read, asked and judged (`format`, the fields,
-    `rule`, `rule_field`, `unverified`, `gold`, `prompt`) is that of `problems`, setting by setting, where it is not set
-    here; what selects problems (`source`, `split`, `limit`, `skip`, seeds, …) is not."""
+    """Held-out problems for `evaluation`. Each setting of how data is read, asked and judged (`format`, the fields,
+    `rule`, `rule_field`, `unverified`, `gold`, `prompt`) defaults to that of `problems`. The settings that select
+    problems (`source`, `split`, `limit`, `skip`, seeds, …) do not."""
     more_test_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(
         default_factory=dict
     )
-    """Further sets of held-out problems, by name, such as one from another source. They take from `test_problems` what
-    that takes from `problems`, and are measured whenever it is; the metrics are `test/NAME/rule_avg` and so on."""
+    """Further sets of held-out problems, by name, such as one from another source. Their settings default to those of
+    `test_problems` in the same way, and they are measured with it; the metrics are `test/NAME/rule_avg` and so on."""
     rollout: RolloutConfig = RolloutConfig()
     """Sampling of training groups."""
     algorithm: AlgorithmConfig = AlgorithmConfig()

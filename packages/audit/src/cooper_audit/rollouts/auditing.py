@@ -329,7 +329,7 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
 
 
 def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequence[_Checked] | None) -> GroupSums:
-    """What is kept of a group, of whose rows nothing is checked if the group is not sampled."""
+    """The rows kept of a group. If the group is not sampled, none of its rows is checked."""
     first = group[0]
     given = {"rows": len(group), "reward": math.fsum(row.reward for row in group)}
     given |= {"silent": sum(row.silent for row in checked or ()), "characters": sum(len(row.question) for row in group)}

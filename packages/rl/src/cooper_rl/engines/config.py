@@ -198,8 +198,8 @@ class RolloutConfig(SamplingParams):
     enter as completions end."""
     resample: int = Field(default=0, ge=0)
     """Dynamic sampling (DAPO, arXiv 2503.14476): groups that teach nothing, because all their rewards are the same, are
-    replaced by groups of other problems, drawn at most this many times a step. What is still missing then stays as it
-    was. The reward model learns from all groups that were drawn."""
+    replaced by groups of other problems, drawn at most this many times a step. Groups that are still missing then
+    stay as they were. The reward model learns from all groups that were drawn."""
     lag: int = Field(default=0, ge=0, le=1)
     """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
     while this one learns, which saves time if it has devices of its own. Importance sampling, which is on then,

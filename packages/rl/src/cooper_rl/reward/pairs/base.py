@@ -127,7 +127,7 @@ class MadePairs:
     unpaired: Sequence[LabelledCompletion] = ()
     """Wrong completions of groups without a positive. The reward model learns from them alone, with a small weight."""
     labelled: Sequence[LabelledCompletion] = ()
-    """Completions with labels of their own, of which no pairs are made. The reward model learns from all of the step's
+    """Labelled completions that are learned from without a pair. The reward model learns from all of the step's
     together by the mean of their cross-entropy, as from pairs."""
 
 
