@@ -75,7 +75,6 @@ ROWS = {
     "demo": Row("folder", lambda at, out: ["--out", out, "--steps", "1"]),
     "demo --rebuild": Row("folder", lambda at, out: ["--rebuild", out]),
     "arena": Row("folder", lambda at, out: ["--out", out, "--design", "rule", "--hole", "none", "--steps", "1"]),
-    "paper": Row("folder", lambda at, out: ["--scale", "tiny", "--arms", "rule", "--output-dir", out]),
     "verifyrm bench": Row(
         "folder", lambda at, out: [at / "rows.jsonl", "--out", out, "--rule", "exact", "--attacks", "0"], True
     ),
