@@ -82,7 +82,7 @@ TRIALS = range(90, 100)
 
 
 def settings_of(world: str, arm: str, seed: int, out: Path, steps: int) -> dict[str, Any]:
-    chosen = merge(JUDGES, SELF[arm]) if arm in SELF else merge(ARMS[arm], {"reward_model": REWARD_MODEL})
+    chosen = merge(JUDGES, SELF[arm]) if arm in SELF else merge(ARMS[arm].settings, {"reward_model": REWARD_MODEL})
     if arm == "rule":
         chosen.pop("reward_model")
     settings = run_settings(f"{world}-{arm}-{seed}", out, seed, merge(chosen, WORLDS[world] | {"steps": steps}))
