@@ -272,7 +272,7 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         "what a row ends in", _ends_of, [*zip(rows, ruled, strict=True)], lambda _: _NO_END, _texts_of_judged
     )
     return [
-        _Checked(verdict if label is None else _verdict_of(label), verdict == "silent", *ends)
+        _Checked(verdict if label is None else ("correct" if label else "wrong"), verdict == "silent", *ends)
         for label, verdict, ends in zip(labels, ruled, read, strict=True)
     ]
 
@@ -295,10 +295,6 @@ def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool
         )
         for row, verdict in judged
     ]
-
-
-def _verdict_of(label: bool) -> Verdict:
-    return "correct" if label else "wrong"
 
 
 def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:

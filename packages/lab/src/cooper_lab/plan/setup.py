@@ -138,7 +138,8 @@ def setup_of(
     float32. Raises InputError as `shape_of`, and for a model that cannot be divided as the layout says.
     """
     models = config.scorers
-    policy = learning(config.policy, reference=_pulls(config) and config.policy.lora is None, cpu=cpu)
+    pulls = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
+    policy = learning(config.policy, reference=pulls and config.policy.lora is None, cpu=cpu)
     if policy.shape.heads % layout.tensor_parallel:
         raise InputError(
             f"--tensor-parallel {layout.tensor_parallel} does not divide the {policy.shape.heads} heads of "
@@ -171,7 +172,3 @@ def learning(
         four_bit=config.lora is not None and config.lora.load_in_4bit,
         offload=config.optimizer_offload and not cpu,
     )
-
-
-def _pulls(config: RunConfig) -> bool:
-    return config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
