@@ -1,8 +1,8 @@
 """The arena's table in Markdown, from its folder or from the saved results.
 
-    python benchmarks/arena_table.py runs/arena --save benchmarks/results/arena.json
-    python benchmarks/arena_table.py benchmarks/results/arena.json --page packages/lab/src/cooper_lab/arena/README.md
-    python benchmarks/arena_table.py benchmarks/results/arena.json --against rule --design hybrid --design cooper
+    python -m benchmarks.arena_table runs/arena --save benchmarks/results/arena.json
+    python -m benchmarks.arena_table benchmarks/results/arena.json --page packages/lab/src/cooper_lab/arena/README.md
+    python -m benchmarks.arena_table benchmarks/results/arena.json --against rule --design hybrid --design cooper
 
 A row for each design, a column for each hole: mean gold at the end, and how many of the runs are hacked. Below it, what
 the alarm found, with and without co-training, in how many holes each design is hacked, and which designs the
@@ -16,7 +16,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from cooper_lab.arena.alarm_roc import alarm_report
+from benchmarks.arena.alarm_roc import alarm_report
+
 from cooper_lab.arena.comparison import compare
 from cooper_lab.arena.designs import built_in_designs
 from cooper_lab.arena.measures import is_hacked

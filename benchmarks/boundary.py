@@ -1,8 +1,8 @@
 """Where learning from a judge that errs ends: GRPO and `earned` over Youden's J of a planted judge, and with a judge
 that favours one wrong kind, where the J of the worst wrong kind is tried in the place of the average.
 
-    python benchmarks/boundary.py runs/boundary --save benchmarks/results/boundary.json   # runs what is missing
-    python benchmarks/boundary.py benchmarks/results/boundary.json --picture docs/boundary.png
+    python -m benchmarks.boundary runs/boundary --save benchmarks/results/boundary.json   # runs what is missing
+    python -m benchmarks.boundary benchmarks/results/boundary.json --picture docs/boundary.png
 
 Prints the tables in Markdown. The world is that of the arena's `answer_lists@heard_35`: the rule judges 35 % of the
 problems. Without a favoured kind the judge's rates lie around 1/2: right 1/2 + J/2, wrong 1/2 - J/2.
@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.arena.worst_kind import KINDS, worst_acceptance
+
 from cooper_lab.arena.arena import built_in_holes
 from cooper_lab.arena.cache import default_cache
 from cooper_lab.arena.cells import Cell, plan
@@ -22,7 +24,6 @@ from cooper_lab.arena.designs import Design
 from cooper_lab.arena.hole import lists_answers
 from cooper_lab.arena.run_cells import plant_missing, read_result, run_cell
 from cooper_lab.arena.silence import SILENCES
-from cooper_lab.arena.worst_kind import KINDS, worst_acceptance
 from cooper_rl import HackingAlarm, read_metrics
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def earned(**settings: Any) -> dict[str, Any]:
     }
 
 
-BY_WORST = "cooper_lab.arena.worst_kind:EarnedByWorst"
+BY_WORST = "benchmarks.arena.worst_kind:EarnedByWorst"
 PAID = {
     "rule": {"kind": "rule"},
     "grpo": {"kind": "static"},
@@ -57,7 +58,7 @@ PAID = {
     "worst_shape": earned(kind=BY_WORST, kinds="shape"),
 }
 COLOURS = {"rule": "#7a828e", "grpo": "#d9480f", "earned": "#2b8a3e", "worst_list": "#2f7ed8", "worst_shape": "#9c36b5"}
-JUDGE = "cooper_lab.arena.planted_judge:PlantedEngine"
+JUDGE = "benchmarks.arena.planted_judge:PlantedEngine"
 Row = dict[str, Any]
 
 

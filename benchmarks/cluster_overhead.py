@@ -34,7 +34,7 @@ PAPER = {
     "64 devices, 8 of them the reward model's, lag 0": (0, Parts(100, 13, 29, 102, 17, 18), True),
     "64 devices, 8 of them the reward model's, lag 1": (1, Parts(100, 13, 29, 102, 17, 18), True),
 }
-"""Lag, seconds of the parts as `cooper plan` has them, and whether the reward model has devices of its own."""
+"""Lag, seconds of the parts by published rates, and whether the reward model has devices of its own."""
 TOKENS = 1024
 COMPLETIONS_A_PROBLEM = 8
 STEPS = 4

@@ -8,7 +8,7 @@ engine        the in-process engine in float32 and bfloat16: tokens/s, memory, h
 conformance   the engine's conformance suite and the kernels' own tests on the GPU, against plain float64
 chunks        log-probabilities of a vocabulary of 152 K at several sizes of `largest_chunk`
 vllm          pushes, the gap after 20 of them, an adapter alone, sleep and wake, tokens/s against the native sampler
-step          steps of the paper's configuration with random weights of its shapes, beside `cooper plan`
+step          steps of the paper's configuration with random weights of its shapes, their memory beside `cooper plan`
 run           whole runs of the embedded world: beside a CPU's, to their end, continued, and with a 4-bit policy
 
 Models have random weights of published shapes. Results are added to `benchmarks/results/gpu.json`. Without a CUDA
@@ -35,11 +35,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
-from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.engines.local.logprobs import check_fused, fused_logprobs, token_logprobs
+from cooper_rl.engines.local.logprobs import token_logprobs
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.numerics import largest_chunk
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
@@ -212,12 +211,6 @@ def chunks(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"tokens": tokens, "default": largest_chunk(device)}
     for size in CHUNKS:
         found[f"2^{size.bit_length() - 1}"] = timed(device, partial(passes, token_logprobs, size), options.repeats)
-    try:
-        check_fused(device, plain_head=True)
-    except (InputError, MissingExtraError) as reason:
-        found["liger"] = f"not run: {reason}"
-    else:
-        found["liger"] = timed(device, partial(passes, fused_logprobs), options.repeats)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The part `step` of gpu_check.py: steps of the paper's configuration with random weights, beside what `plan` says."""
+"""The part `step` of gpu_check.py: the paper's configuration with random weights, its memory beside the plan's."""
 
 import argparse
 import json
@@ -12,10 +12,9 @@ import yaml
 from benchmarks.gpu_check import SHAPES, random_models
 
 from cooper_audit.run.run_record import read_metrics
-from cooper_lab.plan.devices import FAST, GB, SLOW, device_called
+from cooper_lab.plan.devices import GB, device_called
 from cooper_lab.plan.memory import shares
 from cooper_lab.plan.setup import layout_of, setup_of
-from cooper_lab.plan.timing import parts
 from cooper_rl import CooperTrainer, RunConfig, load_config
 
 CONFIG = Path(__file__).parents[1] / "configs" / "qwen2.5-1.5b-paper.yaml"
@@ -36,11 +35,11 @@ PART_OF = {
     "reward_model_update": "update_reward_model",
     "push": "push_weights",
 }
-"""The run's part for the plan's. A run counts old log-probabilities with the policy's update."""
+"""The parts of a step, as the run's metrics name them. Old log-probabilities count with the policy's update."""
 
 
 def check_step(options: argparse.Namespace) -> dict[str, Any]:
-    """Median seconds of each part and peak memory, each beside the plan's two ends."""
+    """Median seconds of each part, and peak memory beside the plan's."""
     small, on_gpu = options.shape == "tiny", options.device == "cuda"
     with tempfile.TemporaryDirectory() as scratch:
         shape = SHAPES["tiny" if small else SHAPE]
@@ -52,16 +51,10 @@ def check_step(options: argparse.Namespace) -> dict[str, Any]:
         length = round(float(np.mean([row["rollout/mean_length"] for row in rows])))
         layout, device = layout_of(config.engine), device_called(None if on_gpu else "here")
         setup = setup_of(config, layout, PROMPT, length, cpu=not on_gpu)
-    fast, slow = (parts(setup, device, pace) for pace in (FAST, SLOW))
     found: dict[str, Any] = {"completion_tokens": length, "planned_on": device.name, "parts": {}}
-    for part, name in PART_OF.items():
+    for part, name in {**PART_OF, "step": "step"}.items():
         seconds = [row[f"time/{name}"] for row in rows if f"time/{name}" in row]
-        planned = [getattr(fast, part), getattr(slow, part)]
-        if part == "policy_update":
-            planned = [planned[0] + fast.logprobs, planned[1] + slow.logprobs]
-        found["parts"][part] = {"measured_s": float(np.median(seconds)) if seconds else None, "plan_s": planned}
-    steps = [row["time/step"] for row in rows]
-    found["parts"]["step"] = {"measured_s": float(np.median(steps)), "plan_s": [fast.lag_0, slow.lag_0]}
+        found["parts"][part] = {"measured_s": float(np.median(seconds)) if seconds else None}
     peaks = [value for row in rows for key, value in row.items() if key.startswith("gpu_memory/")]
     held = shares(setup, device)[0].total / GB
     found["memory_gb"] = {"pytorch_peak": max(peaks) * 2**20 / GB if peaks else None, "plan": held}
@@ -94,7 +87,7 @@ def _config(folder: Path, policy: Path, reward_model: Path, small: bool, device:
         # Random weights answer nothing right, so a pair is a reference solution and a changed one.
         "cooptimization": {
             "positives": ["reference_solution"],
-            "assistant": {"kind": "corrupter", "function": "cooper_lab.paper.study:wrong_number"},
+            "assistant": {"kind": "corrupter", "function": "benchmarks.paper.study:wrong_number"},
         },
         "evaluation": {"every": 0},
         "checkpoint": {"every": 0},

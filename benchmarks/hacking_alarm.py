@@ -1,7 +1,7 @@
 """The reward-hacking alarm and rewardspy on recorded runs: what each finds, how often each is wrong, and how early.
 
-    python benchmarks/hacking_alarm.py measure RUN... [--out benchmarks/results/alarm.json]
-    python benchmarks/hacking_alarm.py tables [benchmarks/results/alarm.json]
+    python -m benchmarks.hacking_alarm measure RUN... [--out benchmarks/results/alarm.json]
+    python -m benchmarks.hacking_alarm tables [benchmarks/results/alarm.json]
 
 A run is a folder of `cooper demo` (`demo-SEED/ARM`) or of `cooper arena` (`HOLE/DESIGN/SEED`). `measure` adds its runs
 to the file and leaves out those that are there. It also asks rewardspy (AvAdiii/rewardspy), if it is installed: every
@@ -17,13 +17,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from benchmarks.arena.alarm_roc import alarm_report
+
 from cooper_audit.run.evidence import finding_of
 from cooper_audit.run.run_record import read_groups
 from cooper_audit.run.table import COLUMNS, Groups
 from cooper_audit.run.watch import Watch
 from cooper_audit.statistics import wilson_interval
 from cooper_base.files.durable import by_step, write_text
-from cooper_lab.arena.alarm_roc import alarm_report
 from cooper_lab.arena.measures import is_hacked, measures
 from cooper_rl import HackingAlarm, read_metrics
 

@@ -57,12 +57,11 @@ def audited(run: Path, folder: Path) -> Path:
 
 def arena(page: Path) -> Path:
     """The arena's page of the recorded cells."""
-    from cooper_lab.arena.alarm_roc import alarm_report
     from cooper_lab.arena.comparison import summarise
     from cooper_lab.arena.page import write_page
 
     cells = json.loads((ROOT / "benchmarks/results/arena.json").read_text(encoding="utf-8"))
-    write_page(page, summarise(cells) | {"missing": 0, "alarm": alarm_report(cells), "holes": {}}, cells, {})
+    write_page(page, summarise(cells) | {"missing": 0, "holes": {}}, cells, {})
     return page
 
 
@@ -70,13 +69,13 @@ def draw(names: Iterable[str], demo: Path, scratch: Path) -> None:
     """Draw these pictures, and record their templates."""
     from cooper_audit.report.report import write_report
     from cooper_lab.arithmetic.arms import ARMS
-    from cooper_lab.arithmetic.picture import COLOURS, LABELS, TITLE
+    from cooper_lab.arithmetic.picture import TITLE
     from runs.browser import browser, open_page
 
-    arms = {demo / arm: LABELS[arm] for arm in ARMS if (demo / arm / "final").is_dir()}
-    colours = [COLOURS[folder.name] for folder in arms]
+    arms = {demo / arm: ARMS[arm].label for arm in ARMS if (demo / arm / "final").is_dir()}
+    colours = [ARMS[folder.name].colour for folder in arms]
     report = write_report(list(arms), scratch / "report.html", TITLE, labels=arms, colours=colours)
-    hacked = write_report(demo / "static", scratch / "static.html", LABELS["static"])
+    hacked = write_report(demo / "static", scratch / "static.html", ARMS["static"].label)
     pages = {"report.png": report, "report-dark.png": hacked, "report-phone.png": report}
     drawn = json.loads(DRAWN.read_text(encoding="utf-8")) if DRAWN.exists() else {}
     for name in names:

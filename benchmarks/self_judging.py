@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.arena.one_model import OneModel, verdict_folder
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events, read_groups
@@ -31,7 +32,7 @@ from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.world import ASSETS, run_settings
-from cooper_lab.self_judging.one_model import CrossEntropy, OneModel, verdict_folder
+from cooper_lab.designs.cross_entropy import CrossEntropy
 from cooper_rl import (
     Callback,
     CooperTrainer,
@@ -46,7 +47,7 @@ from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.reward.input import RewardModelInput
 
-HERE = "cooper_lab.self_judging"
+HERE, LOSS = "benchmarks.arena", "cooper_lab.designs.cross_entropy:CrossEntropy"
 WORLDS: dict[str, dict[str, Any]] = {
     "all": {"rule": {"kind": "figures"}},
     "silent": {"rule": RULE},
@@ -61,7 +62,7 @@ JUDGES: dict[str, Any] = {
         "pairs": [{"kind": "on_policy", "order": "random"}],
         "positives": ["rollout"],
         "pairs_per_problem": 1,
-        "loss": {"kind": f"{HERE}.one_model:CrossEntropy"},
+        "loss": {"kind": LOSS},
         "before_policy": None,
         "epochs": 4,
         "replay": {"pairs_per_step": 8},
@@ -81,7 +82,7 @@ TRIALS = range(90, 100)
 
 
 def settings_of(world: str, arm: str, seed: int, out: Path, steps: int) -> dict[str, Any]:
-    chosen = merge(JUDGES, SELF[arm]) if arm in SELF else merge(ARMS[arm], {"reward_model": REWARD_MODEL})
+    chosen = merge(JUDGES, SELF[arm]) if arm in SELF else merge(ARMS[arm].settings, {"reward_model": REWARD_MODEL})
     if arm == "rule":
         chosen.pop("reward_model")
     settings = run_settings(f"{world}-{arm}-{seed}", out, seed, merge(chosen, WORLDS[world] | {"steps": steps}))

@@ -1,6 +1,6 @@
 """Tells when the watch rule on `policy/unverified_advantage` fires in recorded runs, and which of them were hacked.
 
-    python benchmarks/unverified_advantage.py runs/arena/*/*/*/
+    python -m benchmarks.unverified_advantage runs/arena/*/*/*/
 
 The metric is computed from each run's rollouts, so runs from before it count too. As in the arena, a run is hacked as
 `cooper_audit/run/verdict.py` says, by gold on its test problems. `area` is that under the ROC curve of the largest mean
@@ -11,10 +11,10 @@ import argparse
 from pathlib import Path
 
 import torch
+from benchmarks.arena.alarm_roc import auc
 
 from cooper_audit.run.run_record import read_lines
 from cooper_audit.run.watch import DEFAULT_RULES, Watch
-from cooper_lab.arena.alarm_roc import auc
 from cooper_lab.arena.measures import is_hacked, measures
 from cooper_rl.policy.step_metrics import unverified_advantage
 from cooper_rl.records import Ragged

@@ -1,7 +1,7 @@
 """A head with its working: does an auxiliary language-modelling loss help a reward model's warm-up?
 
-    python benchmarks/working.py --out runs/tried --seeds 100 --cpu-s 30 --arms head values_first:0.3 verdict_first:0.3
-    python benchmarks/working.py --out runs/working --seeds 0 1 2 3 4 5
+    python -m benchmarks.working --out runs/tried --seeds 100 --cpu-s 30 --arms head values_first:0.3 verdict_first:0.3
+    python -m benchmarks.working --out runs/working --seeds 0 1 2 3 4 5
 
 Arms of one seed have the same random weights, rows and order of batches. They take turns in one process: the next
 update is of the arm with the least CPU time so far, so that all end at equal CPU time, whatever else the machine does.
@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 import torch
+from benchmarks.arena.working_loss import LossWeights, Order, WorkedRow, combined_loss, worked_rows
 
 from cooper_base.files.durable import write_text
 from cooper_lab.arena.plant import LANGUAGE_SHARE, PROBLEMS, SCRATCH_LAYERS
@@ -28,7 +29,6 @@ from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, batches, new_reward_model
 from cooper_lab.arithmetic.solutions import exact_value, write_solution
 from cooper_lab.arithmetic.twins import BATCH, LANGUAGE_WEIGHT, LEARNING_RATE
-from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combined_loss, worked_rows
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import LabelledCompletion, LearnerConfig, Problem, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner

@@ -46,7 +46,6 @@ def test_every_size_of_a_chunk_is_timed(tmp_path):
     assert found["default"] == 2**24
     assert found["2^24"]["seconds"] > 0
     assert found["2^29"]["seconds"] > 0
-    assert found["liger"].startswith("not run: fused_logprobs")
 
 
 @pytest.mark.slow
@@ -68,7 +67,6 @@ def test_steps_of_the_papers_configuration_stand_beside_the_plan(tmp_path):
     assert set(found["parts"]) == {"generation", "scores", "policy_update", "reward_model_update", "push", "step"}
     for part in ("generation", "scores", "policy_update", "reward_model_update", "step"):
         assert found["parts"][part]["measured_s"] > 0
-        assert 0 < found["parts"][part]["plan_s"][0] <= found["parts"][part]["plan_s"][1]
     assert found["memory_gb"]["plan"] > 0
 
 

@@ -134,6 +134,12 @@ def test_what_is_only_for_cpus_is_entered_by_one_door():
     assert outside
 
 
+def test_what_is_experimental_is_imported_by_the_list_of_engines_alone():
+    scale = "cooper_rl.engines.scale"
+    outside = {module for module, name in arrows() if name.startswith(scale) and not module.startswith(scale)}
+    assert outside == {"cooper_rl.engines.kinds"}
+
+
 def test_the_lab_imports_nothing_private():
     imported = [name for module, name in arrows() if package_of(module) == "cooper_lab" != package_of(name)]
     private = [name for name in imported if any(part.startswith("_") for part in name.split(".")) and "__" not in name]

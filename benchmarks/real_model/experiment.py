@@ -22,7 +22,7 @@ from benchmarks.real_model.arms import WINDOW, accuracy, ends, first_alarm
 from cooper_audit.report.plots import curves_figure
 from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_base.data.problem import Problem
-from cooper_lab.arithmetic.picture import COLOURS as ARM_COLOURS
+from cooper_lab.arithmetic.arms import ARMS
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.loading import read_problems
 
@@ -201,9 +201,10 @@ def draw(runs: Sequence[RunRecord], panels: Mapping[str, str], path: Path) -> No
     arms = [run.directory.name.rsplit("-", 1)[0] for run in runs]
     labels = ["_" if arm in arms[:i] else arm for i, arm in enumerate(arms)]  # Matplotlib leaves "_" out
     labelled = [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
-    spare = ["#9c36b5", ARM_COLOURS["paper"], "#7f7f7f", "#d4a017"]  # as many as an experiment has other arms
-    others = dict(zip(sorted(set(arms) - set(ARM_COLOURS)), spare, strict=False))
-    figure = curves_figure(labelled, list(panels), [(ARM_COLOURS | others)[arm] for arm in arms])
+    of_demo = {name: arm.colour for name, arm in ARMS.items()}
+    spare = ["#9c36b5", of_demo["paper"], "#7f7f7f", "#d4a017"]  # as many as an experiment has other arms
+    others = dict(zip(sorted(set(arms) - set(of_demo)), spare, strict=False))
+    figure = curves_figure(labelled, list(panels), [(of_demo | others)[arm] for arm in arms])
     for axes, title in zip(figure.axes, panels.values(), strict=True):
         axes.set_title(title, fontsize=11, loc="left")
     figure.savefig(path, dpi=150)

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from benchmarks.arena.one_model import verdict_folder
 from benchmarks.real_model.experiment import train_once
 from benchmarks.real_model.headline import CONFIG
 from benchmarks.real_model.operations import judging
@@ -20,20 +21,19 @@ from benchmarks.self_judging import youdens_j
 
 from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_base.files.durable import write_text
-from cooper_lab.self_judging.one_model import verdict_folder
 
 STEPS = 20
 ASK = "\nIs this answer right?"
 JUDGES = [
     "kind=cooper_model",
     "rewards=[{kind: rule}]",
-    "engine={kind: 'cooper_lab.self_judging.one_model:OneModel', words: [Ġyes, Ġno]}",
+    "engine={kind: 'benchmarks.arena.one_model:OneModel', words: [Ġyes, Ġno]}",
     "reward_model.input=chat",
     "reward_model.learning_rate=1.5e-5",
     "cooptimization.pairs=[{kind: on_policy, order: random}]",
     "cooptimization.positives=[rollout]",
     "cooptimization.pairs_per_problem=1",
-    "cooptimization.loss={kind: 'cooper_lab.self_judging.one_model:CrossEntropy'}",
+    "cooptimization.loss={kind: 'cooper_lab.designs.cross_entropy:CrossEntropy'}",
     "cooptimization.before_policy=null",
     "cooptimization.epochs=4",
     "cooptimization.replay.pairs_per_step=8",

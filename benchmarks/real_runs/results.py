@@ -12,7 +12,7 @@ from benchmarks.real_runs.plan import LONG, REWARDS, RUNS, STEPS
 RESULTS = Path(__file__).parents[1] / "results" / "real_runs.json"
 READINGS = Path(__file__).with_name("readings.json")
 """What a person wrote of each run, without the audit: `verdict`, `since` and `why`."""
-PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit.md", Path(__file__).with_name("README.md")
+PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit-verdicts.md", Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- {} of benchmarks/results/real_runs.json -->\n", "<!-- end of {} -->\n"
 TRAINERS = {"trl": "TRL", "retrain": "retrain", "cooper": "Cooper, 135 M"}
 SIZES = ("trl", "cooper")
@@ -27,7 +27,7 @@ STATES = {
     "nothing learned": "nothing to see",
     "unknown": "cannot tell",
 }
-"""The words of docs/audit.md for the states of a finding."""
+"""The words of docs/audit-verdicts.md for the states of a finding."""
 
 
 def load() -> dict[str, Any]:

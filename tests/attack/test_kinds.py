@@ -223,7 +223,6 @@ OURS = {
     "cooper_base/files/owned_folder.py": "files with a mark, and the hidden folder that is renamed once it is whole",
     "cooper_lab/arena/cache.py": "the cache's own folders, by names with the hash of what they are made from",
     "cooper_lab/arena/run_cells.py": "inside the arena's OwnedFolder",
-    "cooper_lab/paper/stages.py": "inside the study's OwnedFolder",
     "cooper_lab/cli/demo.py": "inside the demo's OwnedFolder",
     "cooper_rl/record/checkpoint.py": "checkpoints with the state of this store, and hidden folders of theirs",
     "cooper_rl/run/checkpoint_content.py": "the hidden folder, and the run's own `final` and `best`",
@@ -242,7 +241,7 @@ def test_only_folders_with_an_owner_are_deleted():
     assert all([*deletions(MODULES[name])] for name in OURS), "a module that deletes nothing needs no line"
     assert [*deletions("import shutil\nshutil.rmtree(out, ignore_errors=True)")] == ["shutil.rmtree"]
     owners = [name for name, text in MODULES.items() if " OwnedFolder(" in text]
-    assert {"cooper_lab/cli/demo.py", "cooper_lab/cli/arena.py", "cooper_lab/cli/paper.py"} <= {*owners}
+    assert {"cooper_lab/cli/demo.py", "cooper_lab/cli/arena.py"} <= {*owners}
 
 
 # Every file is written by the room `files`, which follows no link.

@@ -56,7 +56,6 @@ ROWS = {
         "problems.jsonl",
     ),
     "report": Row("file", lambda at, out: [at / "run", "--out", out], True),
-    "overopt": Row("file", lambda at, out: [at / "kl", "--out", out.parent], True, suffix="overopt.json"),
     "verifyrm collect": Row(
         "file",
         lambda at, out: [at / "collect.yaml", f"output={out}"],
@@ -76,7 +75,6 @@ ROWS = {
     "demo": Row("folder", lambda at, out: ["--out", out, "--steps", "1"]),
     "demo --rebuild": Row("folder", lambda at, out: ["--rebuild", out]),
     "arena": Row("folder", lambda at, out: ["--out", out, "--design", "rule", "--hole", "none", "--steps", "1"]),
-    "paper": Row("folder", lambda at, out: ["--scale", "tiny", "--arms", "rule", "--output-dir", out]),
     "verifyrm bench": Row(
         "folder", lambda at, out: [at / "rows.jsonl", "--out", out, "--rule", "exact", "--attacks", "0"], True
     ),
@@ -124,8 +122,6 @@ def inputs(tmp_path_factory) -> Path:
         (at / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (at / "own.py").write_text("def grade(problem, completion_text):\n    return 1.0\n")
     write_run(at / "run", [{"step": step, "reward/mean": 0.5} for step in (0, 1, 2)])
-    kl = {"policy/reference_kl": 0.1, "rollout/mean_length": 10.0, "gold/accuracy": 0.5, "reward/mean": 0.5}
-    write_run(at / "kl", [{"step": step, **kl} for step in range(6)])
     (at / "adapter").mkdir()
     (at / "adapter" / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(REWARD_MODEL)}))
     models = {"policy": {"model": str(ASSETS / "policy")}, "reward_model": {"model": str(REWARD_MODEL)}}

@@ -10,7 +10,7 @@ from repository import ROOT
 
 
 def printed() -> list[str]:
-    command = [sys.executable, "benchmarks/hacking_alarm.py", "tables"]
+    command = [sys.executable, "-m", "benchmarks.hacking_alarm", "tables"]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip().split("\n\n")
 
 

@@ -107,7 +107,7 @@ RUNS: dict[str, dict[str, Any]] = {
             {"kind": "rule_then_model", "weight": 0.5},
         ],
         "shaping": [{"kind": "constraints", "constraints": [{"reward": {"kind": "rule"}, "at": 0.5}]}],
-        "monitor": {"labelled": LABELLED, "rows": 24, "every": 1, "attacked_problems": 2, "consistency_pairs": 2},
+        "monitor": {"labelled": LABELLED, "rows": 24, "every": 1, "attacked_problems": 2},
         "algorithm": {
             "recompute_old_logprobs": True,
             "loss": {"kind": "ppo_clip", "dual_clip": 3.0, "truncated_importance_sampling": 2.0, "drift": "product"},
@@ -120,7 +120,6 @@ ELSEWHERE = (
     "part/",
     "judge/",
     "assistant/repair_",
-    "assistant/limited_s",
     "pairs/repaired",
     "pairs/peer_",
     "process/",

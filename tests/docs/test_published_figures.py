@@ -7,10 +7,10 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from benchmarks.arena.alarm_roc import alarm_report
 from benchmarks.arena_table import kinds_of_designs
 
 from cooper_audit.statistics import mean_interval
-from cooper_lab.arena.alarm_roc import alarm_report
 from repository import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"

@@ -16,7 +16,6 @@ from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_sum
 from cooper_lab.arena.cache import Planted
 from cooper_lab.arena.cells import check_settings, plan
 from cooper_lab.arena.designs import Design, built_in_designs, read_designs
-from cooper_lab.arena.dose import dose_of, write_dose
 from cooper_lab.arena.reports import write_hole_reports
 from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_lab.arena.silence import SILENCES
@@ -118,32 +117,6 @@ def test_a_hole_under_a_silence_shares_its_models_and_has_a_rule_of_its_own(tmp_
     assert {rule["rule"]["kind"] for rule in rules} == {"cooper_lab.arena.holes.units:deaf_to_units"}
     assert {cell.settings["problems"]["gold"] for cell in made.cells} == {holes["units"].gold}
     check_settings(made.cells)
-
-
-def test_the_dose_is_gold_by_the_share_that_the_rule_judges(tmp_path):
-    def result(silence, design, planting, heard, gold):
-        ends = {"gold_end": gold, "gold_heard_end": gold, "gold_silent_end": None if heard == 1 else gold - 0.1}
-        about = {"hole": f"h@{silence}", "design": design, "planting": planting, "seed": 0, "heard": heard}
-        return about | ends | {"verdict": "healthy"}
-
-    results = [
-        result(silence, design, planting, heard, gold + 0.02 * planting)
-        for silence, heard in (("some", 0.4), ("all", 1.0))
-        for design, gold in (("rule", 0.5 + 0.3 * heard), ("cooper", 0.8))
-        for planting in (0, 1)
-    ]
-    rows = dose_of(results)
-    assert [(row["silence"], row["design"]) for row in rows] == [
-        ("all", "rule"),
-        ("all", "cooper"),
-        ("some", "rule"),
-        ("some", "cooper"),
-    ]
-    assert rows[3]["gold_end"] == pytest.approx(0.81)
-    assert rows[3]["gold_silent_end"] == pytest.approx(0.71)
-    assert rows[0]["gold_silent_end"] is None
-    assert rows[3]["low"] < 0.81 < rows[3]["high"]
-    assert write_dose(results, tmp_path) == tmp_path / "dose.svg"
 
 
 def test_a_recipe_that_changes_is_planted_anew(tmp_path):

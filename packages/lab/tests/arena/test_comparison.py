@@ -1,11 +1,10 @@
-"""Table, ranking, alarm ROC and page on synthetic cells with known answers."""
+"""Table, ranking and page on synthetic cells with known answers."""
 
 import json
 import re
 
 import pytest
 
-from cooper_lab.arena.alarm_roc import alarm_report, auc, best_threshold, roc
 from cooper_lab.arena.comparison import compare, rank, summarise
 from cooper_lab.arena.measures import measures
 from cooper_lab.arena.page import curves, strokes_of, write_page
@@ -129,49 +128,9 @@ def test_the_table_has_means_and_the_steps_of_runs_that_got_there():
     assert summarise(world())["cpu_hours"] == pytest.approx(36 * 36 / 3600, abs=1e-3)
 
 
-def test_area_under_the_curve_counts_ties_half():
-    scored = [(3.0, True), (1.0, True), (1.0, False), (0.0, False)]
-    assert auc(scored) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
-    assert [(fpr, tpr) for _, fpr, tpr in roc(scored)] == [(0, 0), (0, 0.5), (0.5, 1), (1, 1)]
-    assert auc([(1.0, True)]) is None
-
-
-def test_the_best_threshold_separates_and_lies_between_what_was_seen():
-    assert best_threshold([(0.2, False), (0.4, False), (2.4, True)]) == pytest.approx(1.4)
-    assert best_threshold([(0.2, False)]) == 1.0
-
-
-def test_the_alarm_is_tested_on_holes_its_threshold_was_not_chosen_on():
-    cells = [cell("x", hole, 0, 0.2, best=0.8, strength=0.6) for hole in "ab"]
-    cells += [cell("y", hole, 0, 0.9, strength=0.1) for hole in "ab"]
-    cells += [cell("x", "c", 0, 0.2, best=0.8, strength=0.2), cell("y", "c", 0, 0.9, strength=2.0)]
-    report = alarm_report(cells)
-    by_hole = {row["hole"]: row for row in report["by_hole"]}
-    assert by_hole["c"]["threshold"] == pytest.approx(0.35)  # from a and b alone
-    assert (by_hole["c"]["hits"], by_hole["c"]["false_alarms"]) == (0, 1)
-    assert report["missed"] == ["a/x/0", "b/x/0", "c/x/0"]
-    assert report["false_alarms"] == ["c/y/0"]
-    assert report["hacked"] == 3
-
-
-def test_the_disagreement_of_ensembles_is_judged_over_the_runs_that_have_one():
-    def run(seed, gold, least, most):
-        return cell("e", "a", seed, gold, best=0.8, disagreement={"start": 0.1, "least": least, "most": most})
-
-    cells = [run(0, 0.1, 0.01, 0.1), run(1, 0.2, 0.05, 0.1), run(2, 0.8, 0.08, 0.2), cell("x", "a", 0, 0.1, best=0.8)]
-    found = alarm_report(cells)["disagreement"]
-    assert (found["runs"], found["hacked"]) == (3, 2)
-    assert (found["fall"], found["rise"]) == (1.0, 0.0)
-
-
-def test_a_late_alarm_is_named():
-    report = alarm_report([cell("x", "a", 0, 0.2, best=0.8, strength=2.0, alarm=30), cell("y", "a", 0, 0.9)])
-    assert report["late"] == ["a/x/0"]
-
-
 def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
     cells = world()
-    summary = summarise(cells) | {"missing": 2, "alarm": alarm_report(cells), "holes": {}}
+    summary = summarise(cells) | {"missing": 2, "holes": {}}
     write_page(tmp_path / "arena.html", summary, cells, {"good": "a <good> design"})
     page = (tmp_path / "arena.html").read_text()
     for word in ("good", "same", "bad", *HOLES, "prefers-color-scheme: dark", "2 more not finished"):
@@ -179,23 +138,18 @@ def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
     assert "a &lt;good&gt; design" in page
     assert 'No run hacked on average over all test problems, best first: <b class="good">good, same</b>' in page
     assert 'Hacked in at least one run: <b class="bad">bad</b>' in page
-    assert page.count("<svg") == len(HOLES) + 1  # one for gold in each hole, one for the alarm
+    assert page.count("<svg") == len(HOLES)  # gold in each hole
     assert "src=" not in page
     assert "<script" not in page
     assert json.loads(json.dumps(summary)) == summary
 
 
-def test_a_hacked_cell_is_red_and_a_few_runs_make_no_roc_curve(tmp_path):
+def test_a_hacked_cell_is_red(tmp_path):
     """Gold of .8 would be green, but one of two runs fell from .95 while it was paid more."""
     cells = [cell("x", "a", 0, 0.8, best=0.95, strength=2.0), cell("x", "a", 1, 0.8), cell("y", "a", 0, 0.9)]
-    write_page(
-        tmp_path / "few.html", summarise(cells) | {"missing": 0, "alarm": alarm_report(cells), "holes": {}}, cells, {}
-    )
+    write_page(tmp_path / "few.html", summarise(cells) | {"missing": 0, "holes": {}}, cells, {})
     page = (tmp_path / "few.html").read_text()
     assert re.search(r'background: hsl\(0 [^"]*">0\.80<small>[^<]*</small><small class="hacked">1 of 2 hacked', page)
-    assert "A ROC curve needs 5 runs that are hacked and 5 that are not" in page
-    assert "Area under" not in page
-    assert "all other holes" not in page, "there is only one"
 
 
 def test_curves_that_lie_on_each_other_all_show(tmp_path):

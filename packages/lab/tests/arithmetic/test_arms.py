@@ -7,7 +7,7 @@ import pytest
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events, read_metrics
 from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
-from cooper_lab.arithmetic.picture import LABELS, draw
+from cooper_lab.arithmetic.picture import draw
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.reward.pairs.base import PAIRS
@@ -80,7 +80,7 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
     for arm in ARMS:
         assert [row["step"] for row in read_metrics(tmp_path / arm)] == [0, 1, 2]
     data = data_of(draw(tmp_path))
-    assert [run["label"] for run in data["runs"]] == list(LABELS.values())
+    assert [run["label"] for run in data["runs"]] == [arm.label for arm in ARMS.values()]
     assert all(run["steps"]["2"][0]["completions"][0]["logprobs"] for run in data["runs"])
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 
 from cooper_lab.designs import prime
 from cooper_lab.designs.best_worst import entropy, r2m_loss
+from cooper_lab.designs.cross_entropy import CrossEntropy
 from cooper_lab.designs.fpo import fpo
 from cooper_lab.designs.grad_reg import regularised
 from cooper_lab.designs.implicit import ImplicitEngine, implicit_folder
 from cooper_lab.designs.implicit_learner import ImplicitLearner
 from cooper_lab.designs.ipvrm import IPVRMEngine, group_terms
 from cooper_lab.designs.noise import NoiseCorrected, is_drawn, refuses_right
-from cooper_lab.self_judging.one_model import CrossEntropy
 from cooper_rl import LearnerConfig, Ragged
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.engines.config import ScorerConfig

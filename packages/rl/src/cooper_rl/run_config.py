@@ -63,14 +63,14 @@ class RunConfig(CooperRewardConfig):
     curriculum: CurriculumConfig | None = None
     """The order of the training problems by what has been measured; null shuffles every epoch."""
     test_problems: ProblemsConfig | None = None
-    """Held-out problems for `evaluation`. What says how the data is read, asked and judged (`format`, the fields,
-    `rule`, `rule_field`, `unverified`, `gold`, `prompt`) is that of `problems`, setting by setting, where it is not set
-    here; what selects problems (`source`, `split`, `limit`, `skip`, seeds, …) is not."""
+    """Held-out problems for `evaluation`. Each setting of how data is read, asked and judged (`format`, the fields,
+    `rule`, `rule_field`, `unverified`, `gold`, `prompt`) defaults to that of `problems`. The settings that select
+    problems (`source`, `split`, `limit`, `skip`, seeds, …) do not."""
     more_test_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(
         default_factory=dict
     )
-    """Further sets of held-out problems, by name, such as one from another source. They take from `test_problems` what
-    that takes from `problems`, and are measured whenever it is; the metrics are `test/NAME/rule_avg` and so on."""
+    """Further sets of held-out problems, by name, such as one from another source. Their settings default to those of
+    `test_problems` in the same way, and they are measured with it; the metrics are `test/NAME/rule_avg` and so on."""
     rollout: RolloutConfig = RolloutConfig()
     """Sampling of training groups."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -184,8 +184,6 @@ class RunConfig(CooperRewardConfig):
         self._check_metrics()
         if self.monitor is not None and self.loaded_model is None:
             raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
-        if self.monitor is not None and self.monitor.consistency_pairs and not self._model_reads_reference:
-            raise ValueError(f"monitor.consistency_pairs: {_NO_REFERENCE}, or leave consistency_pairs out")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
             raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every above 0")
@@ -204,11 +202,6 @@ class RunConfig(CooperRewardConfig):
             raise ValueError(
                 "rollout.temperature: 0 always takes the most likely token, so all completions of a group are the same "
                 "and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
-            )
-        if self.policy.lora is not None and self.policy.lora.dropout:
-            raise ValueError(
-                "policy.lora.dropout: ratios would compare log-probabilities under dropout with the sampler's without; "
-                "set it to 0 (a reward model may have it)"
             )
         if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
             raise ValueError(

@@ -60,7 +60,7 @@ class Parts:
     test_sets: list[HeldOut]
     monitor: Monitor | None
     notes: Mapping[str, int] = field(default_factory=dict)
-    """What the record says of the data, and of how many problems."""
+    """Notes on the data for the run's record: message → number of problems."""
 
     @property
     def learns_side_by_side(self) -> bool:

@@ -14,7 +14,7 @@ from service.answered import group, groups
 
 BOUND_S = 60
 """Most seconds that the generator sends requests."""
-ROUTES = ("/v1/score", "/v1/steps/1/commit", "/v1/checkpoints", "/v1/restore", "/get_reward", "/remote_rm", "/classify")
+ROUTES = ("/v1/score", "/v1/steps/1/commit", "/v1/checkpoints", "/v1/restore", "/classify")
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +156,6 @@ def bodies() -> list[tuple[str, Any]]:
         ("/v1/steps/1/commit", {"keep": ["g10"], "expected": 1}),
         ("/v1/checkpoints", {"step": 0}),
         ("/v1/restore", {"step": 0, "history": ""}),
-        ("/get_reward?commit=count:99", {"query": ["1 2"], "prompts": ["1"], "labels": [json.dumps(label)]}),
-        ("/remote_rm?commit=count:99", {"prompt": "?", "response": "2", "label": label}),
         ("/classify?commit=count:99", {"input": [json.dumps({**label, "completion": "2"})]}),
     ]
 

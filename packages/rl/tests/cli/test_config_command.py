@@ -57,7 +57,7 @@ def test_every_setting_of_every_command_is_explained(command):
         "cooptimization.settled_below  number, at least 0; default 0.0, cooper 0.05\n",
         "algorithm.advantages.std_floor (kind: grpo)  number, at least 0; default 0.0, cooper 0.2\n",
         "algorithm.kl.clamp  number or null, above 0; default null, paper 10.0\n",
-        "rewards[].batched (kind: function)  true or false; default false",
+        "rewards[].chats (kind: function)  true or false or null; default null",
     ],
 )
 def test_types_bounds_and_defaults_are_printed(words):

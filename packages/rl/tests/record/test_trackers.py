@@ -41,8 +41,7 @@ def _killed_and_resumed(settings, folder: Path, sink: dict[str, Any], has_step_3
     """The folder of a run with this sink, killed once the tracker has step 3: the libraries write in the background
     (docs/trackers.md says how much a kill loses)."""
     watch = [{"metric": "reward/mean", "above": -1}]
-    sinks = [{**sink, "rollouts_every": 2}]
-    settings = {**settings, "kind": "rule", "steps": 4, "sinks": sinks, "watch": watch}
+    settings = {**settings, "kind": "rule", "steps": 4, "sinks": [sink], "watch": watch}
     environment = {
         **os.environ,
         "TRACKIO_DIR": str(folder / "trackio"),
@@ -86,9 +85,8 @@ def _wandb_has_step_3(folder: Path) -> bool:
 def test_mlflow_holds_a_run_that_was_killed_and_resumed(settings, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason="MLflow (the extra `mlflow`) is not installed")
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    folder = _killed_and_resumed(
-        settings, tmp_path, {"kind": "mlflow", "project": "p", "tracking_uri": uri}, _run_has_step_3
-    )
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    folder = _killed_and_resumed(settings, tmp_path, {"kind": "mlflow", "project": "p"}, _run_has_step_3)
     client = mlflow.MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("p")
     assert experiment is not None
@@ -99,7 +97,6 @@ def test_mlflow_holds_a_run_that_was_killed_and_resumed(settings, tmp_path, monk
     history = client.get_metric_history(run.info.run_id, "rollout/tokens")
     assert [point.step for point in history] == STEPS_SENT[1:]
     assert {p.step: p.value for p in history} == {r["step"]: r["rollout/tokens"] for r in read_metrics(folder)[1:]}
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     table = client.load_table(experiment.experiment_id, "rollouts/000004.json", [run.info.run_id])
     assert list(table["text"]) == _texts(folder, 4)
 
@@ -345,10 +342,11 @@ def test_an_mlflow_that_cannot_be_reached_holds_no_run_up(settings, tmp_path, li
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
         if not listens:
             server.close()
-        run = {**settings, "kind": "rule", "steps": 1, "sinks": [{"kind": "mlflow", "tracking_uri": uri}]}
+        run = {**settings, "kind": "rule", "steps": 1, "sinks": [{"kind": "mlflow"}]}
         begun = time.monotonic()
         command = [sys.executable, "-c", TIMED, json.dumps(run)]
-        ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=400)
+        environment = {**os.environ, "MLFLOW_TRACKING_URI": uri}
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=400, env=environment)
     assert ended.returncode == 0, ended.stderr
     assert "mlflow did not get steps 0 to 1" in ended.stderr
     fit_s, close_s = json.loads(ended.stdout)

@@ -3,13 +3,11 @@
 import json
 
 import pytest
-import torch
 
 from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_base.errors import InputError
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.reward.monitor import consistency
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def labelled(tmp_path):
 
 
 def test_metrics_appear_at_the_start_every_k_steps_and_at_the_end(settings, labelled, tmp_path):
-    monitor = {"labelled": str(labelled), "every": 2, "attacked_problems": 3, "consistency_pairs": 2}
+    monitor = {"labelled": str(labelled), "every": 2, "attacked_problems": 3}
     config = build_config({**settings, "steps": 3, "monitor": monitor, "evaluation": {"every": 0}})
     with CooperTrainer.from_config(config) as trainer:
         trainer.fit()
@@ -33,7 +31,6 @@ def test_metrics_appear_at_the_start_every_k_steps_and_at_the_end(settings, labe
     assert [row["step"] for row in rows] == [0, 1, 2, 3]
     assert measured == {0, 2, 3}
     assert {"monitor/attack_rate", "monitor/attack_empty", "monitor/bare_right_rate", "monitor/ece"} <= set(rows[0])
-    assert rows[0]["reward_model/consistency"] in (0.0, 0.5, 1.0)
     assert rows[0]["monitor/loss"] != rows[3]["monitor/loss"]  # the reward model has learned
 
 
@@ -61,11 +58,3 @@ def test_rows_that_are_replayed_cannot_be_held_out(settings, labelled):
 def test_a_rule_run_has_nothing_to_monitor(settings, labelled):
     with pytest.raises(InputError, match="kind: rule has none"):
         build_config({**settings, "kind": "rule", "monitor": {"labelled": str(labelled)}})
-
-
-def test_consistency_is_1_for_a_model_that_reads_the_reference_and_0_for_one_that_does_not():
-    reads, ignores = torch.tensor([[1.0, 0, 3, 2]]), torch.tensor([[1.0, 1, 3, 3]])
-    half = torch.tensor([[1.0, 0, 2, 3]])
-    assert [consistency(logits) for logits in (reads, ignores, half, torch.cat([reads, half]))] == [1.0, 0.0, 0.0, 0.5]
-    random = torch.randn(20_000, 4, generator=torch.Generator().manual_seed(0))
-    assert consistency(random) == pytest.approx(0.25, abs=0.02)

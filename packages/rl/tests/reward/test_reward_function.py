@@ -29,8 +29,8 @@ class NoRule(Rule):
         raise AssertionError("no rule is needed")
 
 
-def score(function: str, groups: list[AnswerGroup], batched: bool = False) -> Scores:
-    return FunctionReward(function, batched).score(StepContext(groups, NoRule()))
+def score(function: str, groups: list[AnswerGroup]) -> Scores:
+    return FunctionReward(function).score(StepContext(groups, NoRule()))
 
 
 SOURCE = """
@@ -62,7 +62,7 @@ def lengths(problems, completions):
 async def slow_lengths(problems, completions):
     return lengths(problems, completions)
 
-def of_lists(problems, completions):
+def of_lists(items, texts):
     return [1.0]
 
 def one_too_few(problems, completions):
@@ -107,7 +107,7 @@ def test_a_batched_function_gets_all_completions_of_a_step_with_their_problems(
     rewards_module, make_group: MakeGroup, name
 ):
     groups = [make_group("2", "a", "bbb"), make_group("22", "cc", "")]
-    scores = score(f"{rewards_module}:{name}", groups, batched=True)
+    scores = score(f"{rewards_module}:{name}", groups)
     assert scores.rewards.rows() == [[1, 3], [4, 0]]
     assert scores.metrics == {f"function/{name}": 2.0}
 
@@ -124,17 +124,20 @@ def test_async_calls_of_a_step_run_concurrently_even_under_a_running_event_loop(
 
 
 @pytest.mark.parametrize(
-    ("name", "batched", "words"),
+    ("name", "words"),
     [
-        ("one_too_few", True, r"rewards_here:one_too_few: returned 2 values for 3 completions"),
-        ("one_number", True, r"rewards_here:one_number: returned 1.0; a batched function must return a list"),
-        ("one_infinite", True, r"rewards_here:one_infinite: returned inf for problem p7; return a finite number"),
-        ("of_lists", False, r"rewards_here:of_lists: returned \[1.0\] for problem p7; .* needs batched: true"),
+        ("one_too_few", r"rewards_here:one_too_few: returned 2 values for 3 completions"),
+        ("one_number", r"rewards_here:one_number: returned 1.0; a batched function must return a list"),
+        ("one_infinite", r"rewards_here:one_infinite: returned inf for problem p7; return a finite number"),
+        (
+            "of_lists",
+            r"rewards_here:of_lists: returned \[1.0\] for problem p7; .* calls its parameters",
+        ),
     ],
 )
-def test_an_error_about_a_return_value_names_the_function(rewards_module, make_group: MakeGroup, name, batched, words):
+def test_an_error_about_a_return_value_names_the_function(rewards_module, make_group: MakeGroup, name, words):
     with pytest.raises(InputError, match=words):
-        score(f"{rewards_module}:{name}", [make_group("2", "a", "b", "c", id="p7")], batched)
+        score(f"{rewards_module}:{name}", [make_group("2", "a", "b", "c", id="p7")])
 
 
 @pytest.mark.parametrize("name", ["fails", "fails_later"])

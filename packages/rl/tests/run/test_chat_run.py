@@ -86,7 +86,6 @@ def test_a_frozen_model_pays_without_references_and_the_log_says_what_is_off(cha
             {"cooptimization": {"pairs": [{"kind": "swapped_reference"}]}},
             "swapped_reference scores .* other references",
         ),
-        ({"monitor": {"labelled": "rows.jsonl", "consistency_pairs": 4}}, "monitor.consistency_pairs: needs the ref"),
         ({"watch": [{"metric": "reward_model/kept_when_swapped_silent", "above": 0.5}]}, "watch.0.metric: .*chat_with"),
         ({"reward_model": {"model": "m", "input": "chat", "kind": "yes_no"}}, "input: chat is for a model with a head"),
     ],

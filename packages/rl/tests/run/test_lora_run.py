@@ -24,7 +24,7 @@ def adapted(settings):
         **settings,
         "steps": 2,
         "policy": {**settings["policy"], "learning_rate": 2e-2, "lora": lora},
-        "reward_model": {**settings["reward_model"], "lora": {**lora, "dropout": 0.1}},
+        "reward_model": {**settings["reward_model"], "lora": lora},
         "algorithm": {"min_spread": 0.0, "kl": {"coefficient": 0.05, "where": "loss"}},
         "checkpoint": {"every": 1},
     }
@@ -34,7 +34,6 @@ def adapted(settings):
 @together
 def test_a_cluster_trains_the_same_adapters(adapted):
     """With the reference and the reward model in the policy's two processes."""
-    adapted["reward_model"]["lora"] = {"rank": 4, "alpha": 8}  # dropout is drawn by each process for its rows
     adapted |= {"kind": "cooper_model"}  # untrained models earn no trust
     local = _fit({**adapted, "name": "local"})
     two_ranks()  # Ray itself

@@ -64,7 +64,7 @@ COMPARING: dict[str, tuple[dict[str, Any], str]] = {
     "inside a gate": (shaped(kind="gate", by={"kind": f"{HERE}:Best"}), "shaping.0 (gate)"),
     "a user's class": ({"rewards": [{"kind": f"{HERE}:Best"}]}, f"rewards.0 ({HERE}:Best)"),
     "a user's shaping": (shaped(kind=f"{HERE}:Centred"), f"shaping.0 ({HERE}:Centred)"),
-    "a function of all": ({"rewards": [{"kind": "function", "function": f"{HERE}:by_all", "batched": True}]}, "(func"),
+    "a function of all": ({"rewards": [{"kind": "function", "function": f"{HERE}:by_all"}]}, "(func"),
     "TRL's style": ({"rewards": [{"kind": "function", "function": f"{HERE}:in_trls_style"}]}, "rewards.0 (function)"),
 }
 BY_ITSELF: dict[str, dict[str, Any]] = {

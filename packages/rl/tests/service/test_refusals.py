@@ -228,5 +228,5 @@ def test_the_page_describes_every_body(server):
     posts = [path["post"] for path in page["paths"].values() if "post" in path]
     names = {post["requestBody"]["content"]["application/json"]["schema"]["$ref"].split("/")[-1] for post in posts}
     assert names <= page["components"]["schemas"].keys()
-    assert {"ScoreBody", "CommitBody", "OpenRLHFBody"} <= names
+    assert {"ScoreBody", "CommitBody", "ClassifyBody"} <= names
     assert "GroupBody" in page["components"]["schemas"]

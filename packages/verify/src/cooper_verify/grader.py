@@ -119,9 +119,9 @@ def opinions_on(grader: Grader, answers: Sequence[Asked], users_too: bool = Fals
     """What it says of each answer. A grader is not asked about nothing.
 
     An answer on which it raises has no opinion, for the reason `fault`. Where a grader compares answers, all answers to
-    the problem share that. What the user's own code raises ends the call, unless `users_too`. So does what it raises on
-    each of several: then it is broken. Raises InputError for a class of the user's that returns anything else than one
-    opinion for each.
+    the problem share that. An exception of the user's own code ends the call, unless `users_too`. So does a grader that
+    raises on each of several answers, which is broken. Raises InputError for a class of the user's that returns
+    anything else than one opinion for each.
     """
     units = [[asked] for asked in answers]
     if grader.compares_answers:

@@ -33,7 +33,7 @@ def further_tables(result: AttackResult, findings: Sequence[Finding], repair: Re
 def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Table:
     """The patterns of right or of wrong answers: of wrong ones the most accepted first, of right ones the least.
 
-    Unless it is `whole`, patterns of which all answers got what they should share a row.
+    Unless `whole`, the patterns without a single wrong grade are joined in one row.
     """
     chosen = [pattern for pattern in result.patterns if pattern.right == right]
     chosen.sort(key=lambda pattern: pattern.accepted.mean if right else -pattern.accepted.mean)

@@ -181,7 +181,7 @@ def _attacked(
     plain: str | None,
     further: Further,
 ) -> "tuple[AttackResult, str | None, Search | None]":
-    """The result, whose signature a function has, in words, and what the search of --adapt tried."""
+    """The result, a name for the function's signature (such as "verl's compute_score"), and the search of --adapt."""
     from cooper_audit.attack.attack import attack, with_patterns
     from cooper_audit.attack.edits import write_patterns
     from cooper_audit.attack.problems import open_apart, read_attack_problems

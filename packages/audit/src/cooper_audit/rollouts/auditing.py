@@ -272,7 +272,7 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         "what a row ends in", _ends_of, [*zip(rows, ruled, strict=True)], lambda _: _NO_END, _texts_of_judged
     )
     return [
-        _Checked(verdict if label is None else _verdict_of(label), verdict == "silent", *ends)
+        _Checked(verdict if label is None else ("correct" if label else "wrong"), verdict == "silent", *ends)
         for label, verdict, ends in zip(labels, ruled, read, strict=True)
     ]
 
@@ -295,10 +295,6 @@ def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool
         )
         for row, verdict in judged
     ]
-
-
-def _verdict_of(label: bool) -> Verdict:
-    return "correct" if label else "wrong"
 
 
 def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
@@ -329,7 +325,7 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
 
 
 def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequence[_Checked] | None) -> GroupSums:
-    """What is kept of a group, of whose rows nothing is checked if the group is not sampled."""
+    """The rows kept of a group. If the group is not sampled, none of its rows is checked."""
     first = group[0]
     given = {"rows": len(group), "reward": math.fsum(row.reward for row in group)}
     given |= {"silent": sum(row.silent for row in checked or ()), "characters": sum(len(row.question) for row in group)}

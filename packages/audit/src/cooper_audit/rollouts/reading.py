@@ -26,7 +26,7 @@ ALTERNATIVES = 8
 PLACE = 4
 """Parts of a file's path in which its step is looked for."""
 STRANGERS = 100
-"""With so many rows of no known format at its beginning, a file is one of something else that lies beside rollouts."""
+"""A file that begins with so many rows of no known format is taken for something else beside the rollouts."""
 MOST_NAMES = 50
 """Fields of a row that a message may show."""
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
@@ -75,7 +75,7 @@ def read_steps(
     paths: Sequence[Path], source: Source, choose: Choose | None = None, decode: Decode | None = None
 ) -> Iterator[tuple[int | None, list[Rollout]]]:
     """The rows of one step after another, and into `source` what was read. A step that comes again, because the run was
-    resumed, takes the place of all from that step on. Rows of which nothing says the step come together, with None.
+    resumed, takes the place of all from that step on. Rows without a step come together, under None.
 
     Raises InputError, for rows that several writers wrote, too: a run is what one writer wrote.
     """

@@ -22,11 +22,11 @@ _NAMES = {
     "pair_accuracy_before pair_accuracy_after pair_accuracy_before_<origin> pair_accuracy_after_<origin> pair_accuracy "
     "margin loss unpaired_loss unpaired_accuracy labelled_loss labelled_accuracy judged_loss judged_accuracy "
     "tie_loss tie_gap skipped tie_skipped unpaired_skipped labelled_skipped judged_skipped "
-    "learning_rate grad_norm skipped_updates probe_drift probe_shift consistency",
+    "learning_rate grad_norm skipped_updates probe_drift probe_shift",
     "monitor": "accuracy precision recall specificity roc_auc ece loss attack_rate attack_<pattern> bare_right_rate",
     "pairs": "count <origin>_valid_rate problems_with_positive reference_solution_positives unpaired_negatives "
     "steps_without remembered replayed",
-    "assistant": "attempts accepted limited_s failures_<kind> rejected_<reason>",
+    "assistant": "attempts accepted failures_<kind> rejected_<reason>",
     "policy": "usable_groups unverified_advantage trained_completions loss ratio clip_fraction dual_clip_fraction "
     "kl_to_old mismatch_kl truncated_fraction drifted_fraction reference_kl learning_rate grad_norm skipped_updates",
     "process": "usable_groups",
@@ -43,7 +43,7 @@ _NAMES = {
 }
 """By area. `<…>` stands for any name, but for those of functions and test sets, which a run knows. What a part from
 outside the framework records, its settings say (`Config.metric_names`)."""
-OF_REFERENCES = ("reward_model/kept_when", "reward_model/consistency")
+OF_REFERENCES = "reward_model/kept_when"
 """Beginnings of the names of metrics for which the reward model has to read the reference answer."""
 AREAS = frozenset(_NAMES)
 """What comes before the slash in our names."""

@@ -27,7 +27,7 @@ COMMANDS_OF = {
     "cooper-verify": ("verify",),
     "cooper-audit": ("audit", "attack", "report", "runs", "watch"),
     "cooper-rl": ("train", "serve", "eval", "config", "export", "push", "verifyrm"),
-    "cooper-lab": ("demo", "arena", "paper", "plan", "overopt"),
+    "cooper-lab": ("demo", "arena", "plan"),
 }
 """The commands of each of our packages, for the message about one that is not installed."""
 

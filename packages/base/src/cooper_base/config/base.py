@@ -29,7 +29,7 @@ class Config(BaseModel):
     """The metrics that only a run with this part records, by their full names; `<…>` stands for any name. The setting
     `watch` is checked against them."""
     stands_for: ClassVar[Mapping[str, str]] = {}
-    """What to write instead of a setting that the record does not have and that somebody may expect, by its key."""
+    """For settings that users of other projects may expect here: what to write instead, by key."""
 
     @classmethod
     def set_by_kinds(cls, key: str, kind: str | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
 
 VERDICT_LABELS = {"correct": 1, "wrong": 0}
-"""The label that a rule's verdict stands for. What a rule did not read or judge is no label."""
+"""The label that a rule's verdict stands for. A row that the rule did not read or judge has no label."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def read_labelled(path: str | Path, needs_reference: bool = True) -> list[Labell
 
 
 def with_labels(path: str | Path, rows: Sequence[T | str]) -> list[T]:
-    """The rows that have a label; the others, of which only the verdict is left, are counted in a warning. Raises
+    """The rows that have a label. A warning counts the others, which have a verdict alone. Raises
     InputError if no row has one.
     """
     labelled = [row for row in rows if not isinstance(row, str)]

@@ -213,7 +213,7 @@ def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[DataRow]:
 
 DELIMITERS = (",", ";", "\t", "|")
 SWALLOWED = 5
-"""A quoted cell that holds so many lines, most of which are rows of the table, was not closed where it should be."""
+"""A quoted cell of at least so many lines, most of them like rows of the table, lacks its closing quote."""
 
 
 @dataclass

@@ -50,27 +50,20 @@ def check_results(plan: Plan) -> None:
 def write_summary(plan: Plan) -> dict[str, Any]:
     """Write `cells.jsonl`, `summary.json` and `arena.html` from the cells of the plan that are finished.
 
-    Returns the summary; see `comparison.summarise` and `alarm_roc.alarm_report`.
+    Returns the summary; see `comparison.summarise`.
     """
-    from cooper_lab.arena.alarm_roc import alarm_report  # noqa: PLC0415 - torch, once something has run
-    from cooper_lab.arena.comparison import block_of, summarise  # noqa: PLC0415
-    from cooper_lab.arena.dose import write_dose  # noqa: PLC0415
+    from cooper_lab.arena.comparison import block_of, summarise  # noqa: PLC0415 - torch, once something has run
     from cooper_lab.arena.page import write_page  # noqa: PLC0415
     from cooper_lab.arena.run_cells import read_results  # noqa: PLC0415
 
     planned = {(cell.hole, cell.design, cell.planting, cell.seed) for cell in plan.cells}
     results = [r for r in read_results(plan.output_dir) if (r["hole"], r["design"], *block_of(r)[1:]) in planned]
-    summary = summarise(results) | {
-        "missing": len(plan.cells) - len(results),
-        "alarm": alarm_report(results),
-        "holes": _planted(plan),
-    }
+    summary = summarise(results) | {"missing": len(plan.cells) - len(results), "holes": _planted(plan)}
     write_owned(plan.output_dir / CELLS, "".join(json.dumps(result) + "\n" for result in results), COMMAND)
     write_owned(plan.output_dir / SUMMARY, json.dumps(summary, indent=2) + "\n", COMMAND)
     about = {name: design.about for name, design in plan.designs.items()}
     about |= {name: hole.about for name, hole in plan.holes.items()}
     write_page(plan.output_dir / PAGE, summary, results, about)
-    write_dose(results, plan.output_dir)
     return summary
 
 

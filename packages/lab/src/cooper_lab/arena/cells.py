@@ -22,13 +22,7 @@ from cooper_rl import InputError, build_config, merge
 from cooper_rl.policy.advantages import ADVANTAGES
 
 COMMAND = "cooper arena"
-RESULTS = CELLS, SUMMARY, PAGE, DOSE, DOSE_PICTURE = (
-    "cells.jsonl",
-    "summary.json",
-    "arena.html",
-    "dose.json",
-    "dose.svg",
-)
+RESULTS = CELLS, SUMMARY, PAGE = "cells.jsonl", "summary.json", "arena.html"
 """The files of an arena's results."""
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """Settings of the arena's runs besides those of the demo: more test problems, and checkpoints to resume from."""
@@ -149,8 +143,7 @@ def _under(
     if silences is None:
         yield hole_name, rule, hole.held_out
     for name, silence in (silences or {}).items():
-        judging = {"kind": silence.rule} if silence.rule else hole.rule or {"kind": "figures"}
-        partial = {"rule": {"kind": "partial", "rule": judging, "only": silence.only}}
+        partial = {"rule": {"kind": "partial", "rule": hole.rule or {"kind": "figures"}, "only": silence.only}}
         yield f"{hole_name}{UNDER}{name}", truth | partial, hole.held_out or silence.held_out
 
 

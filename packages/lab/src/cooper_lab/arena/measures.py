@@ -51,7 +51,7 @@ def measures(directory: Path) -> dict[str, Any]:
         "drawdown": max(falls),
         "verdict": outcome.state,
         "hacked_at": outcome.hacked_at,
-        "half_lost": _first(evaluations, halved),
+        "half_lost": next((step for (step, _), is_so in zip(evaluations, halved, strict=True) if is_so), None),
         "families": gold_by_family(directory),
         "reward_end": _mean_of_last(metrics, "reward/mean"),
         "reward_model_end": _mean_of_last(metrics, "reward_model/mean"),
@@ -91,10 +91,6 @@ def disagreement(metrics: Sequence[dict[str, Any]]) -> dict[str, float] | None:
     values = [row["ensemble/disagreement"] for row in metrics if "ensemble/disagreement" in row]
     windows = [sum(values[at : at + LAST]) / LAST for at in range(len(values) - LAST + 1)]
     return {"start": windows[0], "least": min(windows), "most": max(windows)} if windows else None
-
-
-def _first(evaluations: Sequence[tuple[int, float]], seen: Sequence[bool]) -> int | None:
-    return next((step for (step, _), is_so in zip(evaluations, seen, strict=True) if is_so), None)
 
 
 def _last(metrics: Sequence[dict[str, Any]], name: str) -> float | None:

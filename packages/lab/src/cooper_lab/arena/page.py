@@ -1,4 +1,4 @@
-"""The arena's page: the ranking, gold by hole and design, what each run cost, and the alarm."""
+"""The arena's page: the ranking, gold by hole and design, and what each run cost."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,6 @@ from cooper_lab.figures import figure_svg
 
 INK = "#8a94a3"
 """The colour of text and axes, readable on a light and on a dark page."""
-FEWEST_RUNS = 5
-"""Hacked runs, and other ones, below which the page draws no ROC curve and gives no area under it."""
 
 
 def write_page(
@@ -43,8 +41,6 @@ def write_page(
     designs += [name for name in dict.fromkeys(row["design"] for row in summary["table"]) if name not in designs]
     strokes = strokes_of(designs)
     hacked = Counter((result["hole"], result["design"]) for result in results if is_hacked(result))
-    alarm = summary["alarm"]
-    tells = min(alarm["hacked"], alarm["runs"] - alarm["hacked"]) >= FEWEST_RUNS
     page = environment.get_template("arena.html.j2").render(
         summary=summary,
         about=about,
@@ -58,8 +54,6 @@ def write_page(
         strokes=strokes,
         hacked=hacked,
         hacked_designs={design for _, design in hacked},
-        roc=figure_svg(roc_figure(alarm)) if tells else None,
-        fewest=FEWEST_RUNS,
     )
     write_owned(target, page, COMMAND)
 
@@ -92,22 +86,6 @@ def strokes_of(designs: Sequence[str]) -> dict[str, dict[str, str]]:
         design: {"colour": to_hex(f"C{number % 10}"), "line": kinds[number // 10 % 2]}
         for number, design in enumerate(designs)
     }
-
-
-def roc_figure(alarm: Mapping[str, Any]) -> Figure:
-    """The ROC curve over all runs, with a mark for the alarm's present threshold."""
-    figure = Figure(figsize=(4, 3.6), layout="constrained", facecolor="none")
-    axes = figure.add_subplot()
-    rates = [(0.0, 0.0), *((fpr, tpr) for _, fpr, tpr in alarm["roc"])]
-    axes.plot(*zip(*rates, strict=True), drawstyle="steps-post", color="C0")
-    axes.plot([0, 1], [0, 1], ":", color=INK, linewidth=0.8)
-    today = alarm["today"]
-    axes.plot(today["false_positive_rate"], today["true_positive_rate"], "o", color="C3", label="the alarm today")
-    axes.set_xlabel("false positive rate", fontsize=8, color=INK)
-    axes.set_ylabel("true positive rate", fontsize=8, color=INK)
-    axes.legend(frameon=False, fontsize=8, loc="lower right", labelcolor=INK)
-    _plain(axes)
-    return figure
 
 
 def _plain(axes: Axes) -> None:

@@ -25,15 +25,11 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Silence:
-    """Which problems the rule of every run may judge (the setting `only`), and whether no design may be tuned on it.
-
-    `rule`, a function, replaces the hole's own rule.
-    """
+    """Which problems the rule of every run may judge (the setting `only`), and whether no design may be tuned on it."""
 
     about: str
     only: Any
     held_out: bool = False
-    rule: str | None = None
 
 
 def has_digit_as_answer(problem: Problem) -> bool:
@@ -56,19 +52,6 @@ def _doses() -> dict[str, Silence]:
     return doses
 
 
-_DOSES = _doses()
-
-
-def _slipping() -> dict[str, Silence]:
-    """Rules that are wrong about some of what they judge. `paper_rule` judges every problem, the others 35 %."""
-    rules, everything = "cooper_lab.arena.slips", _DOSES["heard_100"].only
-    silences = {"paper_rule": Silence("precision .96 and recall .63", everything, rule=f"{rules}:paper_rule")}
-    for share in (0, 2, 4):
-        about = f"the rule judges 35 % of the problems, and {share} % of its verdicts are wrong"
-        silences[f"slips_{share}"] = Silence(about, _DOSES["heard_35"].only, rule=f"{rules}:slips_{share}")
-    return silences
-
-
 _HELD_OUT = {
     "one_digit": Silence("the rule judges answers of one digit", f"{__name__}:has_digit_as_answer", held_out=True),
     "at_random": Silence("the rule judges two problems in five, by their hash", f"{__name__}:is_drawn", held_out=True),
@@ -76,5 +59,5 @@ _HELD_OUT = {
         "the rule judges plain numbers without a unit", {"form": ["plain"], "unit": [None]}, held_out=True
     ),
 }
-SILENCES = _DOSES | _slipping() | _HELD_OUT
+SILENCES = _doses() | _HELD_OUT
 """The silences by name. Under `heard_100` the rule judges everything."""

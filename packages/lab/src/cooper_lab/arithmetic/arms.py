@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
@@ -18,11 +18,21 @@ from cooper_rl import build_config, merge, read_metrics
 from cooper_rl.engines.local.device import available_cores
 
 COMMAND, SUMMARY = "cooper demo", "summary.json"
-ARMS: dict[str, dict[str, Any]] = {
-    "rule": {"kind": "rule"},
-    "static": {"kind": "static"},
-    "paper": {"kind": "paper"},
-    "cooper": {"kind": "cooper", "cooptimization": {"positives": ["rollout"]}},
+
+
+class Arm(NamedTuple):
+    """One run of the demo: what pages call it, its colour there, and its settings."""
+
+    label: str
+    colour: str
+    settings: dict[str, Any]
+
+
+ARMS = {
+    "rule": Arm("rule", "#7a828e", {"kind": "rule"}),
+    "static": Arm("static reward model", "#d9480f", {"kind": "static"}),
+    "paper": Arm("Cooper as published", "#2f7ed8", {"kind": "paper"}),
+    "cooper": Arm("Cooper", "#2b8a3e", {"kind": "cooper", "cooptimization": {"positives": ["rollout"]}}),
 }
 """No arm reads the data set's solutions: what Cooper's reward model learns from is what the published recipe's has."""
 RULE = {
@@ -40,7 +50,7 @@ def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any
     """The settings of one arm: those of `run_settings`, with the demo's rule and the arm's kind of reward."""
     # In a small world, the report can shade every token.
     shared = {"rule": RULE, "reward_model": REWARD_MODEL, "logprobs_every": 1}
-    return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], shared)), overrides or {})
+    return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm].settings, shared)), overrides or {})
 
 
 def run_arms(

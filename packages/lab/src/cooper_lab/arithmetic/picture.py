@@ -16,8 +16,6 @@ from cooper_rl import write_report
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper as published", "cooper": "Cooper"}
-COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
 PICTURES = "picture.png", "picture.svg"
 TITLE = "A rule that is silent on two problems in three"
 CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
@@ -35,8 +33,8 @@ def draw(output_dir: Path) -> Path:
     The picture's curves are those that the report begins with. Its last panel is not of these runs: `DOSE`.
     """
     arms = [arm for arm in ARMS if (output_dir / arm / "metrics.jsonl").exists()]
-    labels = {output_dir / arm: LABELS[arm] for arm in arms}
-    colours = [COLOURS[arm] for arm in arms]
+    labels = {output_dir / arm: ARMS[arm].label for arm in arms}
+    colours = [ARMS[arm].colour for arm in arms]
     figure = curves_figure(read_runs(list(labels), labels), list(CURVES), colours)
     for axes, title in zip(figure.axes, CURVES.values(), strict=True):
         axes.set_title(title, fontsize=11, loc="left")
@@ -51,7 +49,7 @@ def draw(output_dir: Path) -> Path:
         "is the true label of all and only measures. At the start the reward model is right on "
         f"{100 * summary['reward_model_accuracy']:.1f} % of held-out completions."
     )
-    least = "; ".join(f"{LABELS[arm]} {in_words(summary['arms'][arm]['least_family'])}" for arm in arms)
+    least = "; ".join(f"{ARMS[arm].label} {in_words(summary['arms'][arm]['least_family'])}" for arm in arms)
     families = f"Gold at the end in the family of questions where it is lowest, with its 95 % interval: {least}."
     notes = [about, families, FIVE_SEEDS]
     return write_report(list(labels), output_dir / "report.html", TITLE, notes, labels, colours)
@@ -66,9 +64,9 @@ def _add_dose(figure: "Figure") -> None:
     axes = figure.add_subplot(columns[0, 2])
     for arm, doses in json.loads(DOSE.read_text(encoding="utf-8")).items():
         heard = [int(share) for share in doses]
-        axes.plot(heard, [sum(gold) / len(gold) for gold in doses.values()], "o-", markersize=4, color=COLOURS[arm])
+        axes.plot(heard, [sum(gold) / len(gold) for gold in doses.values()], "o-", markersize=4, color=ARMS[arm].colour)
         lows, highs = ([end(gold) for gold in doses.values()] for end in (min, max))
-        axes.vlines(heard, lows, highs, color=COLOURS[arm], alpha=0.4)
+        axes.vlines(heard, lows, highs, color=ARMS[arm].colour, alpha=0.4)
     axes.set_title("Gold at the end, five seeds", fontsize=11, loc="left")
     axes.set_xlabel("problems that the rule judges, %")
     axes.set_ylim(0, 1)

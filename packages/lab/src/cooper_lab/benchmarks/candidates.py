@@ -1,4 +1,4 @@
-"""A benchmark's problem: completions of which the first ones are right."""
+"""A benchmark's problem: its completions, the right ones first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

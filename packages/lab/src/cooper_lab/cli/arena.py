@@ -47,7 +47,6 @@ def arena(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; by default one per core.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Run nothing: tables and page of what is finished.")] = False,
-    roc: Annotated[bool, typer.Option("--roc", help="Also print what the alarm found and missed.")] = False,
 ) -> None:
     """Compare designs of rewards in worlds with known holes: designs x holes x plantings x seeds."""
     from cooper_base.config.checking import with_overrides
@@ -78,8 +77,6 @@ def arena(
     reports = write_hole_reports(plan.cells)
     summary = write_summary(plan)
     _print(summary)
-    if roc:
-        _print_alarm(summary["alarm"])
     for page in reports:
         say_how_to_open(page)
     say_how_to_open(output_dir / "arena.html")
@@ -167,26 +164,6 @@ def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
         where = f" in {row['least_family']['hole']}" if row["least_family"] else ""
         least = f"least family of {row['design']}: {in_words(row['least_family'])}{where}"
         console.print(least, highlight=False, soft_wrap=True)
-
-
-def _print_alarm(alarm: Mapping[str, Any]) -> None:
-    table = Table("sign of the alarm", "area under its ROC curve")
-    for name, area in {"strongest sign": alarm["auc"], **alarm["signs"]}.items():
-        table.add_row(name, _number(area, 3))
-    console.print(table)
-    for title, row in (
-        ("the alarm as it is", alarm["today"]),
-        ("thresholds of the other holes", alarm["cross_validated"]),
-    ):
-        console.print(
-            f"{title}: {row['hits']} of {alarm['hacked']} hacked runs found, {row['false_alarms']} false alarms in "
-            f"{alarm['runs'] - alarm['hacked']} other runs",
-            highlight=False,
-        )
-    for title in ("missed", "false_alarms", "late"):
-        console.print(
-            f"{title.replace('_', ' ')}: {', '.join(alarm[title]) or 'none'}", highlight=False, soft_wrap=True
-        )
 
 
 def _number(value: float | None, digits: int) -> str:

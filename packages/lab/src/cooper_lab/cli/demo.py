@@ -30,7 +30,7 @@ def demo(
     from cooper_base.files.owned_folder import OwnedFolder
     from cooper_lab.arithmetic.arms import ARMS, COMMAND, SUMMARY, arm_settings, run_arms, summarise
     from cooper_lab.arithmetic.families import in_words
-    from cooper_lab.arithmetic.picture import LABELS, PICTURES, draw
+    from cooper_lab.arithmetic.picture import PICTURES, draw
     from cooper_rl import build_config
 
     if rebuild is not None:
@@ -56,11 +56,11 @@ def demo(
     table = Table(Column("run", no_wrap=True), *headings)
     for arm, row in summary["arms"].items():
         keys = ("gold_start", "gold_end", "gold_best", "reward_start", "reward_end")
-        table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys), str(row["alarm"] or "none"))
+        table.add_row(ARMS[arm].label, *(f"{row[key]:.3f}" for key in keys), str(row["alarm"] or "none"))
     console.print(table)
     console.print("Gold at the end in the family of questions where it is lowest, with its 95 % interval:")
     for arm, row in summary["arms"].items():
-        console.print(f"  {LABELS[arm]}: {in_words(row['least_family'])}", highlight=False, soft_wrap=True)
+        console.print(f"  {ARMS[arm].label}: {in_words(row['least_family'])}", highlight=False, soft_wrap=True)
     console.print(f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}", highlight=False, soft_wrap=True)
     say_how_to_open(report)
 

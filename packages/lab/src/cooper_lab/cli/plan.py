@@ -1,4 +1,4 @@
-"""`cooper plan`: whether a run fits, and how long a step may take, before anything starts."""
+"""`cooper plan`: whether a run fits, before anything starts."""
 
 import sys
 from dataclasses import replace
@@ -25,7 +25,6 @@ def plan(
     ] = None,
     tensor_parallel: Annotated[int | None, typer.Option(min=1, help="Devices of one vLLM engine.")] = None,
     sampler: Annotated[str | None, typer.Option(help="native or vllm.")] = None,
-    lag: Annotated[int | None, typer.Option(min=0, max=1, help="Steps that sampling runs ahead.")] = None,
     prompt_tokens: Annotated[int, typer.Option(min=1, help="Mean length of a prompt.")] = 150,
     completion_tokens: Annotated[
         int | None, typer.Option(min=1, help="Mean length of a completion; by default rollout.max_tokens.")
@@ -34,7 +33,7 @@ def plan(
         str, typer.Option(help="A model of the reward model's shape, where that one is not made yet.")
     ] = "",
 ) -> None:
-    """Print memory a device, seconds of a step's parts and hours of the run; exit with 1 where it does not fit."""
+    """Print the memory of each device and the disk space; exit with 1 where it does not fit."""
     from cooper_rl import InputError, load_config
 
     settings = load_config(config, overrides or [])
@@ -45,7 +44,6 @@ def plan(
     from cooper_lab.plan.memory import fits
     from cooper_lab.plan.report import report
     from cooper_lab.plan.setup import layout_of, setup_of
-    from cooper_lab.plan.whole_run import whole_run_of
 
     layout = layout_of(settings.engine)
     given = {
@@ -53,11 +51,8 @@ def plan(
         "sampler": sampler_devices,
         "tensor_parallel": tensor_parallel,
         "sampler_kind": sampler,
-        "lag": lag,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    if given.get("sampler", layout.sampler):
-        given.setdefault("lag", settings.rollout.lag)
     if devices is not None or sampler == "native":
         given["reserved"] = 0.0
     if devices is not None:
@@ -67,6 +62,6 @@ def plan(
     setup = setup_of(settings, layout, prompt_tokens, completion_tokens, reward_model_like, cpu=chosen.cpu)
     roles = ("policy", "reward_model", "sampler", "tensor_parallel", "sampler_kind")
     same = all(getattr(layout, role) == getattr(configured, role) for role in roles)
-    print_result(report(setup, chosen, whole_run_of(settings), None if same else configured))
+    print_result(report(setup, chosen, settings, None if same else configured))
     if not fits(setup, chosen):
         sys.exit(1)

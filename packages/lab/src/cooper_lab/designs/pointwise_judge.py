@@ -63,7 +63,7 @@ class JudgeRewardConfig(RewardConfig):
     `grader()` is the same judge as a grader."""
 
     metric_names: ClassVar[tuple[str, ...]] = tuple(
-        f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "limited_s", "failures_<kind>")
+        f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "failures_<kind>")
     )
     judge: JudgeServer
     """The server that is asked."""
@@ -175,8 +175,6 @@ class JudgedReward:
         flat = [value for row in values for value in row]
         metrics = {"judge/unheard": sum(value is None for value in flat) / max(1, len(flat))}
         metrics |= {"judge/requests": Count(tally["requests"]), "judge/unreadable": Count(tally["unreadable"])}
-        if limited_s := self._judge.asking.take_waited_s():
-            metrics["judge/limited_s"] = Count(limited_s)
         return values, metrics | {f"judge/failures_{kind}": Count(tally[kind]) for kind in get_args(FailureKind)}
 
 

@@ -4,7 +4,7 @@ Verified adversarial reward learning (arXiv 2607.01181, S: a summary, so check b
 demonstrations from *accepted* samples. A policy that passes the rule by a trick looks unlike the demonstrations. The
 best D is p / (p + q) of the densities of demonstrations and accepted samples, and the samples' mean of it is
 1/2 - 1/4 sum (p - q)^2 / (p + q): 1/2 where both are the same. In the paper D reads features of the answer; here D is
-the run's reward model, with `cooptimization.loss: {kind: "cooper_lab.self_judging.one_model:CrossEntropy"}`.
+the run's reward model, with `cooptimization.loss: {kind: "cooper_lab.designs.cross_entropy:CrossEntropy"}`.
 
 Needs solutions. Where D has no spread, GRPO blows up its noise: set `algorithm.advantages.std_floor`. D sees form
 first.
@@ -18,35 +18,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cooper_base.data.text import normalise
-from cooper_rl import MadePairs, PairSource, PairSourceConfig, RewardConfig, Scores
+from cooper_rl import MadePairs, RewardConfig, Scores
 from cooper_rl.reward.base import REWARDS
 from cooper_rl.reward.pairs.base import PAIRS
-from cooper_rl.reward.pairs.sources.teacher import TeacherPairs, check_answered
+from cooper_rl.reward.pairs.sources.teacher import TeacherPairs, TeacherSource
 
 if TYPE_CHECKING:
     from cooper_rl import PairGroup, PairInputs, StepContext
 
 
 @PAIRS.register
-class DemonstrationPairs(TeacherPairs, PairSourceConfig):
+class DemonstrationPairs(TeacherPairs):
     """The problem's solution above the completions that the rule accepts: `teacher`, for accepted samples alone."""
 
     kind: Literal["varl"] = "varl"  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def build(self, inputs: PairInputs) -> DemonstrationSource:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return DemonstrationSource(inputs.config.pairs_per_problem)
+    def build(self, inputs: PairInputs) -> DemonstrationSource:
+        return DemonstrationSource(self.kind, inputs.config.pairs_per_problem)
 
 
-class DemonstrationSource(PairSource):
-    """Makes up to `count` pairs of each group."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def start(self, groups: Sequence[PairGroup], context: StepContext) -> None:
-        """Raises InputError for a group whose problem has no solution."""
-        for group in groups:
-            check_answered(group.problem, f"group {group.id}")
+class DemonstrationSource(TeacherSource):
+    """Makes up to `count` pairs of each group, each with a completion that the rule accepts."""
 
     def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
         made = []
@@ -54,7 +46,7 @@ class DemonstrationSource(PairSource):
             solution = normalise(group.problem.solution or "")
             accepted = [text for text in group.judged.different("correct", stopped=False) if text != solution]
             chosen = group.random("varl").sample(accepted, min(self._count, len(accepted)))
-            made += [group.pair(solution, text, "varl", "reference_solution") for text in chosen]
+            made += [group.pair(solution, text, self._kind, "reference_solution") for text in chosen]
         return MadePairs(made)
 
 

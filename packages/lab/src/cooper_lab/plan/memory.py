@@ -88,9 +88,9 @@ def activations(learning: Learning, devices: int, device: Device, sharded: bool)
     return max(kept + copies, MOMENTS * trained(learning) / devices if learning.offload else 0)
 
 
-def logits(learning: Learning, device: Device) -> float:
+def logits(device: Device) -> float:
     """Bytes of a chunk of logits, its softmax and its gradient, in float32."""
-    return 0 if learning.fused_logprobs else 3 * SINGLE * (CHUNK_OF_CPU if device.cpu else CHUNK)
+    return 3 * SINGLE * (CHUNK_OF_CPU if device.cpu else CHUNK)
 
 
 def kv_bytes_a_token(learning: Learning) -> int:
@@ -150,7 +150,7 @@ def _policy(setup: Setup, device: Device) -> dict[str, float]:
     held = {"policy": states(policy, *where)}
     if policy.reference:
         held["reference"] = frozen(policy, device, setup.layout.sharded) / setup.layout.policy
-    return held | {"activations": activations(policy, *where) + logits(policy, device)}
+    return held | {"activations": activations(policy, *where) + logits(device)}
 
 
 def _reward_model(setup: Setup, device: Device) -> dict[str, float]:

@@ -4,12 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cooper_lab.plan.shapes import Shape, shape_of
-from cooper_rl import InputError, LearnerConfig, PairFilterConfig, RunConfig
-from cooper_rl.reward.cooptimization_config import LABELLED_PER_STEP
+from cooper_rl import InputError, LearnerConfig, RunConfig
 
 SamplerKind = Literal["native", "vllm"]
-REFERENCE_TOKENS = 150
-"""Tokens that a reward model reads besides question and completion: the reference answer and its frame. Assumed."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +18,10 @@ class Layout:
     sampler: int = 0
     tensor_parallel: int = 1
     sampler_kind: SamplerKind = "native"
-    lag: int = 0
-    """Steps that sampling runs ahead of learning; above 0 only with samplers of their own."""
     reserved: float = 0.0
     """Share of a learner's memory that vLLM holds for itself, its weights included; 0: what is left."""
     asleep: bool = False
     """Whether vLLM gives that memory back while the learners work."""
-    adapter_alone: bool = True
-    """Whether samplers are sent an adapter alone, where one is trained."""
 
     def __post_init__(self) -> None:
         if self.policy < 1:
@@ -37,8 +30,6 @@ class Layout:
             raise InputError(
                 f"--tensor-parallel {self.tensor_parallel} does not divide the {self.sampler_devices} sampling devices"
             )
-        if self.lag and not self.sampler:
-            raise InputError("--lag 1 needs samplers on devices of their own; give --sampler-devices")
 
     @property
     def reward_model_devices(self) -> int:
@@ -75,7 +66,6 @@ class Learning:
     four_bit: bool = False
     offload: bool = False
     """Whether AdamW's moments are on the device during its own update only."""
-    fused_logprobs: bool = False
 
     @property
     def adapted(self) -> bool:
@@ -90,14 +80,6 @@ class Work:
     samples: int
     prompt: int
     completion: int
-    reward_input: int
-    pairs: int = 0
-    """Pairs of the reward model's update, from all sources."""
-    replayed: int = 0
-    """Sequences added from the replay buffer and labelled data."""
-    epochs: int = 1
-    logprob_passes: int = 0
-    """Forward passes over the samples before the update: old log-probabilities, the reference's."""
     rows: int = 0
     """Most completions that a device samples at once; 0 is all of its own."""
 
@@ -125,14 +107,12 @@ def layout_of(engine: Any) -> Layout:
     if getattr(engine, "kind", "") == "vllm":
         asleep = getattr(engine, "sleep", False) is not False  # null: where the two share a device
         layout = Layout(ranks, tensor_parallel=engine.tensor_parallel, sampler_kind="vllm")
-        reserved, alone = engine.gpu_memory_utilization, _sends_adapters(engine)
-        return replace(layout, reserved=reserved, asleep=asleep, adapter_alone=alone)
+        return replace(layout, reserved=engine.gpu_memory_utilization, asleep=asleep)
     if getattr(samplers, "kind", "native") == "native":
         return Layout(policy=ranks, reward_model=reward_model)
     tensor_parallel = samplers.tensor_parallel
     devices = samplers.engines * tensor_parallel
-    alone = _sends_adapters(samplers)
-    return Layout(ranks, reward_model, devices, tensor_parallel, sampler_kind="vllm", adapter_alone=alone)
+    return Layout(ranks, reward_model, devices, tensor_parallel, sampler_kind="vllm")
 
 
 def engine_of(layout: Layout) -> str | None:
@@ -149,10 +129,6 @@ def engine_of(layout: Layout) -> str | None:
     return f"engine={{{', '.join(settings)}}}"
 
 
-def _sends_adapters(vllm: Any) -> bool:
-    return vllm.url is None
-
-
 def setup_of(
     config: RunConfig, layout: Layout, prompt: int, completion: int | None, stands_for: str = "", cpu: bool = False
 ) -> Setup:
@@ -162,7 +138,8 @@ def setup_of(
     float32. Raises InputError as `shape_of`, and for a model that cannot be divided as the layout says.
     """
     models = config.scorers
-    policy = learning(config.policy, reference=_pulls(config) and config.policy.lora is None, cpu=cpu)
+    pulls = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
+    policy = learning(config.policy, reference=pulls and config.policy.lora is None, cpu=cpu)
     if policy.shape.heads % layout.tensor_parallel:
         raise InputError(
             f"--tensor-parallel {layout.tensor_parallel} does not divide the {policy.shape.heads} heads of "
@@ -173,9 +150,8 @@ def setup_of(
         reward_model = learning(models[0], reward_model=True, stands_for=stands_for, cpu=cpu) if models else None
     except InputError as error:
         raise InputError(f"{error}; if it is not made yet, give one of its shape: --reward-model-like") from error
-    limit = models[0].max_input_tokens if models else 0
-    work = _work(config, prompt, length, reward_input=min(prompt + length + REFERENCE_TOKENS, limit))
-    return Setup(policy, reward_model, work, layout)
+    samples = config.problems_per_step * config.rollout.n
+    return Setup(policy, reward_model, Work(samples, prompt, length, config.rollout.max_rows), layout)
 
 
 def learning(
@@ -195,28 +171,4 @@ def learning(
         reference=reference,
         four_bit=config.lora is not None and config.lora.load_in_4bit,
         offload=config.optimizer_offload and not cpu,
-        fused_logprobs=config.fused_logprobs,
-    )
-
-
-def _pulls(config: RunConfig) -> bool:
-    return config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
-
-
-def _work(config: RunConfig, prompt: int, completion: int, reward_input: int) -> Work:
-    cooptimization = config.cooptimization
-    learns = config.learns
-    sources = [part for part in cooptimization.pairs if not isinstance(part, PairFilterConfig)]
-    pairs = sum(source.most_pairs(cooptimization.pairs_per_problem) for source in sources)
-    labelled = LABELLED_PER_STEP if cooptimization.replay.labelled else 0
-    return Work(
-        samples=config.problems_per_step * config.rollout.n,
-        prompt=prompt,
-        completion=completion,
-        reward_input=reward_input,
-        pairs=config.problems_per_step * pairs if learns else 0,
-        replayed=2 * cooptimization.replay.pairs_per_step + labelled if learns else 0,
-        epochs=cooptimization.epochs,
-        logprob_passes=config.algorithm.recompute_old_logprobs + _pulls(config),
-        rows=config.rollout.max_rows,
     )

@@ -34,8 +34,6 @@ class Shape:
     kv_size: int
     """Numbers a token leaves in the key-value cache of one layer: keys and values of all key heads."""
     heads: int
-    attention: int = 0
-    """Numbers in the queries of one token and layer: heads times their size."""
     adapter_params: int = 0
     """Number of parameters of the low-rank adapter; 0 without one."""
     linear_params: int = 0
@@ -74,7 +72,6 @@ def shape_of(
         hidden=text.hidden_size,
         kv_size=2 * kv_heads * head_size,
         heads=text.num_attention_heads,
-        attention=text.num_attention_heads * head_size,
         adapter_params=_adapter_params(built, lora, model),
         linear_params=_linear_params(built),
         frozen_layers=frozen_layers,
@@ -113,7 +110,7 @@ def _adapter_params(model: Any, lora: LoraConfig | None, source: str) -> int:
     """Rank times inputs and outputs of every adapted layer."""
     if lora is None:
         return 0
-    names = target_names(model, lora, source)
+    names = target_names(model)
     output = model.get_output_embeddings()
     adapted = [m for name, m in model.named_modules() if name.rpartition(".")[2] in names and m is not output]
     return sum(lora.rank * sum(m.weight.shape) for m in adapted if isinstance(m, (torch.nn.Linear, Conv1D)))

@@ -1,8 +1,8 @@
 """Renders chat templates in a process whose time, memory and output are limited.
 
 A template is a program from outside: the sandbox that transformers renders it in keeps it from files and from Python,
-and neither from loops within loops nor from text without end. What one does for a trial says nothing of what it does
-for another chat, so every chat is rendered here. One process serves all renderings of a main process; it starts with
+and neither from loops within loops nor from text without end. A template that behaved in a trial may misbehave
+on another chat, so every chat is rendered here. One process serves all renderings of a main process; it starts with
 the first, and again after one that exceeded a limit.
 """
 

@@ -64,7 +64,7 @@ class ProblemStream:
         return self._take(turns)
 
     def more(self, count: int) -> list[Problem]:
-        """Up to `count` further problems for the same step, none of which it has had.
+        """Up to `count` further problems for the same step, all new to it.
 
         They come from the sets whose groups taught nothing, so that what a step learns from has the sets' shares. Where
         such a set has no further problems the others take its place, by their shares; it gets no more in later steps.
@@ -165,7 +165,7 @@ class _Epochs:
         return taken
 
     def _next(self, count: int, used: set[int]) -> list[int]:
-        """Indices of this epoch. What has been used in this step stays for later."""
+        """Indices of this epoch. Problems that this step has used already stay for later."""
         left = self.order[self._position :]
         taken = [index for index in left if index not in used][:count]
         chosen = set(taken)

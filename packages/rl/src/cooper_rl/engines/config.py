@@ -26,17 +26,14 @@ class LoraConfig(Config):
     """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, B A
     times `alpha / rank`, is trained beside each of them. B starts at zero, so training starts at the model itself.
 
-    A reward model's head is trained whole. LoRA wants about ten times the learning rate of full training."""
+    Every linear layer but the head gets an adapter, because attention alone learns less (Dettmers et al. 2023, arXiv
+    2305.14314). There is no dropout: a policy's log-probabilities have to be those of the sampler. A reward model's
+    head is trained whole. LoRA wants about ten times the learning rate of full training."""
 
     rank: int = Field(default=32, ge=1)
     """Columns of B and rows of A."""
     alpha: float = Field(default=64.0, gt=0)
     """The product is multiplied by `alpha / rank`."""
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the adapter's inputs dropped in training passes. A policy takes 0 only: its log-probabilities have to
-    be those of the sampler."""
-    target_modules: tuple[str, ...] = ()
-    """Linear layers that get an adapter, by the last part of their name (`q_proj`); empty takes all but the head."""
     load_in_4bit: bool = False
     """Hold the frozen weights in 4-bit NormalFloat (QLoRA, arXiv 2305.14314). Needs bitsandbytes on this device."""
 
@@ -83,9 +80,6 @@ class LearnerConfig(Config):
     (`sdpa`). `auto` takes on a GPU `flex` if it passes a short trial, else `sdpa`. Where the model's attention allows
     it, rows are packed: a beginning that several rows share is computed once, and nothing is padded. `padded` never
     packs and computes by SDPA; use it where packing is suspected of an error."""
-    fused_logprobs: bool = False
-    """Compute log-probabilities by Liger's fused linear cross-entropy (the extra `liger`, on a GPU), which keeps no
-    logits, in place of chunks by PyTorch. For a policy."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     autocast: Autocast = "auto"
@@ -204,8 +198,8 @@ class RolloutConfig(SamplingParams):
     enter as completions end."""
     resample: int = Field(default=0, ge=0)
     """Dynamic sampling (DAPO, arXiv 2503.14476): groups that teach nothing, because all their rewards are the same, are
-    replaced by groups of other problems, drawn at most this many times a step. What is still missing then stays as it
-    was. The reward model learns from all groups that were drawn."""
+    replaced by groups of other problems, drawn at most this many times a step. Groups that are still missing then
+    stay as they were. The reward model learns from all groups that were drawn."""
     lag: int = Field(default=0, ge=0, le=1)
     """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
     while this one learns, which saves time if it has devices of its own. Importance sampling, which is on then,

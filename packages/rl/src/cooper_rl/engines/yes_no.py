@@ -49,7 +49,7 @@ def chat_around(tokenizer: Any) -> list[str]:
 
 
 def _single_tokens(tokenizer: Any, ending: str, spellings: Sequence[tuple[str, str]], path: str) -> tuple[int, int]:
-    """The first spelling of yes and no of which each word is one token after the text `ending`."""
+    """The first spelling of yes and no in which each word is one token after the text `ending`."""
     before = tokenizer.encode(ending, add_special_tokens=False)
     if ending[-1:].strip():  # a word is written with a space after another one
         spellings = sorted(spellings, key=lambda pair: not pair[0].startswith(" "))

@@ -34,7 +34,7 @@ class Tolerant(Sink):
         self._name, self._config, self._run = SINKS.kind_of(config), config, run
         self._sink: Sink | None = None
         self._waiting: deque[tuple[str, tuple[Any, ...]]] = deque()
-        """Calls, of which the thread makes the first and removes it then."""
+        """Calls that wait. The thread makes the first and then removes it."""
         self._changed = threading.Condition()
         self._closing = self._given_up = False
         self._thread = threading.Thread(target=self._work, name=f"sink-{self._name}", daemon=True)

@@ -12,8 +12,6 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
 from cooper_audit.run.run_record import flat
 from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields, write_text
@@ -21,6 +19,8 @@ from cooper_rl.record import SINKS, Sink, SinkConfig, SinkRun, require
 
 TABLE_ROWS = 64
 """Most completions in a table, which a tracker shows as a page."""
+TABLES_EVERY = 20
+"""Steps between tables. The rollout files in the run's folder hold every step."""
 TRACKERS_FILE = "trackers.json"
 """The file in a run's folder with the identifier of the run in every tracker."""
 
@@ -32,12 +32,9 @@ class TrackerConfig(SinkConfig):
 
     project: str = "cooper"
     """Project of the tracker that the run appears in, under its `name`."""
-    rollouts_every: int = Field(default=20, ge=0)
-    """Steps between tables of completions, 64 in each; the first step gets one too. 0 sends none. The rollout files in
-    the run's folder hold all completions."""
 
     def takes_rollouts(self, step: int) -> bool:
-        return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
+        return step == 1 or step % TABLES_EVERY == 0
 
     def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
         """Column names and cells of a step's first completions, without lists and mappings; None if not finite."""
@@ -101,26 +98,24 @@ TABLES_LISTED = 20
 
 @SINKS.register
 class MLflow(TrackerConfig):
-    """A run of MLflow. `project` is its experiment."""
+    """A run of MLflow. `project` is its experiment. The library itself reads MLFLOW_TRACKING_URI: a server such as
+    `http://host:5000`, or a database; without it, the file `mlflow.db` in the working folder."""
 
     kind: Literal["mlflow"] = "mlflow"
-    tracking_uri: str | None = None
-    """A server such as `http://host:5000`, or a database such as `sqlite:///mlflow.db`. The default is
-    MLFLOW_TRACKING_URI or, if that is not set, MLflow's own: the file `mlflow.db` in the working folder."""
 
     def check(self) -> None:
         """A store on this machine is opened; a server is not asked."""
         packages = "mlflow-skinny sqlalchemy alembic"
         require("mlflow", "mlflow", "MLflow", packages)
-        uri = self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
+        uri = os.environ.get("MLFLOW_TRACKING_URI")
         if uri is not None and uri.startswith(("http", "databricks")):
             return
         require("sqlalchemy", "mlflow", "SQLAlchemy, for a store on this machine,", packages)
         mlflow = import_module("mlflow")
         try:
-            mlflow.MlflowClient(tracking_uri=uri)
+            mlflow.MlflowClient()
         except mlflow.MlflowException as error:
-            raise InputError(f"sinks: kind: mlflow: tracking_uri {uri}: {error}") from error
+            raise InputError(f"sinks: kind: mlflow: MLFLOW_TRACKING_URI {uri}: {error}") from error
 
     def open(self, run: SinkRun) -> Sink:
         return MLflowSink(self, run)
@@ -132,7 +127,7 @@ class MLflowSink(Tracker):
     def __init__(self, config: MLflow, run: SinkRun):
         self.config = config
         self._mlflow = import_module("mlflow")
-        self._client = self._mlflow.MlflowClient(tracking_uri=config.tracking_uri)
+        self._client = self._mlflow.MlflowClient()
         self._steps, self._last_step = run.settings["steps"], 0
         if tracked := config.tracked_id(run):
             self._id = tracked
@@ -261,12 +256,10 @@ FLUSH_S = 1.0
 @SINKS.register
 class Wandb(TrackerConfig):
     """A run of Weights & Biases. Its local files are in the folder `wandb` of the run. The library itself reads
-    WANDB_ENTITY (the user or team that owns the project), WANDB_RUN_GROUP and WANDB_MODE: `offline` writes files only,
-    for `wandb sync`."""
+    WANDB_ENTITY (the user or team that owns the project), WANDB_RUN_GROUP, WANDB_TAGS and WANDB_MODE: `offline` writes
+    files only, for `wandb sync`."""
 
     kind: Literal["wandb"] = "wandb"
-    tags: tuple[str, ...] = ()
-    """Tags of the run."""
 
     def check(self) -> None:
         """Asks for an API key on a terminal if there is none."""
@@ -298,7 +291,6 @@ class WandbSink(Tracker):
             options["settings"] = wandb.Settings(x_transaction_log_flush_interval=FLUSH_S)
         self._run = wandb.init(
             project=config.project,
-            tags=config.tags or None,
             id=identifier,
             name=run.settings["name"],
             dir=run.directory,

@@ -212,8 +212,8 @@ class StepContext:
         return self._kept("lengths", lambda: self.ragged(tokens))
 
     def once(self, reward: Any, compute: Callable[[], T]) -> T:
-        """What a reward has found out without any reward model, computed on first use; `afresh` keeps it, so a reward
-        that costs money or time is not asked again."""
+        """A reward's result that needs no reward model, computed on first use. `afresh` keeps it, so a reward that
+        costs money or time is asked once."""
         return _kept(self._found, reward, compute)
 
     def scores(self, reward: Reward) -> Scores:

@@ -99,7 +99,6 @@ class Monitor:
         seed: int = 0,
     ) -> None:
         self.every = config.every
-        self._swaps = swapped_references(encoder, rows, config.consistency_pairs, seed)
         self._learner = learner
         drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
         self._held_out = encode_rows(encoder, drawn)
@@ -109,7 +108,7 @@ class Monitor:
         ]
 
     def measure(self) -> Metrics:
-        """The metrics of the reward model as it is now, `reward_model/consistency` and those of `monitor/`.
+        """The metrics of the reward model as it is now, those of `monitor/`.
 
         These are the `classification_metrics` of the held-out rows, the share of each attack's completions that are
         accepted, as `attack_<pattern>`, with `attack_rate`, the mean over the patterns, and `bare_right_rate`, the
@@ -127,34 +126,4 @@ class Monitor:
             metrics |= {f"monitor/attack_{pattern}": rates[pattern] for pattern in ATTACKS}
             for name, patterns in (("attack_rate", ATTACKS), ("bare_right_rate", CONTROLS)):
                 metrics[f"monitor/{name}"] = sum(rates[pattern] for pattern in patterns) / len(patterns)
-        if self._swaps:
-            logits = self._learner.score([token_ids for swap in self._swaps for token_ids in swap])
-            metrics["reward_model/consistency"] = consistency(logits.reshape(-1, 4))
         return metrics
-
-
-def consistency(logits: Float[Tensor, "K 4"]) -> float:
-    """Share of K pairs of problems in which each right completion scores higher with its own reference.
-
-    The columns are r(q, a, c), r(q, a', c), r(q', a', c'), r(q', a, c') for right completions c and c' of problems
-    (q, a) and (q', a'). A model that ignores the reference has 0, a random one 1/4. After arXiv 2309.16155.
-    """
-    own, swapped = logits[:, 0::2], logits[:, 1::2]
-    return (own > swapped).all(dim=1).double().mean().item()
-
-
-def swapped_references(
-    encoder: RewardModelInput, rows: Sequence[LabelledCompletion], pairs: int, seed: int
-) -> list[list[list[int]]]:
-    """Four inputs for each of up to `pairs` pairs of right rows, in the order of `consistency`'s columns.
-
-    Rows are paired with their neighbour in the order of their references, so that numbers meet numbers.
-    """
-    first_of = {row.question: row for row in reversed(rows) if row.label > 0.5}
-    ordered = sorted(first_of.values(), key=lambda row: (len(row.answer), row.answer, row.question))
-    near = [(a, b) for a, b in zip(ordered[::2], ordered[1::2], strict=False) if a.answer.strip() != b.answer.strip()]
-    drawn = Random(f"consistency {seed}").sample(near, min(pairs, len(near)))
-    return [
-        [encoder.encode(one.question, row.answer, one.completion) for one, row in ((a, a), (a, b), (b, b), (b, a))]
-        for a, b in drawn
-    ]

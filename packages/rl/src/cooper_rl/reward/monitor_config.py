@@ -21,8 +21,6 @@ class MonitorConfig(Config):
     """Most rows of the file that are used. They are drawn at random."""
     attacked_problems: int = Field(default=16, ge=0)
     """Number of problems from those rows on which every attack pattern is tried; 0 tries none."""
-    consistency_pairs: int = Field(default=0, ge=0)
-    """Number of pairs of problems on which the model's use of the reference is measured; 0 measures none."""
 
 
 def read_held_out(config: MonitorConfig, replayed: Sequence[LabelledCompletion] = ()) -> list[LabelledCompletion]:

@@ -90,7 +90,7 @@ STANDS_FOR = {
     "extra_rewards": "it stands for further rewards; write rewards: [{kind: …}, {kind: function, function: …}], with "
     "the reward of your kind first (`cooper config --kind KIND` prints it)",
 }
-"""What to write instead of a setting that stood for others."""
+"""Settings of earlier versions that stood for several, and what to write instead."""
 
 
 def set_by_recipes(key: str, kind: str | None) -> dict[str, Any]:

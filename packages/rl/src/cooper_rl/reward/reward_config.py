@@ -287,7 +287,7 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     if not reads_reference:
         logger.info(
             "reward_model.input: chat: the reward model reads no reference answer, so what swaps references is off: "
-            "the pairs swapped_reference and near_reference, the ground keeps_score, reward_model/consistency, "
+            "the pairs swapped_reference and near_reference, the ground keeps_score, "
             "reward_model/kept_when_near, and reward_model/kept_when_swapped_* with its sign in the alarm"
         )
     return RewardInputs(verifier, assistant, replayed)

@@ -45,8 +45,8 @@ def update_reward_model(
 
     The weights of an update's pairs, new and past, are scaled to mean 1 and divided by the number of pairs. `unpaired`
     are wrong completions without a right one. Each has the weight (anchor / 2) / (number of pairs, ties and unpaired
-    completions) in a binary cross-entropy of their own: less than a pair's negative has in the loss's anchor, since the
-    weight of a pair does not depend on the unpaired completions. Ties have a mean of their own, times their weights.
+    completions) in a binary cross-entropy of their own. A negative in a pair weighs more in the anchor, because the
+    unpaired completions do not count in a pair's denominator. Ties have a mean of their own, times their weights.
     `judged` completions, labelled by a source, have the mean of their binary cross-entropy.
 
     Returns metrics and the pairs with their logits before and after; a logit before the update is computed only if the
@@ -171,7 +171,7 @@ def _labelled_part(name: str, rows: Sequence[LabelledCompletion], encoder: Rewar
 def _unpaired_part(
     unpaired: Sequence[LabelledCompletion], pairs: int, encoder: RewardModelInput, config: CooptimizationConfig
 ) -> list[Part]:
-    """What an update with so many pairs learns from wrong completions without a right one, if there are any."""
+    """The labelled rows, with their weight, of wrong completions without a right one; none if there are none."""
     if not unpaired or not isinstance(config.loss, PairwiseLoss):
         return []
     weights = [config.loss.anchor / 2 / (pairs + len(unpaired))] * len(unpaired)

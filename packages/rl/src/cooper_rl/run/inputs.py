@@ -47,7 +47,7 @@ class Inputs:
     environments: Environments | None
     """The environment of the rollouts, if there is one."""
     notes: dict[str, int] = field(default_factory=dict)
-    """What the run's record says of the data, and of how many problems."""
+    """Notes on the data for the run's record: message → number of problems."""
 
 
 def read_inputs(config: RunConfig) -> Inputs:
@@ -95,7 +95,7 @@ def read_inputs(config: RunConfig) -> Inputs:
 
 
 def _check_chat(config: RunConfig) -> None:
-    """Log that prompts are plain text for want of a chat template. Raises InputError where a set requires one."""
+    """Log that prompts are plain text, without a chat template. Raises InputError where a set requires one."""
     if not lacks_chat_template(config.policy.model):
         return
     sets = {

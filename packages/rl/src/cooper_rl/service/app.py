@@ -1,8 +1,7 @@
-"""The application: routes of our own, those of other trainers, and errors as JSON."""
+"""The application: routes of our own, vLLM's classification, and errors as JSON."""
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from cooper_base import __version__
-from cooper_base.data.answer import Answer
 from cooper_base.errors import InputError
 from cooper_rl.reward.scored import Scored, Updated
 from cooper_rl.service import wire
@@ -90,8 +88,6 @@ BODIES: dict[str, type[wire.Body]] = {
     "/v1/steps/{step}/commit": wire.CommitBody,
     "/v1/checkpoints": wire.CheckpointBody,
     "/v1/restore": wire.RestoreBody,
-    "/get_reward": wire.OpenRLHFBody,
-    "/remote_rm": wire.SlimeBody,
     "/classify": wire.ClassifyBody,
 }
 """What each route reads, for the OpenAPI page."""
@@ -109,7 +105,7 @@ def build_app(service: Service) -> FastAPI:
     )
     add_training_routes(app, service)
     add_state_routes(app, service)
-    add_shim_routes(app, service)
+    add_classify_route(app, service)
     _describe_bodies(app)
     return app
 
@@ -178,45 +174,16 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
         return Response(generate_latest(service.meters.registry), media_type="text/plain; version=0.0.4")
 
 
-def add_shim_routes(app: FastAPI, service: Service) -> None:
-    """Those of other trainers; `?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
-
-    async def score(answers: Sequence[tuple[wire.Label, Answer]], commit: str | None) -> list[Scored]:
-        return await service.score(wire.asks_of(answers, service.policy(commit)))
-
-    @app.post("/get_reward")
-    async def openrlhf(request: Request, commit: str | None = None) -> Response:
-        """OpenRLHF's remote reward."""
-        body = await read_body(request, wire.OpenRLHFBody)
-        if not len(body.query) == len(body.prompts) == len(body.labels):
-            raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
-        texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
-        labels = [wire.read_text(label, wire.Label, "label") for label in body.labels]
-        results = await score(list(zip(labels, texts, strict=True)), commit)
-        rewards = [result.for_all()[0][0] for result in results]
-        verdicts = [result.verdicts[0][0] for result in results]
-        # OpenRLHF logs means: that of `correct` by that of `judged` is the accuracy where the rule is not silent.
-        logs = {"correct": [float(verdict == "correct") for verdict in verdicts]}
-        logs |= {"judged": [float(verdict != "silent") for verdict in verdicts]}
-        logs |= {"reward_model_version": [float(result.version) for result in results]}
-        return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})
-
-    @app.post("/remote_rm")
-    async def slime(request: Request, commit: str | None = None) -> Response:
-        """slime's remote reward: a bare number."""
-        body = await read_body(request, wire.SlimeBody)
-        label = body.label if isinstance(body.label, wire.Label) else wire.read_text(body.label, wire.Label, "label")
-        (result,) = await score([(label, Answer(body.response))], commit)
-        return reply(result.for_all()[0][0])
+def add_classify_route(app: FastAPI, service: Service) -> None:
+    """For clients that know neither groups nor steps; `?commit=count:1024` or `?commit=idle:5s` says when to train."""
 
     @app.post("/classify")
     async def classify(request: Request, commit: str | None = None) -> Response:
         """vLLM's classification; the inputs are JSON text."""
         body = await read_body(request, wire.ClassifyBody)
         texts = [body.input] if isinstance(body.input, str) else body.input
-        given = [wire.read_text(text, wire.Completion, "input") for text in texts]
-        rows = [(row, Answer.of(row.completion, row.stopped, id=row.id, verdict=row.verdict)) for row in given]
-        results = await score(rows, commit)
+        rows = [wire.read_completion(text) for text in texts]
+        results = await service.score(wire.asks_of(rows, service.policy(commit)))
         raw = body.use_activation is False
         values = [(result.logits if raw and result.logits else result.for_all())[0][0] for result in results]
         data = [{"index": i, "label": "LABEL_0", "probs": [value], "num_classes": 1} for i, value in enumerate(values)]

@@ -39,12 +39,12 @@ GONE_BACK = (
 STEPS_REMEMBERED = 16
 """Steps whose results a client can still ask for."""
 RETRY_S = (0.5, 2.0)
-"""Pauses before an update is tried again that failed for want of something: descriptors, memory, room on the disk."""
+"""Pauses before an update is repeated that lacked a resource: descriptors, memory, room on the disk."""
 WITHOUT_EFFECT: dict[str, Any] = {"serve": set(ServerConfig.model_fields) - {"planned_steps"}}
 """Settings that change nothing of what is learned."""
 ONLY_LISTED = re.compile(
     r"(cooper|torch) version|(CPU )?threads|cooptimization\.assistant(\..+)?|rules?(\..+)?\.workers|reward_model\."
-    r"(attention|device|fused_logprobs|gradient_checkpointing|optimizer_offload|tokens_per_microbatch)"
+    r"(attention|device|gradient_checkpointing|optimizer_offload|tokens_per_microbatch)"
 )
 """Conditions that may differ in a replay: the assistant's replies are in the journal, and the others change the last
 bits, if anything."""
@@ -81,7 +81,7 @@ class Training:
         self._stated: dict[str, Any] | None = None
         """The conditions that the journal names last."""
         self.fault: str | None = None
-        """Why the state in memory is that of no step, until `recover` succeeds."""
+        """Why the state in memory lies between two steps, until `recover` succeeds."""
         self.steps: dict[int, Updated] = {}
         """The last steps that were committed, or whose commit failed."""
         self.arrived = 0
@@ -415,7 +415,7 @@ class Training:
     def _finish(self, commit: HistoryRecord) -> None:
         """Train on an acknowledged commit; if that fails, go back to the state before it, which says `failed`.
 
-        What failed for want of something is tried again. If even the state before cannot be reached, the commit stays
+        An update that lacked a resource is tried again. If even the state before cannot be reached, the commit stays
         in the journal, and the next `recover` tries it again.
         """
         for pause_s in (*RETRY_S, None):
@@ -444,7 +444,7 @@ class Training:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """While the state changes: what fails here leaves a state of no step, and `recover` has to come next."""
+        """While the state changes: a failure here leaves the state between two steps, so `recover` has to come next."""
         try:
             yield
         except Exception as error:

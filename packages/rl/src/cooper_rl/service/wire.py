@@ -208,21 +208,16 @@ def step_view(view: Updated, pairs: bool) -> dict[str, Any]:
     return content | ({"pairs": [asdict(pair) for pair in view.pairs]} if pairs else {})
 
 
-class Label(Body):
-    """The JSON text that a data set provides as its label."""
+class Completion(Body):
+    """An input of `/classify`, as JSON text: an answer with its problem."""
 
     question: str
-    answer: str
+    answer: str = ""
+    """The problem's reference answer."""
     split: str = "train"
     """Any other value than `train` is an evaluation."""
     solution: str | None = None
     rule: str | None = None
-
-
-class Completion(Label):
-    """An input of `/classify`: a label with the answer."""
-
-    answer: str = ""
     completion: str | list[dict[str, Any]]
     """A text, or messages as in `/v1/score`."""
     verdict: UserVerdict | None = None
@@ -231,30 +226,10 @@ class Completion(Label):
     """Its name in the group, for clients that send equal answers in several requests."""
 
 
-class TheirBody(Body):
-    """A body of another trainer's, which may have more keys."""
+class ClassifyBody(Body):
+    """`POST /classify`, whose clients may send more keys."""
 
     model_config = ConfigDict(extra="ignore")
-
-
-class OpenRLHFBody(TheirBody):
-    """`POST /get_reward`: `query` is the prompt followed by the answer."""
-
-    query: list[str]
-    prompts: list[str]
-    labels: list[str]
-
-
-class SlimeBody(TheirBody):
-    """`POST /remote_rm`."""
-
-    prompt: Any = None
-    response: str
-    label: str | Label
-
-
-class ClassifyBody(TheirBody):
-    """`POST /classify`."""
 
     model: str | None = None
     input: str | list[str]
@@ -262,28 +237,28 @@ class ClassifyBody(TheirBody):
     """False asks for the logit, as in vLLM."""
 
 
-def read_text(text: str, record: type[Checked], what: str) -> Checked:
+def read_completion(text: str) -> Completion:
     """The record in a text. Raises Refusal (422) for anything but its JSON."""
     try:
-        return parse_body(text.encode(), record)
+        return parse_body(text.encode(), Completion)
     except Refusal as error:
-        completion = '"completion": …, ' if record is Completion else ""
-        example = f'{{"question": …, "answer": …, {completion}"split": "train"}}'
-        raise Refusal(422, f"{what}: write it as JSON text {example} ({error})") from error
+        example = '{"question": …, "answer": …, "completion": …, "split": "train"}'
+        raise Refusal(422, f"input: write it as JSON text {example} ({error})") from error
 
 
-def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None) -> list[ScoreAsk]:
+def asks_of(rows: Sequence[Completion], policy: CommitPolicy | None) -> list[ScoreAsk]:
     """One request to the training for each answer of one HTTP request."""
     equal: Counter[tuple[str, str]] = Counter()
     asks = []
-    for label, answer in answers:
+    for row in rows:
+        answer = Answer.of(row.completion, row.stopped, id=row.id, verdict=row.verdict)
         more = [answer.transcript, str(answer.verdict)] if answer.messages or answer.verdict else []
-        group, content = _name([label.question, label.answer]), _name([answer.text, str(answer.stopped), *more])
+        group, content = _name([row.question, row.answer]), _name([answer.text, str(answer.stopped), *more])
         name = answer.id or (f"{content}-{equal[group, content]}" if equal[group, content] else content)
         equal[group, content] += answer.id is None
-        problem = Problem(group, label.question, label.answer, label.solution, rule=label.rule)
+        problem = Problem(group, row.question, row.answer, row.solution, rule=row.rule)
         single = AnswerGroup(group, problem, [replace(answer, id=name)])
-        asks.append(ScoreAsk([single], train=label.split == "train", policy=policy, partial=frozenset([group])))
+        asks.append(ScoreAsk([single], train=row.split == "train", policy=policy, partial=frozenset([group])))
     return asks
 
 

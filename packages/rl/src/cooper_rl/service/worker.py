@@ -121,7 +121,7 @@ class Worker:
             self._do([job for job in jobs if job.future.set_running_or_notify_cancel()])
 
     def _do(self, jobs: Sequence[Job]) -> None:
-        """Do the jobs of a batch. A failure is that of its request, unless it left a state of no step."""
+        """Do the jobs of a batch. A failure concerns its request alone, unless it left the reward between two steps."""
         try:
             with exits_are_faults("a part of the reward"):
                 self._recover_if_needed()
@@ -140,7 +140,7 @@ class Worker:
                     job.future.set_exception(error)
 
     def _recover_if_needed(self) -> None:
-        """After a failure that left a state of no step. Raises Refusal (503) while that does not succeed."""
+        """Go back to the last step if a failure left the reward between two. Raises Refusal (503) if that fails."""
         if self.training.fault is None:
             return
         self._commit_at = None

@@ -13,13 +13,11 @@ from cooper_base.files.durable import check_table_path, table_bytes
 from cooper_base.files.hashes import text_key
 from cooper_base.files.journal import Journal, journal_path
 from cooper_base.files.owned_file import OwnedFile
-from cooper_base.progress import awaited
 from cooper_rl.data.prompts import PromptEncoder, chat_messages
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.verifyrm.config import ChatModelConfig, CollectConfig, DatasetConfig, LocalModelConfig, ModelConfig
 from cooper_verify.clients.chat import HANDLING, ChatClient
-from cooper_verify.clients.limits import waiting_for
 from cooper_verify.problems.config import PromptConfig
 from cooper_verify.problems.loading import load_problems
 from cooper_verify.rules.verifier import Verifier
@@ -68,7 +66,7 @@ class ChatModel:
         chats = [chat_messages(prompt, problem) for problem in problems for _ in range(n)]
         seeds = [(seed + number) % 2**31 for number in range(len(chats))]
         answers = []
-        for reply in awaited(self.client.submit(chats, seeds), waiting_for):
+        for reply in self.client.submit(chats, seeds).result():
             cut_off = reply.failure == "truncated" and reply.text.strip()
             outcome = "length" if cut_off else reply.failure or "stop"
             answers.append(Answered(reply.text if outcome in ("stop", "length") else None, outcome))

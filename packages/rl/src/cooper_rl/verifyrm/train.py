@@ -308,7 +308,7 @@ def _calibrate(
 
 
 def one_sided(held_out: Metrics, trained_on: Sequence[float]) -> str:
-    """What is wrong with a model that accepts every held-out completion or none, and why; else empty."""
+    """A warning, with its cause, about a model that accepts all held-out completions or none; else empty."""
     accepts_right, rejects_wrong = held_out.get("recall"), held_out.get("specificity")
     if accepts_right is None or rejects_wrong is None or {accepts_right, rejects_wrong} != {0.0, 1.0}:
         return ""

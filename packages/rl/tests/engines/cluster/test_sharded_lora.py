@@ -125,22 +125,6 @@ def test_final_models_hold_what_the_processes_computed(folder, reward_model, tmp
 
 
 @together
-@pytest.mark.slow
-def test_a_resumed_reward_model_drops_out_what_it_would_have_dropped(reward_model, tmp_path):
-    def update(learner) -> list[dict[str, float]]:
-        return [*(learner.forward_backward(pair_batch(), PairwiseLoss()) for _ in "ab"), learner.optim_step()]
-
-    config = adapted(reward_model, dropout=0.3)
-    through, first, second = (two_ranks().reward_model(config, 4) for _ in range(3))
-    expected = [update(through) for _ in range(3)]
-    update(first)
-    first.save(tmp_path)
-    second.load(tmp_path)
-    assert [update(second), update(second)] == expected[1:]
-    assert expected[1][0] != expected[1][1]  # each call drops something else
-
-
-@together
 def test_adapters_that_cannot_be_trained_here_are_refused(folder, tmp_path):
     with pytest.raises(InputError, match="load_in_4bit: engine kind cluster cannot shard 4-bit weights"):
         two_ranks().policy(adapted(folder, load_in_4bit=True), 1)

@@ -21,7 +21,6 @@ from cooper_rl.engines.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.records import Column
-from cooper_rl.run_config import RunConfig
 from cooper_rl.verifyrm.config import VerifyRMConfig
 
 ROWS, LENGTHS = Column.of([[5, 6, 7, 8, 9, 3], [5, 6, 2, 4]]), np.array([4, 2])
@@ -152,32 +151,6 @@ def test_frozen_layers_and_adapters_compute_in_onednn(policy_folder):
     np.testing.assert_allclose(one.logprobs(ROWS, LENGTHS), other.logprobs(ROWS, LENGTHS), rtol=0, atol=1e-4)
 
 
-def test_dropout_acts_in_training_passes_only(reward_model_folder):
-    learner = TorchRewardModelLearner.from_config(config(reward_model_folder, {"dropout": 0.5}), 4)
-    learner.forward_backward(PAIRS, PairwiseLoss())
-    learner.optim_step()
-    torch.testing.assert_close(learner.score(PAIRS.positives), learner.score(PAIRS.positives), rtol=0, atol=0)
-    margins = {learner.forward_backward(PAIRS, PairwiseLoss())["margin"] for _ in range(4)}
-    assert len(margins) > 1
-
-
-def test_target_modules_that_do_not_exist_are_told_with_those_that_do(policy_folder, reward_model_folder):
-    known = "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj$"
-    settings = {"target_modules": ["q_proj", "query"]}
-    with pytest.raises(InputError, match=f"no linear layer called query; it has {known}"):
-        TorchPolicyLearner.from_config(config(policy_folder, settings), 1)
-    with pytest.raises(InputError, match=f"no linear layer called query; it has {known}"):
-        TorchRewardModelLearner.from_config(config(reward_model_folder, settings), 1)
-
-
-def test_some_target_modules_are_enough(policy_folder):
-    policy = TorchPolicyLearner.from_config(config(policy_folder, {"target_modules": ["q_proj", "v_proj"]}), 1)
-    trained = {
-        name.split(".lora_")[0].rpartition(".")[2] for name, p in policy.model.named_parameters() if p.requires_grad
-    }
-    assert trained == {"q_proj", "v_proj"}
-
-
 def test_every_adapter_starts_the_same_and_the_runs_random_numbers_stay(policy_folder):
     torch.manual_seed(3)
     expected = torch.rand(1)
@@ -200,10 +173,7 @@ def test_missing_libraries_are_told_by_name(monkeypatch, policy_folder):
         TorchPolicyLearner.from_config(config(policy_folder, {"load_in_4bit": True}), 1)
 
 
-def test_settings_that_do_not_go_with_an_adapter_are_refused(policy_folder):
-    run = {"kind": "rule", "problems": {"source": "arithmetic"}}
-    with pytest.raises(ValueError, match=r"policy\.lora\.dropout"):
-        RunConfig.model_validate({**run, "policy": {"model": str(policy_folder), "lora": {"dropout": 0.1}}})
+def test_settings_that_do_not_go_with_an_adapter_are_refused():
     with pytest.raises(ValueError, match="load_in_4bit"):
         VerifyRMConfig.model_validate({"model": "base", "lora": {"load_in_4bit": True}})
 

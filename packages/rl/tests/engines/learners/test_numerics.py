@@ -1,7 +1,6 @@
 """What is chosen for a device: precision, TF32, frozen weights, chunks. What a GPU computes is checked on one only."""
 
 import copy
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -9,15 +8,13 @@ import torch
 from torch import nn
 
 from cooper_base.config.checking import Settings, check_settings, with_overrides
-from cooper_base.errors import MissingExtraError
 from cooper_rl import InputError
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.cpu import linear
-from cooper_rl.engines.local import logprobs as logprobs_module
 from cooper_rl.engines.local import numerics
 from cooper_rl.engines.local.adapter import add_adapter
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.engines.local.logprobs import fused_logprobs, token_logprobs
+from cooper_rl.engines.local.logprobs import token_logprobs
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.records import Column
 
@@ -152,37 +149,6 @@ def test_log_probabilities_and_gradients_do_not_depend_on_the_chunk(dtype):
         assert head.weight.grad is not None
         error = (head.weight.grad.double() - exact.grad).norm() / exact.grad.norm()
         assert error < bound
-
-
-@needs_cuda
-def test_fused_log_probabilities_and_gradients_are_those_of_float64():
-    pytest.importorskip("liger_kernel", reason="liger-kernel is not installed")
-    torch.manual_seed(0)
-    head = nn.Linear(64, 997, bias=False, device="cuda")
-    hidden = torch.randn(301, 64, device="cuda", requires_grad=True)
-    targets, weights = torch.randint(997, (301,), device="cuda"), torch.randn(301, device="cuda")
-    inputs = [x.detach().double().requires_grad_() for x in (hidden, head.weight)]
-    expected = (inputs[0] @ inputs[1].T / 0.7).log_softmax(-1).gather(1, targets[:, None]).squeeze(1)
-    gradients = torch.autograd.grad((expected * weights).sum(), inputs)
-    with exact_float32():
-        found = fused_logprobs(hidden, head, targets, 0.7)
-        ours = torch.autograd.grad((found * weights).sum(), (hidden, head.weight))
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-4)
-    for one, exact in zip(ours, gradients, strict=True):
-        assert (one.double() - exact).norm() / exact.norm() < 1e-4
-
-
-def test_fused_log_probabilities_are_refused_with_the_remedy_where_they_do_not_run(make_policy, monkeypatch):
-    config = LearnerConfig(model="", device="cpu", fused_logprobs=True)
-    if not find_spec("liger_kernel"):
-        with pytest.raises(MissingExtraError, match=r"the extra `liger`\): pip install 'liger-kernel>=0.8.2'"):
-            TorchPolicyLearner(make_policy(), config, 1)
-    monkeypatch.setattr(logprobs_module, "version", lambda _: "0.8.1")
-    with pytest.raises(MissingExtraError, match=r"needs Liger 0\.8\.2 or later"):
-        TorchPolicyLearner(make_policy(), config, 1)
-    monkeypatch.setattr(logprobs_module, "version", lambda _: "0.8.2")
-    with pytest.raises(InputError, match="need a GPU; leave it out"):
-        TorchPolicyLearner(make_policy(), config, 1)
 
 
 def test_a_gpu_takes_more_tokens_at_a_time():

@@ -19,7 +19,6 @@ from pydantic import Field
 from cooper_base.config.base import Config
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_verify.clients.bounded import OversizedError, bounded_reply, read_to
-from cooper_verify.clients.limits import MinuteLimits
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -31,9 +30,7 @@ T = TypeVar("T")
 Message = dict[str, str]
 """`{"role": "system" | "user" | "assistant", "content": …}`."""
 
-HANDLING = frozenset(
-    {"api_key_env", "timeout_s", "max_retries", "concurrency", "requests_per_minute", "tokens_per_minute"}
-)
+HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "concurrency"})
 """Settings of `ChatConfig` that decide how a server is asked. They do not change its replies."""
 
 
@@ -57,13 +54,7 @@ class ChatConfig(Config):
     0.5 to 1 s, and each later one about twice as long, up to 20 s. A `Retry-After` from the server is
     respected up to 20 s; if the server asks for more, the request fails at once."""
     concurrency: int = Field(default=16, ge=1)
-    """Most requests that are open at once."""
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    """Most requests, retries included, in any minute. All processes of a user on a machine that ask this `model` of
-    this server share the count. Null sends as fast as `concurrency` allows."""
-    tokens_per_minute: int | None = Field(default=None, ge=1)
-    """Most tokens of prompts and replies in any minute, shared in the same way. A request counts with an estimate of
-    its prompt and `max_tokens` until the server says what it took."""
+    """Most requests that are open at once. Lower it for a server that limits requests a minute."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`. They win
     over those of Cooper: `{"seed": null}` is for a server that refuses a seed."""
@@ -86,8 +77,6 @@ FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 20.0
 """Longest wait before a retry. If a server asks for more (`Retry-After`), the request is not retried."""
 RETRIED_STATUS = (408, 409, 429)
-CHARS_PER_TOKEN = 3
-"""Fewer than tokenisers take for English, so that an estimate is rather too high."""
 CANDIDATES = 20
 """Candidates for a reply's first token whose log-probabilities are requested: the most that servers give."""
 
@@ -104,8 +93,6 @@ class ChatReply:
     failure: FailureKind | None = None
     detail: str = ""
     first_token: dict[str, float] = field(default_factory=dict)
-    tokens: int | None = None
-    """Tokens of prompt and reply together, if the server says so."""
 
     @property
     def heard(self) -> bool:
@@ -141,8 +128,6 @@ class ChatClient:
             base_url=config.base_url, api_key=read_api_key(config), max_retries=0, timeout=None, http_client=http_client
         )
         self._slots = asyncio.Semaphore(config.concurrency)
-        limits = config.requests_per_minute, config.tokens_per_minute
-        self.limits = MinuteLimits(config.base_url, config.model, *limits)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chat-client", daemon=True)
         self._thread.start()
@@ -260,7 +245,6 @@ class ChatClient:
 
     async def _request(self, chat: list[Message], seed: int | None) -> ChatReply:
         config = self.config
-        sent = await self.limits.take(sum(len(turn["content"]) for turn in chat) // CHARS_PER_TOKEN + config.max_tokens)
         sending = self._openai.chat.completions.with_streaming_response.create(
             model=config.model,
             messages=chat,  # pyright: ignore[reportArgumentType]
@@ -284,9 +268,7 @@ class ChatClient:
             if isinstance(cause, RequestFailed):
                 raise cause from None
             raise RequestFailed("connection", str(cause) or type(cause).__name__, transient=True) from error
-        reply = read_reply(body)
-        self.limits.settle(sent, reply.tokens)
-        return reply
+        return read_reply(body)
 
 
 def read_api_key(config: ChatConfig) -> str:
@@ -323,19 +305,19 @@ def read_reply(body: bytes) -> ChatReply:
     """Parsed here because openai lets malformed bodies through. Raises RequestFailed if the body holds no reply."""
     try:
         whole = json.loads(body)
-        choice, used = whole["choices"][0], (whole.get("usage") or {}).get("total_tokens")
+        choice = whole["choices"][0]
         content, finish_reason = choice["message"]["content"], choice.get("finish_reason")
         tokens = (choice.get("logprobs") or {}).get("content") or []
         first_token = {str(c["token"]): _logprob(c["logprob"]) for c in tokens[0]["top_logprobs"]} if tokens else {}
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise RequestFailed("malformed", f"not a chat completion: {body[:200]!r}", transient=True) from error
-    text, used = content if isinstance(content, str) else "", used if type(used) is int else None
+    text = content if isinstance(content, str) else ""
     text = text.encode(errors="replace").decode()  # JSON may hold lone surrogates, which cannot be written to a file
     if finish_reason == "length":
-        return ChatReply(text, "truncated", "the reply reached max_tokens", first_token, used)
+        return ChatReply(text, "truncated", "the reply reached max_tokens", first_token)
     if not text.strip():
-        return ChatReply("", "empty", "the reply has no text", first_token, used)
-    return ChatReply(text, first_token=first_token, tokens=used)
+        return ChatReply("", "empty", "the reply has no text", first_token)
+    return ChatReply(text, first_token=first_token)
 
 
 def _logprob(value: Any) -> float:

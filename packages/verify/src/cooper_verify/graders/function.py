@@ -169,7 +169,7 @@ class ScoringFunction:
             number = math.inf
         if math.isinf(number):
             of_lists = isinstance(value, list | tuple) and self.signature == "cooper"
-            remedy = "; a function that takes lists needs batched: true" if of_lists else ""
+            remedy = "; a function that takes lists calls its parameters problems and completions" if of_lists else ""
             raise InputError(
                 f"{self.path}: returned {_shown(value)} for problem {problem.id}; return a finite number, or "
                 f"None for no opinion{remedy}"

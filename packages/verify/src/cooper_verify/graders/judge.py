@@ -16,9 +16,7 @@ from cooper_base.config.base import Config, Kinds, mapping_of
 from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.config.user_functions import brought_by_training
 from cooper_base.errors import InputError
-from cooper_base.progress import awaited
 from cooper_verify.clients.chat import HANDLING, ChatClient, ChatConfig, ChatReply, Message
-from cooper_verify.clients.limits import waiting_for
 from cooper_verify.grader import NO_ANSWER, UNREADABLE, Asked, Grader, Opinion
 from cooper_verify.graders.judgement import Judgement, judge_chat, judgement_of
 
@@ -53,7 +51,7 @@ class ChatAsking:
             deadline = None if within_s is None else asyncio.get_running_loop().time() + within_s
             return await client.complete(chats, seeds, deadline)
 
-        return awaited(client.run(asked()), waiting_for)
+        return client.run(asked()).result()
 
     def ask(self, questions: Sequence[Question[T]], tally: Tally, within_s: float | None = None) -> list[T | None]:
         """What each question's reader finds in the reply, in order; None where there is nothing to find.
@@ -69,10 +67,6 @@ class ChatAsking:
         tally["requests"] += len(chats)
         tally.update(reply_to[text].failure or "unreadable" for text in unread)
         return found
-
-    def take_waited_s(self) -> float:
-        """Seconds that requests have waited for the limits of the server since the last call."""
-        return 0.0 if self._client is None else self._client.limits.take_waited_s()
 
     def close(self) -> None:
         if self._client is not None:

@@ -47,7 +47,7 @@ class RuleSettings(Config):
 
 
 def form_by_text(written: str) -> Form | None:
-    """What is written here, as far as the text says without running code of the user's; None for an object of theirs.
+    """The kind of grader that this text names, found without running the user's code; None for an object of theirs.
     Raises InputError for text that is no grader, and a file that does not exist or cannot be read."""
     if written.startswith(("http://", "https://")):
         return "service"

@@ -185,7 +185,7 @@ def with_form_of(base: Mapping[str, Any], further: Mapping[str, Any]) -> tuple[d
 
 
 def same_form(base: "ProblemsConfig", further: "ProblemsConfig") -> tuple[list[str], list[str]]:
-    """What the user has set of the form of `further`: the names of what is as in `base`, and of what is not."""
+    """Settings of the form of `further`, by name: those that the user set as in `base`, and those that differ."""
     values = [
         {
             **{name: getattr(settings, name) for name in FORM},

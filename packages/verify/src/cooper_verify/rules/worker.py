@@ -2,12 +2,12 @@
 
 `python -m cooper_verify.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines and passes them to a fork,
 which answers one after the other: a parser that has read a few formulas reads the next ones several times as fast.
-Every question meets the same random state and sympy's caches empty. What remains of earlier questions is what the
-parser has learned and memory, and neither may decide a verdict: an answer that a fork with a past does not give
-quickly, or dies of, is asked again of a new fork with all of its time, and so is one nested so deeply that the stack
-could matter. A fork is killed by a timer of its own CPU time, which sympy's C loops cannot ignore and which does not
-see what else the machine does. Where there is no fork (Windows), the process answers itself, and only the parent's wall
-time limits it.
+Every question starts with the same random state and with empty caches of sympy. The parser's tables and the fork's
+memory do carry over from earlier questions, and they must not decide a verdict. So a question on which a used fork is
+slow or dies is asked again of a new fork, with the whole time; so is one nested so deeply that the stack could matter.
+A fork is killed by a timer of its own CPU time, which sympy's C loops cannot ignore and which does not see what else
+the machine does. Where there is no fork (Windows), the process answers itself, and only the parent's wall time limits
+it.
 """
 
 import gc

@@ -32,19 +32,18 @@ _SAMPLED = 64  # numbers of each frozen tensor that its fingerprint is made of
 def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
     """Put an adapter into a model; it and a reward head are trainable, everything else is frozen.
 
-    Returns a fingerprint of the frozen weights: a digest of some numbers of each. Raises InputError for target modules
-    that the model, read from `source`, lacks, and MissingExtraError without peft.
+    Returns a fingerprint of the frozen weights: a digest of some numbers of each. Raises MissingExtraError without
+    peft.
     """
     lora.check()
     from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra
     from peft import inject_adapter_in_model  # noqa: PLC0415
 
-    targets = target_names(model, lora, source)
+    targets = target_names(model)
     head = head_modules(model)
     config = PeftConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType] - peft says int, and only divides it
-        lora_dropout=lora.dropout,
         target_modules=targets,
         base_model_name_or_path=str(Path(source).resolve()) if Path(source).is_dir() else source,
         task_type="SEQ_CLS" if head else "CAUSAL_LM",
@@ -65,21 +64,16 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
     return digest.hexdigest()
 
 
-def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[str]:
-    """The last parts of the names of the layers that get an adapter. Raises InputError as `add_adapter`."""
+def target_names(model: PreTrainedModel) -> list[str]:
+    """The last parts of the names of the layers that get an adapter."""
     output, head = model.get_output_embeddings(), head_modules(model)
-    found = {
-        name.rpartition(".")[2]
-        for name, module in model.named_modules()
-        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in head
-    }
-    unknown = sorted(set(lora.target_modules) - found)
-    if unknown:
-        raise InputError(
-            f"lora.target_modules: {source} has no linear layer called {', '.join(unknown)}; it has "
-            f"{', '.join(sorted(found))}"
-        )
-    return sorted(lora.target_modules or found)
+    return sorted(
+        {
+            name.rpartition(".")[2]
+            for name, module in model.named_modules()
+            if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in head
+        }
+    )
 
 
 def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
@@ -124,10 +118,6 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 def adapted_layers(model: nn.Module) -> list[Any]:
     return [module for module in model.modules() if hasattr(module, "base_layer")]
-
-
-def dropouts(model: nn.Module) -> list[nn.Module]:
-    return [layer.lora_dropout[ADAPTER] for layer in adapted_layers(model)]
 
 
 @torch.no_grad()

@@ -26,7 +26,7 @@ from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.attention import Kernel, choose_kernel, enable_packing, packed_hidden_states
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
-from cooper_rl.engines.local.logprobs import check_fused, check_prompts, fused_logprobs, gather_logprobs, token_logprobs
+from cooper_rl.engines.local.logprobs import check_prompts, gather_logprobs, token_logprobs
 from cooper_rl.engines.local.models import disk_errors, load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.optimizer import fetch_moments, learning_rate_factor, offload_moments, restore_moments
@@ -110,8 +110,6 @@ class TorchLearner(Learner):
                 f"attention: {config.attention} takes causal models with full attention and a plain head, and not this "
                 f"{type(self.model).__name__}; leave out attention"
             )
-        if config.fused_logprobs and not self.scores:
-            check_fused(device, self._plain_head)
         allow_tf32(device)
 
     def describe(self) -> str:
@@ -285,7 +283,6 @@ class TorchLearner(Learner):
         # Transformers recomputes activations only in modules in training mode. Only the layers themselves are switched,
         # not the dropout inside. They are switched only here because in training mode they refuse the sampler's cache.
         layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]
-        layers += adapter.dropouts(self.model)
         try:
             for layer in layers:
                 layer.training = True
@@ -328,7 +325,7 @@ class TorchPolicyLearner(TorchLearner, PolicyLearner):
         if not self._plain_head:
             return super().describe()
         chunk = f"of {largest_chunk(self.device) // head.weight.shape[0]:,} tokens at a time"
-        return f"{super().describe()}, log-probabilities {'by Liger' if self.config.fused_logprobs else chunk}"
+        return f"{super().describe()}, log-probabilities {chunk}"
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
@@ -374,8 +371,7 @@ class TorchPolicyLearner(TorchLearner, PolicyLearner):
         predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
         states = states.index_select(0, places_BL[predicts_BL])
         if self._plain_head:
-            compute = fused_logprobs if self.config.fused_logprobs else token_logprobs
-            flat = compute(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
+            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
         else:
             flat = gather_logprobs(states, targets_N, temperature)
         return flat, length_mask(lengths_B, int(lengths.max()))

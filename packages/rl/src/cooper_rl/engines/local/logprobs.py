@@ -1,7 +1,5 @@
-"""Log-probabilities of tokens from a model's hidden states or logits, in chunks or by Liger's kernels."""
+"""Log-probabilities of tokens from a model's hidden states or logits, in chunks."""
 
-import re
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
@@ -10,7 +8,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.engines.base import Lengths
 from cooper_rl.engines.local.numerics import largest_chunk
 
@@ -45,38 +42,6 @@ def token_logprobs(
     *chunks, last = zip(hidden.tensor_split(count), targets.tensor_split(count), strict=True)
     recomputed: list[Any] = [checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks]
     return torch.cat([*recomputed, logprobs(*last)])
-
-
-def fused_logprobs(
-    hidden: Float[Tensor, "N H"], head: nn.Linear, targets: Int[Tensor, " N"], temperature: float = 1.0
-) -> Float[Tensor, " N"]:
-    """`token_logprobs` by Liger's kernels, which recompute logits in the backward pass too."""
-    from liger_kernel.transformers.functional import (  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
-        liger_fused_linear_cross_entropy,
-    )
-
-    hidden = hidden if temperature == 1 else hidden / temperature
-    how = {"bias": head.bias, "reduction": "none", "accum_dtype": torch.float32}
-    return -liger_fused_linear_cross_entropy(hidden, head.weight, targets, **how)
-
-
-LIGER = (0, 8, 2)  # the first with right gradients for losses that weigh tokens (linkedin/Liger-Kernel, PR 1298)
-
-
-def check_fused(device: torch.device, plain_head: bool) -> None:
-    """Raises MissingExtraError without a Liger that serves, and InputError where its kernels do not run."""
-    try:
-        found = tuple(int(number) for number in re.findall(r"\d+", version("liger-kernel"))[:3])
-    except PackageNotFoundError:
-        found = ()
-    if found < LIGER:
-        wanted = ".".join(map(str, LIGER))
-        raise MissingExtraError(
-            f"fused_logprobs: needs Liger {wanted} or later (the extra `liger`): pip install 'liger-kernel>={wanted}'"
-        )
-    if device.type != "cuda" or not plain_head:
-        where = "a model with a plain linear head" if device.type == "cuda" else "a GPU"
-        raise InputError(f"fused_logprobs: Liger's kernels need {where}; leave it out")
 
 
 def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0) -> Tensor:

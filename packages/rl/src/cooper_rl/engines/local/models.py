@@ -28,7 +28,7 @@ from cooper_base.errors import InputError
 from cooper_base.files.owned_folder import new_folder
 from cooper_rl.data.prompts import render_chat
 from cooper_rl.engines.config import LearnerConfig, LoraConfig, ScorerConfig, YesNo
-from cooper_rl.engines.local.adapter import four_bit, head_modules, target_names
+from cooper_rl.engines.local.adapter import four_bit, head_modules
 from cooper_rl.engines.model_folder import (
     ADAPTER_CONFIG,
     YES_NO,
@@ -156,18 +156,12 @@ def load_to_train(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A policy, or a reward model if it `scores`, with its tokenizer.
 
-    Raises InputError as loading either does, for a new adapter that does not fit (before weights are read), and if the
-    tokenizer has ids for which the model has no embedding.
+    Raises InputError as loading either does, and if the tokenizer has ids for which the model has no embedding.
     """
     tokenizer = load_tokenizer(path := config.model)
     yes_no = yes_no_of(config, tokenizer) if scores else None
     if config.lora is not None:
         config.lora.check()
-        _download(path, "model")
-        auto_class = AutoModelForSequenceClassification if scores and not yes_no else AutoModelForCausalLM
-        with torch.device("meta"):
-            shape = auto_class.from_config(_load_config(path), **_NO_FOREIGN_CODE)
-        target_names(shape, config.lora, path)
     quantization = four_bit(config.lora, config.device)
     model = load_reward_model(path, new_head_seed, quantization, yes_no) if scores else load_policy(path, quantization)
     if scores and yes_no is None:

@@ -20,7 +20,7 @@ from cooper_base.errors import InputError
 from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch, WeightSender
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import BFloat16Linear
-from cooper_rl.engines.local.adapter import adapter_tensors, dropouts, plain_weights
+from cooper_rl.engines.local.adapter import adapter_tensors, plain_weights
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.learner import TorchLearner, TorchPolicyLearner
 from cooper_rl.engines.local.logprobs import check_prompts
@@ -31,7 +31,7 @@ from cooper_rl.engines.losses.policy import PolicyObjective
 from cooper_rl.engines.losses.reward_model import RewardLoss
 from cooper_rl.records import Column, offsets_of
 
-_CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto", "fused_logprobs": False}
+_CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto"}
 """What a learner chooses for its device, except that it is loaded on the CPU."""
 
 OpenSender = Callable[
@@ -58,7 +58,6 @@ class ShardedLearner:
     def __init__(self, learner: TorchLearner, config: LearnerConfig) -> None:
         """`learner` holds the whole model on the CPU; `config.device` is where its shard will be."""
         self.device = rank_device(config.device)
-        self._calls = 0
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.learner = learner
         self.model: Any = learner.model
@@ -68,7 +67,6 @@ class ShardedLearner:
 
     def optim_step(self) -> Metrics:
         """See `Learner`. Either all processes skip an update, or none."""
-        self._calls = 0
         self.learner.losses_finite = _reduced(self.learner.losses_finite.int(), dist.ReduceOp.MIN).bool()
         return self.learner.optim_step()
 
@@ -112,10 +110,6 @@ class ShardedLearner:
         """Accumulate the gradient of this process's share `mine` (rows of `columns`), of `count` rows or tokens.
         Returns metrics of the whole batch: `loss` is a sum, everything else a mean.
         """
-        if dropouts(self.model):  # seeded, so that a resumed run applies the same dropout as an uninterrupted one
-            numbers = (self.learner.steps, self._calls, self.rank)
-            torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
-        self._calls += 1
         local: Any = self.learner
         found, passes = self._together(1, columns, local.forward_backward, (mine, loss), (weightless, loss))
         metrics = found if passes else dict.fromkeys(found, 0.0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
-from cooper_verify.graders.function import ScoringFunction, Signature, check_columns, recognised
+from cooper_verify.graders.function import ScoringFunction, check_columns, recognised
 
 if TYPE_CHECKING:
     from cooper_base.data.problem import Problem
@@ -23,11 +23,9 @@ class FunctionRewardConfig(RewardConfig):
     function: str
     """`package.module:function`, from an installed package or a module in the working folder; plain or `async def`.
     `function(problem, completion) -> float | None` is called once per completion; None is no opinion. The calls of an
-    `async def` run concurrently for all completions of a step. A function in the style of TRL, verl (`compute_score`)
-    or verifiers is recognised by the names of its arguments, and called with them."""
-    batched: bool = False
-    """Call the function once per step, as `function(problems, completions) -> list[float]`. Both lists have one entry
-    per completion; the function returns one number per completion, in the same order."""
+    `async def` run concurrently for all completions of a step. `function(problems, completions) -> list[float]` is
+    called once per step, with one entry of both lists for each completion. A function in the style of TRL, verl
+    (`compute_score`) or verifiers is recognised by the names of its arguments, and called with them."""
     chats: bool | None = None
     """Of a function in TRL's style (it takes `completions` by name): whether prompts and completions are lists of
     messages instead of texts; null makes them so where the problems have `messages`."""
@@ -35,15 +33,15 @@ class FunctionRewardConfig(RewardConfig):
     @property
     def compares_answers(self) -> bool:
         """A function that gets several completions at once may compare them."""
-        return self.batched or _signature(self.function, self.batched) == "trl"
+        return recognised(self.function) in ("batched", "trl")
 
     def build(self) -> FunctionReward:
         """Raises InputError if the function cannot be found or takes other arguments."""
-        return FunctionReward(self.function, self.batched, self.chats)
+        return FunctionReward(self.function, self.chats)
 
     def check_problems(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if a function in TRL's style asks for a column that a problem does not have."""
-        check_columns(self.function, _signature(self.function, self.batched), problems)
+        check_columns(self.function, recognised(self.function), problems)
 
 
 class FunctionReward:
@@ -52,9 +50,9 @@ class FunctionReward:
     A completion is an `Answer`. Raises InputError if the function cannot be found or takes other arguments.
     """
 
-    def __init__(self, path: str, batched: bool = False, chats: bool | None = None) -> None:
+    def __init__(self, path: str, chats: bool | None = None) -> None:
         self._name = path.rpartition(":")[2]
-        self._function = ScoringFunction(path, _signature(path, batched), chats)
+        self._function = ScoringFunction(path, recognised(path), chats)
 
     def score(self, context: StepContext) -> Scores:
         """The function's values, NaN where it has no opinion. The part and the metric, their mean, are called
@@ -70,11 +68,3 @@ class FunctionReward:
 
     def _values(self, context: StepContext) -> list[float]:
         return self._function.values([(group.problem, answer) for group in context.groups for answer in group.answers])
-
-
-def _signature(path: str, batched: bool) -> Signature:
-    """Without `batched`, a function with Cooper's arguments is called once per completion, whatever their names."""
-    if batched:
-        return "batched"
-    signature = recognised(path)
-    return "cooper" if signature == "batched" else signature

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
 
 from pydantic import Field
@@ -21,10 +21,8 @@ from cooper_base.config.user_functions import load_function
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import has_content, normalise
 from cooper_base.data.transcript import escaped, split_reply
-from cooper_base.progress import awaited
 from cooper_rl.reward.pairs.base import MadePairs, Pair, PairGroup, PairSource
 from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
-from cooper_verify.clients.limits import waiting_for
 from cooper_verify.rules.other_answers import states_another
 from cooper_verify.rules.rule import Rule
 
@@ -70,8 +68,6 @@ class Rewrites:
 
     texts: list[str | None]
     counts: dict[str, int]
-    limited_s: float = 0.0
-    """Seconds that requests waited for the server's limits a minute, added up."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +312,7 @@ class ChatAssistant:
             seeds = [request.seed + attempts.attempt for request in pending]
             replies = await self.client.complete(chats, seeds, deadline)
             await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; do not block
-        return replace(attempts.result(), limited_s=self.client.limits.take_waited_s())
+        return attempts.result()
 
 
 Corrupter = Callable[[Problem, str, int, int], str]
@@ -396,11 +392,10 @@ class RewritingSource(PairSource):
     def pairs(self, groups: Sequence[PairGroup], started: Sequence[Started]) -> MadePairs:
         """Wait for the assistant, as long as its settings allow. The counts are of all requests of the step."""
         written: dict[str, list[tuple[RewriteRequest, str | None]]] = {}
-        counts, limited_s = Counter[str](), 0.0
+        counts = Counter[str]()
         for requests, future in started:
-            rewrites = awaited(future, waiting_for) if future is not None else Rewrites([], {})
+            rewrites = future.result() if future is not None else Rewrites([], {})
             counts.update(rewrites.counts)
-            limited_s += rewrites.limited_s
             texts = iter(rewrites.texts)
             written |= {id: [(request, next(texts)) for request in of_group] for id, of_group in requests.items()}
         pairs = [
@@ -411,4 +406,4 @@ class RewritingSource(PairSource):
         ]
         names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind)), *self._rejections]
         metrics = {f"assistant/{self._prefix}{name}": float(counts.get(name, 0)) for name in names}
-        return MadePairs(pairs, metrics | ({f"assistant/{self._prefix}limited_s": limited_s} if limited_s else {}))
+        return MadePairs(pairs, metrics)

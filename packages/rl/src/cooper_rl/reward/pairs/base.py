@@ -127,7 +127,7 @@ class MadePairs:
     unpaired: Sequence[LabelledCompletion] = ()
     """Wrong completions of groups without a positive. The reward model learns from them alone, with a small weight."""
     labelled: Sequence[LabelledCompletion] = ()
-    """Completions with labels of their own, of which no pairs are made. The reward model learns from all of the step's
+    """Labelled completions that are learned from without a pair. The reward model learns from all of the step's
     together by the mean of their cross-entropy, as from pairs."""
 
 
@@ -194,10 +194,6 @@ class PairSourceConfig(Config):
     """Whether the source has wrong completions of problems too on which the rule is silent."""
     needs_reference: ClassVar[bool] = True
     """Whether problems need a reference answer that the rule accepts."""
-
-    def most_pairs(self, pairs_per_problem: int) -> int:
-        """Of a problem in a step, at most."""
-        return pairs_per_problem
 
     @property
     def swaps_references(self) -> bool:

@@ -30,9 +30,6 @@ class NearReferencePairs(PairSourceConfig):
 
     kind: Literal["near_reference"] = "near_reference"
 
-    def most_pairs(self, pairs_per_problem: int) -> int:
-        return 1
-
     def build(self, inputs: PairInputs) -> NearReferenceSource:
         return NearReferenceSource()
 

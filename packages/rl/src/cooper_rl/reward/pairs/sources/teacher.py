@@ -39,24 +39,27 @@ class TeacherPairs(PairSourceConfig):
     kind: Literal["teacher"] = "teacher"
 
     def build(self, inputs: PairInputs) -> TeacherSource:
-        return TeacherSource(inputs.config.pairs_per_problem)
+        return TeacherSource(self.kind, inputs.config.pairs_per_problem)
 
     def check_problems(self, problems: Sequence[Problem]) -> None:
         """Raises InputError for a problem without a teacher's answer."""
         for problem in problems:
-            check_answered(problem, location(problem))
+            _check_answered(problem, location(problem), self.kind)
 
 
 class TeacherSource(PairSource):
-    """Makes up to `count` pairs of each group. A completion that was drawn several times counts so often."""
+    """Makes up to `count` pairs of each group. A completion that was drawn several times counts so often.
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    `kind` names the source in messages and pairs.
+    """
+
+    def __init__(self, kind: str, count: int) -> None:
+        self._kind, self._count = kind, count
 
     def start(self, groups: Sequence[PairGroup], context: StepContext) -> None:
         """Raises InputError for a group whose problem has no teacher's answer."""
         for group in groups:
-            check_answered(group.problem, f"group {group.id}")
+            _check_answered(group.problem, f"group {group.id}", self._kind)
 
     def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
         pairs = []
@@ -64,15 +67,15 @@ class TeacherSource(PairSource):
             teachers = normalise(group.problem.solution or "")
             drawn = Counter(text for text in group.judged.texts if text != teachers)
             texts = group.random("pairs").sample([*drawn], min(self._count, len(drawn)))
-            made = [group.pair(teachers, text, "teacher", "reference_solution") for text in texts]
+            made = [group.pair(teachers, text, self._kind, "reference_solution") for text in texts]
             pairs += [replace(pair, weight=float(drawn[pair.negative])) for pair in made]
-        return MadePairs(pairs, valid_rate("teacher", pairs, groups, self._count))
+        return MadePairs(pairs, valid_rate(self._kind, pairs, groups, self._count))
 
 
-def check_answered(problem: Problem, where: str) -> None:
+def _check_answered(problem: Problem, where: str, kind: str) -> None:
     """Raises InputError for a problem whose solution says nothing."""
     if not has_content(normalise(problem.solution or "")):
         raise InputError(
-            f"{where}: has no solution, and the source of pairs `teacher` needs one as the teacher's answer; name its "
-            "field (problems.solution), or leave the row out"
+            f"{where}: has no solution, and the source of pairs `{kind}` needs one; name its field "
+            "(problems.solution), or leave the row out"
         )

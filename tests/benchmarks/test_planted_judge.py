@@ -5,11 +5,8 @@ from random import Random
 
 import pytest
 import torch
-
-from cooper_base.data.verdict import Verdict
-from cooper_lab.arena.hole import answer_list, wrong_solution
-from cooper_lab.arena.planted_judge import LOGIT, PlantedEngine
-from cooper_lab.arena.worst_kind import (
+from benchmarks.arena.planted_judge import LOGIT, PlantedEngine
+from benchmarks.arena.worst_kind import (
     EarnedByWorst,
     half_silent,
     is_list,
@@ -18,6 +15,9 @@ from cooper_lab.arena.worst_kind import (
     worst_margin,
     youdens_j,
 )
+
+from cooper_base.data.verdict import Verdict
+from cooper_lab.arena.hole import answer_list, wrong_solution
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.world import ASSETS, run_settings
@@ -164,7 +164,7 @@ def test_the_counts_of_kinds_survive_a_checkpoint():
 
 @pytest.mark.slow
 def test_a_run_is_paid_by_the_planted_judge(tmp_path):
-    judge = {"kind": "cooper_lab.arena.planted_judge:PlantedEngine", "right": 1.0, "wrong": 0.0}
+    judge = {"kind": "benchmarks.arena.planted_judge:PlantedEngine", "right": 1.0, "wrong": 0.0}
     few = {"problems": {"limit": 40}, "test_problems": {"limit": 4}, "steps": 1, "problems_per_step": 8}
     run = run_settings("judged", tmp_path, 0, {"kind": "static", "engine": judge, **few})
     with CooperTrainer.from_config(build_config(run)) as trainer:

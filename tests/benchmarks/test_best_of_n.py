@@ -4,9 +4,8 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-
-from cooper_lab.overopt.best_of_n import best_of_n_curve, best_of_n_kl
-from cooper_lab.overopt.gap import OveroptimisationFit, fit_over_optimisation
+from benchmarks.overopt.best_of_n import best_of_n_curve, best_of_n_kl
+from benchmarks.overopt.gap import OveroptimisationFit, fit_over_optimisation
 
 
 def by_brute_force(proxy: np.ndarray, gold: np.ndarray, n: int) -> float:

@@ -1,4 +1,4 @@
-"""Trainers that know neither groups nor steps, over the wires they speak."""
+"""Clients that know neither groups nor steps, over vLLM's classification."""
 
 import json
 import threading
@@ -18,13 +18,11 @@ def label(number: int = 10, **more: str) -> str:
     return json.dumps({"question": f"{number - 1} + 1 = ?", "answer": str(number), **more})
 
 
-def openrlhf(server: Served, answers: list[str], number: int = 10, url: str = "/get_reward", **more: str) -> dict:
-    prompt = f"<|im_start|>user\n{number}<|im_end|>\n"
-    labels = [label(number, **more)] * len(answers)
-    body = {"query": [prompt + one for one in answers], "prompts": [prompt] * len(answers), "labels": labels}
-    answer = server.post(url, body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+def classify(server: Served, answers: list[str], number: int = 10, url: str = "/classify", **more: str) -> list[float]:
+    """The rewards of these answers to one problem."""
+    reply = server.post(url, {"input": [label(number, completion=answer, **more) for answer in answers]})
+    assert reply.status_code == 200, reply.text
+    return [row["probs"][0] for row in reply.json()["data"]]
 
 
 def opened(server: Served) -> dict:
@@ -37,35 +35,21 @@ def commit(server: Served) -> dict:
     return server.get(f"/v1/steps/{step}", params={"wait_s": 60, "pairs": True}).json()
 
 
-def test_openrlhf_trains_the_reward_model_answer_by_answer(server):
-    right = openrlhf(server, ["it is 10"])
-    wrong = openrlhf(server, ["it is 17", "it is 10"])
-    assert right["rewards"] == right["scores"] == wrong["rewards"][1:]
-    assert wrong["extra_logs"] == {
-        "correct": [0.0, 1.0],
-        "judged": [1.0, 1.0],
-        "reward_model_version": [0.0, 0.0],
-    }
+def test_the_reward_model_is_trained_answer_by_answer(server):
+    (right,) = classify(server, ["it is 10"])
+    assert classify(server, ["it is 17", "it is 10"])[1] == right
     assert opened(server) == {"step": 1, "groups": 1, "answers": 2}
-    openrlhf(server, ["it is 12"], number=12, split="test")
+    classify(server, ["it is 12"], number=12, split="test")
     assert opened(server)["answers"] == 2  # an evaluation
     done = commit(server)
     assert (done["state"], done["version"]) == ("done", 1)
     assert {pair["positive"] for pair in done["pairs"]} == {"it is 10"}
-    assert openrlhf(server, ["it is 10"], split="test")["rewards"] != right["rewards"]
-
-
-def test_slime_gets_a_bare_number(server):
-    body = {"prompt": "10?", "response": "it is 10", "label": label()}
-    first = server.post("/remote_rm", body).json()
-    assert isinstance(first, float)
-    assert server.post("/remote_rm", {**body, "label": json.loads(label())}).json() == first
-    commit(server)
+    assert classify(server, ["it is 10"], split="test") != [right]
 
 
 def test_equal_answers_of_a_request_count_each_and_its_repeat_adds_none(server):
     for _ in range(2):  # the trainer did not hear the first reply
-        openrlhf(server, ["it is 10", "it is 17", "it is 17", "it is 17"])
+        classify(server, ["it is 10", "it is 17", "it is 17", "it is 17"])
         assert opened(server)["answers"] == 4
     assert len(commit(server)["pairs"]) > 0
 
@@ -96,33 +80,27 @@ def test_classify_answers_as_vllm_does(server):
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "words"),
+    ("text", "words"),
     [
-        (
-            "/get_reward",
-            {"query": ["a"], "prompts": ["a"], "labels": ["10"]},
-            'label: write it as JSON text {"question"',
-        ),
-        ("/get_reward", {"query": ["a"], "prompts": ["a"], "labels": ['{"answer": "1"}']}, "question: Field required"),
-        ("/get_reward", {"query": ["a"], "prompts": [], "labels": []}, "1 query, 0 prompts, 0 labels"),
-        ("/remote_rm", {"prompt": "a", "response": "b", "label": "10"}, "label: write it as JSON text"),
-        ("/classify", {"input": "the text alone"}, '"completion": …'),
+        ("the text alone", 'input: write it as JSON text {"question"'),
+        ('{"answer": "1", "completion": "1"}', "question: Field required"),
+        ('{"question": "1"}', '"completion": …'),
     ],
 )
-def test_a_label_without_question_and_answer_is_refused_with_the_remedy(server, path, body, words):
-    answer = server.post(path, body)
+def test_an_input_without_question_and_completion_is_refused_with_the_remedy(server, text, words):
+    answer = server.post("/classify", {"input": text})
     assert (answer.status_code, words in answer.json()["error"]) == (422, True), answer.text
 
 
 def test_a_number_of_answers_or_a_pause_commits(server):
     before = server.get("/v1/info").json()["last_step"]
-    url = "/get_reward?commit=count:4"
+    url = "/classify?commit=count:4"
     for text in ("it is 10", "it is 17", "it is 17"):
-        openrlhf(server, [text], url=url)
+        classify(server, [text], url=url)
     assert opened(server)["answers"] == 2  # three came, two of them the same
-    openrlhf(server, ["10"], url=url)
+    classify(server, ["10"], url=url)
     _until(lambda: server.get("/v1/info").json()["last_step"] == before + 1)
-    openrlhf(server, ["it is 10", "it is 17"], url="/get_reward?commit=idle:0.3s")
+    classify(server, ["it is 10", "it is 17"], url="/classify?commit=idle:0.3s")
     assert opened(server)["step"] == before + 2
     _until(lambda: server.get("/v1/info").json()["last_step"] == before + 2)
 
@@ -138,27 +116,24 @@ def test_requests_that_come_together_are_scored_together_and_counted(server):
 
     def ask(number: int) -> None:
         begin.wait()
-        replies[number] = openrlhf(server, [f"it is {number}"], number=number, split="test")["rewards"][0]
+        replies[number] = classify(server, [f"it is {number}"], number=number, split="test")[0]
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(10, 26)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    alone = {
-        number: openrlhf(server, [f"it is {number}"], number=number, split="test")["rewards"][0] for number in replies
-    }
+    alone = {number: classify(server, [f"it is {number}"], number=number, split="test")[0] for number in replies}
     assert replies == pytest.approx(alone, abs=1e-5)
     assert metric("cooper_batch_rows_count") - before[0] < 16 + 16
     assert metric('cooper_answers_scored_total{phase="eval"}') - before[1] == 32
-    assert metric('cooper_requests_total{method="POST",path="/get_reward",status="200"}') > 0
+    assert metric('cooper_requests_total{method="POST",path="/classify",status="200"}') > 0
     assert metric("cooper_version") == server.get("/v1/info").json()["version"]
 
 
 def test_rewards_that_compare_answers_need_whole_groups(make_server):
     server = make_server(reward={"kind": "cooper_model", "rewards": [{"kind": "hybrid"}]})
-    body = {"prompt": "10?", "response": "it is 10", "label": label()}
-    answer = server.post("/remote_rm", body)
+    answer = server.post("/classify", {"input": label(completion="it is 10")})
     assert (answer.status_code, "send whole groups" in answer.json()["error"]) == (422, True)
 
 

@@ -8,12 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from cooper_base.files.owned_file import write_owned
-from cooper_lab.paper.published import CHOICES, LABELS, ROWS, TABLE, mean
-from cooper_lab.paper.stages import Stage
-from cooper_lab.paper.study import MODELS, Study
+from benchmarks.paper.published import CHOICES, LABELS, ROWS, TABLE, mean
+from benchmarks.paper.stages import Stage
+from benchmarks.paper.study import MODELS, Study
 
-COMMAND = "cooper paper"
+from cooper_base.files.owned_file import write_owned
+
+COMMAND = "python -m benchmarks.paper"
 PAGE, NUMBERS = "paper.md", "paper.json"
 
 
@@ -141,7 +142,7 @@ def _found(name: str, result: dict[str, Any] | None) -> str:
 
 
 def _machine() -> str:
-    import torch  # noqa: PLC0415 - `cooper --help` reads no page
+    import torch
 
     device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else f"{platform.machine()} CPU"
     try:

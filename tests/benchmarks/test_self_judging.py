@@ -7,13 +7,14 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from benchmarks.arena.majority import ConfirmedRule, MajorityRule
+from benchmarks.arena.one_model import OneModel, verdict_folder
 from benchmarks.self_judging import youdens_j
 
 from cooper_base.clock import MEASURED
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_lab.self_judging.majority import ConfirmedRule, MajorityRule
-from cooper_lab.self_judging.one_model import CrossEntropy, OneModel, verdict_folder
+from cooper_lab.designs.cross_entropy import CrossEntropy
 from cooper_rl import CooperTrainer, InputError, LearnerConfig, Problem, build_config, read_metrics
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import ScorerConfig
@@ -22,7 +23,7 @@ from cooper_rl.reward.input import RewardModelInput
 from cooptimization_cases import context_of
 from repository import ROOT
 
-HERE = "cooper_lab.self_judging"
+HERE = "benchmarks.arena"
 ROWS = [("7 + 12 = ?", "7+12=19 answer: 19"), ("7 + 12 = ?", "7+12=18"), ("3 - 1", "3-1=2"), ("3 - 1", "3-1=4 or 2")]
 
 
@@ -132,7 +133,7 @@ def test_a_run_resumes_bit_for_bit_and_its_policy_is_its_judge(settings, tmp_pat
         "reward_model": {"model": str(verdicts), "input": "chat", "learning_rate": 1e-3},
         "cooptimization": {
             "pairs": [{"kind": "on_policy"}],
-            "loss": {"kind": f"{HERE}.one_model:CrossEntropy"},
+            "loss": {"kind": "cooper_lab.designs.cross_entropy:CrossEntropy"},
             "positives": ["rollout"],
             "before_policy": None,
         },

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 import torch
+from benchmarks.arena.working_loss import LossWeights, Order, WorkedRow, combined_loss, worked_rows, working_of
 from benchmarks.judge_collapse import pull, youdens_j
 from benchmarks.working import written_rows
 from torch import Tensor
@@ -13,7 +14,6 @@ from transformers import PreTrainedModel
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, new_reward_model
 from cooper_lab.arithmetic.tokenizer import END, build_tokenizer
-from cooper_lab.arithmetic.working import LossWeights, Order, WorkedRow, combined_loss, worked_rows, working_of
 from cooper_rl import LabelledCompletion
 from cooper_rl.reward.input import RewardModelInput
 from repository import ROOT

@@ -5,13 +5,13 @@ import shutil
 import sys
 
 import pytest
+from benchmarks.paper.__main__ import paper
+from benchmarks.paper.page import write_page
+from benchmarks.paper.published import LABELS, TABLE, mean
+from benchmarks.paper.stages import Stage, stages_of
+from benchmarks.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_number
 
 from cooper_base.data.readers import read_file
-from cooper_lab.cli.paper import paper
-from cooper_lab.paper.page import write_page
-from cooper_lab.paper.published import LABELS, TABLE, mean
-from cooper_lab.paper.stages import Stage, stages_of
-from cooper_lab.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_number
 from cooper_rl import InputError, build_config, load_config
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.reward.pairs.base import PAIRS
@@ -59,11 +59,11 @@ def test_the_page_shows_the_papers_figures_and_which_of_ours_are_empty(tmp_path)
     finished = next(stage for stage in stages if stage.name == "evaluate/base")
     cell = {"mean": 0.5, "low": 0.4, "high": 0.6, "k": 8, "problems": 10, "cut_off": 0.1}
     _finish(finished, {"sets": dict.fromkeys(LABELS, cell)})
-    page = write_page(study, stages, "cooper paper --model qwen2.5-1.5b").read_text()
+    page = write_page(study, stages, "python -m benchmarks.paper --model qwen2.5-1.5b").read_text()
     assert "| no training | paper | 74.10 | 84.60 | 54.63 | 20.17 | 39.33 | 54.57 |" in page
     assert "| no training | ours | 50.00 [40.0, 60.0] |" in page
     assert "| Cooper as published | ours |  |  |  |  |  |  |" in page
-    assert "cooper paper --model qwen2.5-1.5b --arms rule,static,paper,cooper" in page
+    assert "python -m benchmarks.paper --model qwen2.5-1.5b --arms rule,static,paper,cooper" in page
     assert "| training problems | not published; the released script trains on GSM8K |" in page
 
 
@@ -107,7 +107,7 @@ def test_the_tiny_assistant_changes_the_last_number():
 
 
 def _run(monkeypatch, *words: object, **given) -> None:
-    monkeypatch.setattr(sys, "argv", ["cooper", "paper", *map(str, words)])
+    monkeypatch.setattr(sys, "argv", ["benchmarks.paper", "paper", *map(str, words)])
     paper(**given)
 
 

@@ -1,16 +1,15 @@
-"""`cooper overopt` on run folders with planted curves."""
+"""`python -m benchmarks.overopt` on run folders with planted curves."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.overopt.__main__ import overopt
+from benchmarks.overopt.best_of_n import best_of_n_curve
+from benchmarks.overopt.runs import read_overoptimisation
 
-from cooper_base.cli.main import app
 from cooper_base.errors import InputError
-from cooper_lab.overopt.best_of_n import best_of_n_curve
-from cooper_lab.overopt.runs import read_overoptimisation
 
 PROXY = np.array([[0.1, 0.9, 0.4, 0.2, 0.8, 0.3], [0.5, 0.6, 0.7, 0.1, 0.2, 0.3]])
 TRUTH = np.array([[0.0, 0.0, 1.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]])
@@ -95,14 +94,9 @@ def test_a_folder_without_a_run_and_an_unknown_proxy_are_refused(tmp_path):
         read_overoptimisation(write_run(tmp_path / "run"), proxy="judge/mean")
 
 
-def test_the_command_compares_runs_in_one_picture(monkeypatch, capfd, tmp_path):
+def test_the_script_compares_runs_in_one_picture(capfd, tmp_path):
     folders = [write_run(tmp_path / name) for name in ("a", "b")]
-    monkeypatch.setattr(sys, "argv", ["cooper", "overopt", *map(str, folders), "--out", str(tmp_path / "both")])
-    monkeypatch.setenv("COLUMNS", "120")
-    with pytest.raises(SystemExit) as finished:
-        app()
-    printed = capfd.readouterr()
-    assert not finished.value.code, printed.err
-    assert "2.72" in printed.out
+    overopt(folders, gold="gold/accuracy", out=tmp_path / "both")
+    assert "2.72" in capfd.readouterr().out
     assert [run["run"] for run in json.loads((tmp_path / "both" / "overopt.json").read_text())] == ["a", "b"]
     assert (tmp_path / "both" / "overopt.svg").read_text().startswith("<svg")

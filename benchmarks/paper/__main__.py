@@ -1,4 +1,4 @@
-"""`cooper paper`: the paper's table, from VerifyRM to the page."""
+"""`python -m benchmarks.paper`: the paper's table, from VerifyRM to the page."""
 
 import shlex
 import sys
@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cooper_base.cli.console import say
+from cooper_base.cli.main import app, commands
 from cooper_rl import InputError
 
 if TYPE_CHECKING:
-    from cooper_lab.paper.stages import Stage
+    from benchmarks.paper.stages import Stage
+
+
+COMMAND = "python -m benchmarks.paper"
 
 
 def paper(
@@ -23,7 +27,7 @@ def paper(
     scale: Annotated[str, typer.Option(help="full, or tiny: every stage within minutes on one core.")] = "full",
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder with the problems in files, where there is no hub (cooper_lab/paper/README.md)."),
+        typer.Option(help="Folder with the problems in files, where there is no hub (benchmarks/paper/README.md)."),
     ] = None,
     labelled: Annotated[
         Path | None, typer.Option(help="VerifyRM's training rows; the public ones by default.", dir_okay=False)
@@ -43,11 +47,12 @@ def paper(
     """
     if scale not in ("full", "tiny"):
         raise InputError(f"--scale {scale}: use full or tiny")
+    from benchmarks.paper.page import write_page
+    from benchmarks.paper.stages import run_stages, stages_of
+    from benchmarks.paper.study import Study
+
     from cooper_base.files.folder_lock import BUSY_RUNS
     from cooper_base.files.owned_folder import OwnedFolder
-    from cooper_lab.paper.page import COMMAND, write_page
-    from cooper_lab.paper.stages import run_stages, stages_of
-    from cooper_lab.paper.study import Study
 
     folder = output_dir or Path("runs/paper") / (model if scale == "full" else f"{model}-tiny")
     chosen = tuple(dict.fromkeys(arm.strip() for arm in arms.split(",") if arm.strip()))
@@ -55,7 +60,7 @@ def paper(
     stages = stages_of(study, engine or ("vllm" if scale == "full" else "local"), tuple(verifyrm_setting or ()))
     waiting = [stage for stage in stages if stage.result() is None]
     _check(study, waiting)
-    command = _command(sys.argv[1:])
+    command = _command(sys.argv[2:])
     with OwnedFolder(folder, COMMAND, BUSY_RUNS):
         page = write_page(study, stages, command)
         say(f"{len(stages)} stages, {len(stages) - len(waiting)} finished; page: {page}")
@@ -68,7 +73,7 @@ def paper(
         finished = run_stages(stages, on_done)
     if not finished:
         say("stopped; the same command continues")
-        sys.exit(130)
+        raise typer.Exit(130)
     say(f"page: {page}")
 
 
@@ -123,4 +128,10 @@ def _command(words: list[str]) -> str:
         if not skip and word != "--arms" and not word.startswith("--arms="):
             kept.append(word)
         skip = word == "--arms"
-    return shlex.join(["cooper", *kept]) if kept[:1] == ["paper"] else "cooper paper"
+    return shlex.join([*COMMAND.split(), *kept])
+
+
+if __name__ == "__main__":
+    commands.command("paper")(paper)
+    sys.argv.insert(1, "paper")
+    app()

@@ -1,5 +1,6 @@
-"""`cooper overopt`: gold and proxy reward against the distance from the start policy."""
+"""`python -m benchmarks.overopt`: gold and proxy reward against the distance from the start policy."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,9 +8,10 @@ import typer
 from rich.table import Table
 
 from cooper_base.cli.console import console, stdout
+from cooper_base.cli.main import app, commands
 
 if TYPE_CHECKING:
-    from cooper_lab.overopt.gap import OveroptimisationFit
+    from benchmarks.overopt.gap import OveroptimisationFit
 
 
 def overopt(
@@ -19,7 +21,7 @@ def overopt(
     out: Annotated[Path | None, typer.Option(help="Folder for the picture and JSON; by default the first run.")] = None,
 ) -> None:
     """Fit the over-optimisation curves of arXiv 2210.10760 for reinforcement learning and for best-of-n."""
-    from cooper_lab.overopt.runs import (
+    from benchmarks.overopt.runs import (
         JSON,
         SVG,
         read_overoptimisation,
@@ -47,3 +49,9 @@ def _fitted(fit: "OveroptimisationFit | None", farthest: float) -> list[str]:
         return ["-"] * 4 + [f"{farthest:.2f}", "-"]
     peak = "none" if fit.peak is None else f"{fit.peak:.2f}"
     return [f"{fit.start:.3f}", f"{fit.alpha:.3f}", f"{fit.beta:.3f}", peak, f"{farthest:.2f}", f"{fit.error:.3f}"]
+
+
+if __name__ == "__main__":
+    commands.command("overopt")(overopt)
+    sys.argv.insert(1, "overopt")
+    app()

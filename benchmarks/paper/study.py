@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from benchmarks.paper.published import LABELS, ROWS
 
 from cooper_base.cli.console import record_from
 from cooper_base.config.checking import with_overrides
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_lab.paper.published import LABELS, ROWS
 from cooper_rl import InputError, RunConfig, SamplingParams, VerifyRMConfig, build_config, merge
 
 MODELS = {"qwen2.5-1.5b": "Qwen/Qwen2.5-1.5B-Instruct", "llama-3.2-1b": "meta-llama/Llama-3.2-1B-Instruct"}
@@ -67,7 +67,7 @@ TINY: dict[str, Any] = {
         "gradient_checkpointing": False,
     },
     "rollout": {"n": 8, "max_tokens": 32},
-    "cooptimization": {"assistant": {"kind": "corrupter", "function": "cooper_lab.paper.study:wrong_number"}},
+    "cooptimization": {"assistant": {"kind": "corrupter", "function": "benchmarks.paper.study:wrong_number"}},
     "evaluation": {"every": 3, "k": 2},
 }
 """Over the protocol: the embedded world's policy of 0.7 M parameters, for minutes on one core."""
@@ -115,7 +115,7 @@ class Study:
             missing = [name for name, _ in FILES.values() if not (self.data / name).is_file()]
             if missing:
                 files = ", ".join(missing)
-                raise InputError(f"--data {self.data}: has no {files}; cooper_lab/paper/README.md says where they are")
+                raise InputError(f"--data {self.data}: has no {files}; benchmarks/paper/README.md says where they are")
 
     @property
     def trained(self) -> tuple[str, ...]:

@@ -9,6 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.paper.published import ROWS_AT
+from benchmarks.paper.study import MAX_CHARACTERS, TINY_CONTEXT, TINY_ROWS, Study
+
 from cooper_base.cli.console import counter, progress, record_from
 from cooper_base.data.labelled import labelled_row, read_labelled
 from cooper_base.data.readers import DataRow
@@ -16,8 +19,6 @@ from cooper_base.files.durable import read_fields, write_text
 from cooper_base.packages import set_log_level
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_lab.paper.published import ROWS_AT
-from cooper_lab.paper.study import MAX_CHARACTERS, TINY_CONTEXT, TINY_ROWS, Study
 from cooper_rl import InputError, LabelledCompletion, build_config
 from cooper_rl.cli.evaluate import engine_from
 from cooper_verify.problems.config import ProblemsConfig
@@ -156,7 +157,7 @@ def _models(stage: Stage) -> dict[str, Any]:
 
 
 def _verifyrm(stage: Stage) -> dict[str, Any]:
-    from cooper_rl import VerifyRMConfig, train_verifyrm  # noqa: PLC0415 - in the stage's own process
+    from cooper_rl import VerifyRMConfig, train_verifyrm
 
     rows = training_rows(stage.study)
     folder = Path(stage.study.verifyrm_folder)
@@ -183,7 +184,7 @@ def training_rows(study: Study) -> list[LabelledCompletion]:
 
 def _public_rows() -> Iterator[LabelledCompletion]:
     try:
-        from datasets import load_dataset  # noqa: PLC0415 - an extra
+        from datasets import load_dataset
 
         rows = load_dataset(PUBLIC_ROWS, split="train")
     except (ImportError, OSError, ValueError) as error:
@@ -196,7 +197,7 @@ def _public_rows() -> Iterator[LabelledCompletion]:
 
 
 def _train(stage: Stage) -> dict[str, Any] | None:
-    from cooper_rl import CooperTrainer, read_metrics  # noqa: PLC0415
+    from cooper_rl import CooperTrainer, read_metrics
 
     config = build_config(stage.settings)
     folder = Path(config.output_dir) / config.name
@@ -211,8 +212,8 @@ def _train(stage: Stage) -> dict[str, Any] | None:
 
 
 def _evaluate(stage: Stage) -> dict[str, Any]:
-    from cooper_rl import SamplingParams  # noqa: PLC0415
-    from cooper_rl.policy.folder import FolderEvaluator  # noqa: PLC0415
+    from cooper_rl import SamplingParams
+    from cooper_rl.policy.folder import FolderEvaluator
 
     study, given = stage.study, stage.settings
     folder = study.folder / "evaluations" / stage.arm

@@ -1,5 +1,11 @@
-"""The dose: gold at the end against the share of completions that the rule judges, for each design."""
+"""The dose: gold at the end against the share of completions that the rule judges, for each design.
 
+    python -m benchmarks.arena.dose runs/dose    # the folder of `cooper arena --silence …`
+
+Writes `dose.json` and `dose.svg` into the working directory.
+"""
+
+import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,11 +15,9 @@ from matplotlib.figure import Figure
 
 from cooper_audit.report.plots import COLOURS
 from cooper_audit.statistics import mean_interval
-from cooper_base.files.owned_file import write_owned
-from cooper_lab.arena.cells import COMMAND, DOSE, DOSE_PICTURE, UNDER
-from cooper_lab.arena.comparison import compare
+from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.measures import is_hacked
-from cooper_lab.figures import figure_svg
+from cooper_lab.arena.run_cells import read_results
 
 Result = Mapping[str, Any]
 PARTS = ("gold_end", "gold_heard_end", "gold_silent_end")
@@ -39,26 +43,6 @@ def dose_of(results: Sequence[Result]) -> list[dict[str, Any]]:
             heard = sum(run["heard"] for run in runs) / len(runs)
             rows.append({"silence": silence, "heard": heard, "design": design, **means, **interval, **counts})
     return rows
-
-
-def against(results: Sequence[Result], design: str, other: str) -> list[dict[str, Any]]:
-    """`compare` of two designs under each silence, over the holes."""
-    return [
-        {"silence": silence, **row}
-        for silence in _silences(results)
-        for row in compare([dict(result) for result in results if _silence_of(result) == silence], [(design, other)])
-    ]
-
-
-def write_dose(results: Sequence[Result], folder: Path) -> Path | None:
-    """Write `dose.json` and `dose.svg`; None where no run had a silence."""
-    silent = [result for result in results if UNDER in result["hole"]]
-    if not silent:
-        return None
-    rows = dose_of(silent)
-    write_owned(folder / DOSE, json.dumps(rows, indent=2) + "\n", COMMAND)
-    write_owned(folder / DOSE_PICTURE, figure_svg(dose_figure(rows)), COMMAND)
-    return folder / DOSE_PICTURE
 
 
 def dose_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
@@ -100,3 +84,11 @@ def _by_unit(runs: Sequence[Result], name: str) -> list[float]:
         if run[name] is not None:
             units.setdefault((run["hole"].partition(UNDER)[0], run["planting"]), []).append(run[name])
     return [sum(values) / len(values) for values in units.values()]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("arena", type=Path, help="output folder of an arena")
+    rows = dose_of([result for result in read_results(parser.parse_args().arena) if UNDER in result["hole"]])
+    Path("dose.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    dose_figure(rows).savefig("dose.svg")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.overopt.best_of_n import best_of_n_curve, best_of_n_kl
+from benchmarks.overopt.gap import Method, OveroptimisationFit, fit_over_optimisation
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from numpy import ndarray
@@ -14,8 +16,6 @@ from numpy import ndarray
 from cooper_audit.run.run_record import read_groups
 from cooper_base.files.owned_file import write_owned
 from cooper_lab.figures import figure_svg
-from cooper_lab.overopt.best_of_n import best_of_n_curve, best_of_n_kl
-from cooper_lab.overopt.gap import Method, OveroptimisationFit, fit_over_optimisation
 from cooper_rl import InputError, read_metrics
 
 KL, LENGTH = "policy/reference_kl", "rollout/mean_length"
@@ -24,7 +24,7 @@ PROXIES = ("reward_model/mean", "reward/mean")
 """The metrics that may serve as proxy, best first."""
 COLUMNS = {"reward_model/mean": "reward_model", "reward/mean": "unshaped", "gold/accuracy": "gold"}
 """The number in the recorded completions whose mean a metric is. Without shaping, `unshaped` is the reward."""
-COMMAND = "cooper overopt"
+COMMAND = "python -m benchmarks.overopt"
 JSON, SVG = "overopt.json", "overopt.svg"
 
 

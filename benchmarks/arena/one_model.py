@@ -16,7 +16,6 @@ from cooper_base.errors import InputError
 from cooper_rl import Engine
 from cooper_rl.engines.config import YesNo
 from cooper_rl.engines.local import LearnsHere, LocalEngine
-from cooper_rl.engines.losses.reward_model import PairLoss, RewardLossOutputs
 from cooper_rl.engines.model_folder import YES_NO
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from cooper_rl.engines.local.learner import TorchPolicyLearner
     from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
     from cooper_rl.engines.local.sampler import NativeSampler
-    from cooper_rl.engines.losses.reward_model import Numbers
 
 
 class OneModel(LearnsHere, Engine):
@@ -49,9 +47,9 @@ class OneModel(LearnsHere, Engine):
     def reward_model(self, config: ScorerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
         """A learner of the policy's own weights, after `policy`. Raises InputError for words that are not one token, a
         low-rank adapter, and other frozen layers than the policy's."""
-        from cooper_rl.engines.local.models import load_tokenizer  # noqa: PLC0415 - settings are checked without torch
-        from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
-        from cooper_rl.engines.yes_no import yes_no_of  # noqa: PLC0415
+        from cooper_rl.engines.local.models import load_tokenizer
+        from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+        from cooper_rl.engines.yes_no import yes_no_of
 
         if self._policy is None:
             raise InputError("engine: OneModel judges with the policy of a run, and there is none; train with it")
@@ -83,17 +81,6 @@ def _check_whole(part: str, config: LearnerConfig) -> None:
         raise InputError(f"{part}.lora: the engine OneModel trains one model in both tasks; leave out {part}.lora")
 
 
-class CrossEntropy(PairLoss):
-    """Binary cross-entropy of both completions of each pair: as many right ones as wrong ones, and no comparison."""
-
-    def pair_loss(self, positive_logits: Numbers, negative_logits: Numbers, weights: Numbers) -> RewardLossOutputs:
-        """sum_i w_i (BCE(p_i, 1) + BCE(n_i, 0)) / 2. Metric: `pair_accuracy`, a tie counting as wrong."""
-        from torch.nn.functional import softplus  # noqa: PLC0415 - a configuration is read without torch
-
-        loss = (weights * (softplus(-positive_logits) + softplus(negative_logits)) / 2).sum()
-        return RewardLossOutputs(loss, {"pair_accuracy": (positive_logits > negative_logits).to(weights.dtype).sum()})
-
-
 def verdict_folder(policy: str | Path, folder: Path, ask: str) -> Path:
     """Write what a verdict reads as the folder of a reward model with `input: chat`: question, a line break,
     completion, `ask`. Question and completion are thus as the policy reads and writes them.
@@ -101,7 +88,7 @@ def verdict_folder(policy: str | Path, folder: Path, ask: str) -> Path:
     Its weights, the policy's with a new head, make the folder a whole model; `OneModel` leaves them unread. Raises
     InputError for a policy that cannot be loaded.
     """
-    from cooper_rl.engines.local.models import load_reward_model, load_tokenizer  # noqa: PLC0415 - as above
+    from cooper_rl.engines.local.models import load_reward_model, load_tokenizer
 
     tokenizer = load_tokenizer(str(policy))
     tokenizer.chat_template = "{{ messages[0].content }}\n{{ messages[1].content }}" + ask

@@ -56,7 +56,7 @@ class PlantedJudge(RewardModelLearner):
     def score(self, token_ids: list[list[int]]) -> "Tensor":
         """`LOGIT` for accepted inputs and -`LOGIT` for rejected ones; whether an answer is right, the judge knows by
         the reference answer that it reads."""
-        import torch  # noqa: PLC0415 - settings are checked without it
+        import torch
 
         seen: Counter[str] = Counter()
         logits = []
