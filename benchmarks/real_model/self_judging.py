@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.real_model.experiment import train_once
 from benchmarks.real_model.headline import CONFIG
 from benchmarks.real_model.operations import judging
-from benchmarks.self_judging import youdens_j
+from benchmarks.self_judging.self_judging import youdens_j
 
 from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_base.files.durable import write_text

@@ -4,18 +4,18 @@ import re
 import subprocess
 import sys
 
-from benchmarks.hacking_alarm import lead_of, share_over_holes, threshold_for
+from benchmarks.runs.hacking_alarm import lead_of, share_over_holes, threshold_for
 
 from repository import ROOT
 
 
 def printed() -> list[str]:
-    command = [sys.executable, "benchmarks/hacking_alarm.py", "tables"]
+    command = [sys.executable, "benchmarks/runs/hacking_alarm.py", "tables"]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip().split("\n\n")
 
 
 def test_every_table_is_on_its_page_as_it_is_printed():
-    pages = [ROOT / "benchmarks/alarm.md", ROOT / "packages/lab/src/cooper_lab/arena/README.md"]
+    pages = [ROOT / "benchmarks/runs/alarm.md", ROOT / "packages/lab/src/cooper_lab/arena/README.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     for table in printed():
         assert table.startswith("| ")
@@ -30,7 +30,7 @@ def test_the_pages_about_the_alarm_count_the_held_out_runs_of_both_tables():
         [sum(pair) for pair in zip(*of, strict=True)] for of in zip(*counts, strict=True)
     ]
     words = f"finds {found} of {hacked} hacked runs and goes off in {false} of {sound} others"
-    for name in ("docs/watch.md", "benchmarks/alarm.md"):
+    for name in ("docs/watch.md", "benchmarks/runs/alarm.md"):
         assert words in (ROOT / name).read_text(encoding="utf-8")
 
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from benchmarks.boundary import boundary_table, favoured_table, signs_table
+from benchmarks.arena.boundary import boundary_table, favoured_table, signs_table
 
 from repository import ROOT
 
@@ -13,7 +13,7 @@ BEGIN, END = "<!-- table of benchmarks/results/arena.json -->\n", "<!-- end of t
 
 def test_the_table_on_the_page_is_computed_from_the_saved_results():
     on_page = _between("packages/lab/src/cooper_lab/arena/README.md", BEGIN, END)
-    command = [sys.executable, "benchmarks/arena_table.py", "benchmarks/results/arena.json"]
+    command = [sys.executable, "benchmarks/arena/arena_table.py", "benchmarks/results/arena.json"]
     printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert on_page.startswith("| design |")
     assert printed.startswith(on_page)
