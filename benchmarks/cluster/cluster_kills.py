@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "packages/rl/tests"), str(ROOT / "tests")]
 
 from crash.cluster_kills import ROLES, SETTINGS, ClusterRun, Kill, disturbed  # noqa: E402
 

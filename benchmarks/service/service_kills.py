@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "packages/rl/tests"), str(ROOT / "tests")]
 
 from cooper_lab.arithmetic.arms import ASSETS  # noqa: E402
 from service.answered import CORRUPTER  # noqa: E402
