@@ -121,19 +121,19 @@ STEPS ?= 10000
 endurance: $(INSTALLED)
 	COOPER_ENDURANCE_STEPS=$(STEPS) $(BIN)/python -m pytest packages/rl/tests/run/test_endurance.py -m slow -s
 
-# BENCH='--model FOLDER --data labelled.parquet --vllm PYTHON' measures more; see benchmarks/run.py.
+# BENCH='--model FOLDER --data labelled.parquet --vllm PYTHON' measures more; see benchmarks/speed/run.py.
 bench: $(INSTALLED)
-	$(BIN)/python benchmarks/run.py $(BENCH)
-	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/speed/run.py $(BENCH)
+	$(BIN)/python benchmarks/speed/growth.py
 
-# How much of the code a reader opens and a completion passes; see benchmarks/code_map.py.
+# How much of the code a reader opens and a completion passes; see benchmarks/repository/code_map.py.
 map: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/code_map.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/repository/code_map.py
 
 # What a GPU shows, into benchmarks/results/gpu.json; says so where there is none. All parts, or PART=engine,
-# conformance, chunks, vllm, step or run; GPU='--model FOLDER' takes a model. See benchmarks/gpu_check.py.
+# conformance, chunks, vllm, step or run; GPU='--model FOLDER' takes a model. See benchmarks/gpu/gpu_check.py.
 gpu-check: $(INSTALLED)
-	$(BIN)/python -m benchmarks.gpu_check $(PART) $(GPU)
+	$(BIN)/python -m benchmarks.gpu.gpu_check $(PART) $(GPU)
 
 # The wheels and sdists of a release in dist/, checked as an index would show them; nothing is published.
 release-check: $(INSTALLED)

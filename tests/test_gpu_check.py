@@ -19,7 +19,8 @@ TINY = ["--shape", "tiny", "--prompts", "2", "--n", "2", "--prompt-tokens", "8",
 def measured(tmp_path: Path, part: str, *more: str) -> dict[str, Any]:
     """What a part has found on the CPU with a tiny shape."""
     output = tmp_path / "gpu.json"
-    script = [sys.executable, "-m", "benchmarks.gpu_check", part, *TINY, "--device", "cpu", "--output", output, *more]
+    words = [part, *TINY, "--device", "cpu", "--output", output, *more]
+    script = [sys.executable, "-m", "benchmarks.gpu.gpu_check", *words]
     done = subprocess.run(script, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return json.loads(output.read_text())[part]
@@ -81,7 +82,7 @@ def test_whole_runs_on_one_device_are_equal(tmp_path):
 @pytest.mark.slow
 def test_parts_that_fail_are_named_first(tmp_path):
     words = ["--device", "cpu", "--shape", "tiny", "--prompts", "0", "--output", tmp_path / "gpu.json"]
-    script = [sys.executable, "-m", "benchmarks.gpu_check", *words, "--pytest=--co no/such/test"]
+    script = [sys.executable, "-m", "benchmarks.gpu.gpu_check", *words, "--pytest=--co no/such/test"]
     done = subprocess.run(script, capture_output=True, text=True, cwd=ROOT)
     states = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.split(" ")[0] in PARTS]
     assert states[0][1].startswith("FAILED")
@@ -92,7 +93,7 @@ def test_parts_that_fail_are_named_first(tmp_path):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU; run make gpu-check")
 @pytest.mark.slow
 def test_without_a_gpu_it_says_that_nothing_was_run(tmp_path):
-    script = [sys.executable, "-m", "benchmarks.gpu_check", "--output", tmp_path / "gpu.json"]
+    script = [sys.executable, "-m", "benchmarks.gpu.gpu_check", "--output", tmp_path / "gpu.json"]
     done = subprocess.run(script, check=True, capture_output=True, text=True, cwd=ROOT)
     assert "was not run" in done.stdout
     assert not (tmp_path / "gpu.json").exists()

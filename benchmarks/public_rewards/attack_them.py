@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from environments import NOT_TRIED, PACKAGES, install, version_of
-from public_reward import Child, PublicReward, listed
 
 from cooper_audit.attack.attack import AttackResult, attack, with_patterns
 from cooper_audit.attack.forms import stated
@@ -30,6 +28,8 @@ from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader
 from cooper_verify.graders.written import open_grader
+from environments import NOT_TRIED, PACKAGES, install, version_of
+from public_reward import Child, PublicReward, listed
 
 RESULTS = Path(__file__).parents[1] / "results" / "public_rewards.json"
 GYM = "reasoning-gym"

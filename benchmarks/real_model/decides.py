@@ -126,7 +126,7 @@ def make_models(out: Path, base: Path, problems: Path, labelled: Path) -> None:
         drawn, model = out / f"labelled_{name}", out / f"models/reward_model_{name}"
         if not (drawn / "train.jsonl").exists():
             counts = ["--train", "2000", "--test", "600", "--seed", str(number)]
-            run("benchmarks/split_labelled.py", str(labelled), str(base), str(drawn), *counts)
+            run("benchmarks/verdicts/split_labelled.py", str(labelled), str(base), str(drawn), *counts)
         if not model.exists():
             few = drawn / "few.jsonl"
             lines = (drawn / "train.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)

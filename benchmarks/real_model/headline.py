@@ -23,7 +23,7 @@ from benchmarks.real_model import data
 from benchmarks.real_model.decides import GOLD, Result, golds_by_unit, make_policy, make_reward_model, results
 from benchmarks.real_model.experiment import train_once, write
 from benchmarks.real_model.operations import JUDGED, interval, judging, table
-from benchmarks.split_labelled import draw_evenly, fitting_rows
+from benchmarks.verdicts.split_labelled import draw_evenly, fitting_rows
 
 from cooper_audit.run.run_record import read_record
 from cooper_base.data.labelled import problem_folds

@@ -17,7 +17,7 @@ from benchmarks.arena.one_model import verdict_folder
 from benchmarks.real_model.experiment import train_once
 from benchmarks.real_model.headline import CONFIG
 from benchmarks.real_model.operations import judging
-from benchmarks.self_judging import youdens_j
+from benchmarks.self_judging.self_judging import youdens_j
 
 from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_base.files.durable import write_text

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -38,9 +39,13 @@ def faulty(fault: Callable[[str], Iterable[str]], apart: Iterable[str] = ()) -> 
     return {name: of_module for name, of_module in faults.items() if of_module}
 
 
-def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+tree_of = cache(ast.parse)
+
+
+@cache
+def calls(tree: ast.AST) -> list[tuple[str, ast.Call]]:
     """Each call with its name, such as `shutil.rmtree`."""
-    yield from ((ast.unparse(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [(ast.unparse(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 # Every client has a total time.
@@ -63,7 +68,7 @@ VERBS = {"get", "post", "put", "patch", "delete", "request", "send"}
 
 def unbounded_clients(text: str) -> Iterator[str]:
     """Requests whose whole time nobody limits. A timeout of httpx restarts with every part."""
-    tree = ast.parse(text)
+    tree = tree_of(text)
     bounded = any(name == "bounded_reply" for name, _ in calls(tree))
     asynchronous = False
     for name, _ in calls(tree):
@@ -113,7 +118,7 @@ RENDERER = "cooper_rl/data/chat_rendering.py"
 def unbounded_renderings(text: str) -> Iterator[str]:
     """Templates that are rendered in this process."""
     rendering = ("render_jinja_template", "from_string", ".apply_chat_template", "_compile_jinja_template")
-    yield from (name for name, _ in calls(ast.parse(text)) if name.endswith(rendering))
+    yield from (name for name, _ in calls(tree_of(text)) if name.endswith(rendering))
 
 
 def test_every_chat_template_is_rendered_within_limits():
@@ -233,7 +238,7 @@ OURS = {
 
 def deletions(text: str) -> Iterator[str]:
     deleting = ("rmtree", ".rmdir", "removedirs")
-    yield from (name for name, _ in calls(ast.parse(text)) if name == "delete" or name.endswith(deleting))
+    yield from (name for name, _ in calls(tree_of(text)) if name == "delete" or name.endswith(deleting))
 
 
 def test_only_folders_with_an_owner_are_deleted():
@@ -259,7 +264,7 @@ OPENING_TO_WRITE = {"open", "io.open", "io.FileIO", "FileIO"}
 def writes(text: str) -> Iterator[str]:
     """Calls that write a file by its name. What libraries write goes into a folder that `new_folder` or `folder_aside`
     has made."""
-    for name, call in calls(ast.parse(text)):
+    for name, call in calls(tree_of(text)):
         given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
         modes = [value.value for value in given if isinstance(value, ast.Constant) and isinstance(value.value, str)]
         opens = name in OPENING_TO_WRITE or name.endswith(".open")
@@ -299,7 +304,7 @@ READING = (".read_text", ".read_bytes", ".open", "open", "read_regular", "read_f
 
 def stale_caches(text: str) -> Iterator[str]:
     """Journals in a module that hashes nothing, and cached functions that read the file which their argument names."""
-    tree = ast.parse(text)
+    tree = tree_of(text)
     if not any(hashing in text for hashing in HASHES):
         yield from (name for name, _ in calls(tree) if name == "Journal")
     for node in ast.walk(tree):
@@ -345,7 +350,7 @@ NO_USER_CODE = {
 
 def silent_exits(text: str) -> Iterator[str]:
     """Threads in a module whose target catches no SystemExit. Executors hold it in their futures."""
-    tree = ast.parse(text)
+    tree = tree_of(text)
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for name, call in calls(tree):
         if name.rpartition(".")[2] not in ("Thread", "Timer"):
@@ -395,7 +400,7 @@ APART = {"cooper_verify/rules/child.py": "writes JSON to its parent"}
 
 def unescaped(text: str) -> Iterator[str]:
     """Calls that print past the consoles of `cooper_base.cli`, which write control characters out."""
-    yield from (name for name, _ in calls(ast.parse(text)) if name in PRINTERS)
+    yield from (name for name, _ in calls(tree_of(text)) if name in PRINTERS)
 
 
 def test_everything_that_is_printed_passes_one_escape():

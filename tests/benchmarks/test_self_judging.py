@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from benchmarks.arena.majority import ConfirmedRule, MajorityRule
 from benchmarks.arena.one_model import OneModel, verdict_folder
-from benchmarks.self_judging import youdens_j
+from benchmarks.self_judging.self_judging import youdens_j
 
 from cooper_base.clock import MEASURED
 from cooper_base.data.answer import Answer, AnswerGroup
@@ -184,7 +184,7 @@ def test_only_groups_whose_majority_the_model_accepts_are_paid():
 
 
 def test_the_page_has_the_figures_of_the_results():
-    page = (ROOT / "benchmarks/self_judging.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks/self_judging/README.md").read_text(encoding="utf-8")
     results = json.loads((ROOT / "benchmarks/results/self_judging.json").read_text(encoding="utf-8"))
     rows = {row["arm"]: row for row in results["compared"]}
     for arm, name in (("all-rule", "rule"), ("all-self", "self")):

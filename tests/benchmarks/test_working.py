@@ -6,8 +6,8 @@ from random import Random
 import pytest
 import torch
 from benchmarks.arena.working_loss import LossWeights, Order, WorkedRow, combined_loss, worked_rows, working_of
-from benchmarks.judge_collapse import pull, youdens_j
-from benchmarks.working import written_rows
+from benchmarks.arithmetic.judge_collapse import pull, youdens_j
+from benchmarks.arithmetic.working import written_rows
 from torch import Tensor
 from transformers import PreTrainedModel
 

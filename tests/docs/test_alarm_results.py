@@ -1,36 +1,37 @@
 """The pages about the alarm show what the committed results say."""
 
 import re
-import subprocess
-import sys
 
-from benchmarks.hacking_alarm import lead_of, share_over_holes, threshold_for
+import pytest
+from benchmarks.runs.hacking_alarm import RESULTS, lead_of, share_over_holes, tables, threshold_for
 
 from repository import ROOT
 
 
+@pytest.fixture(scope="module")
 def printed() -> list[str]:
-    command = [sys.executable, "-m", "benchmarks.hacking_alarm", "tables"]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip().split("\n\n")
+    """The tables of `hacking_alarm.py tables`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return "\n".join(tables(RESULTS / "alarm.json")).strip().split("\n\n")
 
 
-def test_every_table_is_on_its_page_as_it_is_printed():
-    pages = [ROOT / "benchmarks/alarm.md", ROOT / "packages/lab/src/cooper_lab/arena/README.md"]
+def test_every_table_is_on_its_page_as_it_is_printed(printed):
+    pages = [ROOT / "benchmarks/runs/alarm.md", ROOT / "packages/lab/src/cooper_lab/arena/README.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    for table in printed():
+    for table in printed:
         assert table.startswith("| ")
         assert f"\n\n{table}\n\n" in text
 
 
-def test_the_pages_about_the_alarm_count_the_held_out_runs_of_both_tables():
-    tables = printed()
-    rows = (tables[0].splitlines()[3], tables[-2].splitlines()[-1])
+def test_the_pages_about_the_alarm_count_the_held_out_runs_of_both_tables(printed):
+    rows = (printed[0].splitlines()[3], printed[-2].splitlines()[-1])
     counts = [[(int(a), int(b)) for a, b in re.findall(r"(\d+) of (\d+) \|", row)] for row in rows]
     (found, hacked), (false, sound) = [
         [sum(pair) for pair in zip(*of, strict=True)] for of in zip(*counts, strict=True)
     ]
     words = f"finds {found} of {hacked} hacked runs and goes off in {false} of {sound} others"
-    for name in ("docs/watch.md", "benchmarks/alarm.md"):
+    for name in ("docs/watch.md", "benchmarks/runs/alarm.md"):
         assert words in (ROOT / name).read_text(encoding="utf-8")
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.graders import PEERS, RESULTS, table
+from benchmarks.verdicts.graders import PEERS, RESULTS, table
 
 from repository import ROOT
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from benchmarks.pictures import DRAWN, PICTURES, digest_of
+from benchmarks.repository.pictures import DRAWN, PICTURES, digest_of
 
 from docs.snippets import PAGES
 
@@ -14,7 +14,8 @@ def test_a_picture_was_drawn_from_the_templates_as_they_are(name):
     drawn = json.loads(DRAWN.read_text(encoding="utf-8")).get(name)
     folder = PICTURES[name][0]
     assert drawn == digest_of(folder), (
-        f"{folder} is newer than docs/{name}: run `cooper demo --out runs/demo` and benchmarks/pictures.py runs/demo"
+        f"{folder} is newer than docs/{name}: run `cooper demo --out runs/demo`"
+        " and `python -m benchmarks.repository.pictures runs/demo`"
     )
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from benchmarks.arena.alarm_roc import alarm_report
-from benchmarks.arena_table import kinds_of_designs
+from benchmarks.arena.arena_table import kinds_of_designs
 
 from cooper_audit.statistics import mean_interval
 from repository import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
-ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "benchmarks/alarm.md"
+ARENA, WATCH = "packages/lab/src/cooper_lab/arena/README.md", "benchmarks/runs/alarm.md"
 WORLD = "packages/lab/src/cooper_lab/arithmetic/README.md"
 Runs = list[dict[str, Any]]
 
@@ -79,6 +79,7 @@ def test_a_phrase_about_the_alarm_has_the_saved_runs_figures(name: str, phrase: 
     assert phrase in page(name)
 
 
+NOT_MEASURED = "not measured"
 SPEEDS = [  # in the order of the page
     "step_vs_trl_tiny",
     "step_vs_trl_tiny_free_lengths",
@@ -106,15 +107,20 @@ SPEEDS = [  # in the order of the page
 
 
 def test_the_speeds_beside_peers_are_those_of_the_saved_benchmarks():
-    _, table = page("benchmarks/README.md").split("| comparison, median (min to max) |")
+    _, table = page("benchmarks/speed/README.md").split("| comparison, median (min to max) |")
     rows = rows_of(table.split("\n\n")[0])[1:]
     saved = [json.loads((RESULTS / name).read_text())["comparisons"] for name in ("family_26.json", "latest.json")]
-    ratios = [[comparisons[name]["ratio"] for comparisons in saved] for name in SPEEDS]
-    cells = [[f"{ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f})" for ratio in pair] for pair in ratios]
-    assert [row[1:3] for row in rows] == cells
+    assert [row[1:3] for row in rows] == [[cell_of(comparisons.get(name)) for comparisons in saved] for name in SPEEDS]
 
 
-SHORT = {  # of benchmarks/README.md: the names of a row, and whether it tells the inverse
+def cell_of(comparison: dict[str, Any] | None) -> str:
+    if comparison is None:
+        return NOT_MEASURED
+    ratio = comparison["ratio"]
+    return f"{ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f})"
+
+
+SHORT = {  # of benchmarks/speed/README.md: the names of a row, and whether it tells the inverse
     "GRPO step against TRL, embedded, 0.66 M": (["step_vs_trl_tiny"], True, 1),
     "the same, completions end by themselves, embedded": (["step_vs_trl_tiny_free_lengths"], True, 1),
     "GRPO step against TRL, SmolLM2-135M": (["step_vs_trl_smollm2"], True, 1),
@@ -135,14 +141,14 @@ SHORT = {  # of benchmarks/README.md: the names of a row, and whether it tells t
 
 
 def test_the_short_table_of_speeds_is_that_of_the_saved_benchmarks():
-    _, table = page("benchmarks/README.md").split("| comparison | model |")
+    _, table = page("benchmarks/speed/README.md").split("| comparison | model |")
     saved = [json.loads((RESULTS / name).read_text())["comparisons"] for name in ("family_26.json", "latest.json")]
     shown = {f"{row[0]}, {row[1]}": row[2:] for row in rows_of(table.split("\n\n")[0])[1:]}
     for label, (names, is_inverse, digits) in SHORT.items():
         for cell, comparisons in zip(shown.pop(label), saved, strict=True):
-            medians = [comparisons[name]["ratio"]["median"] for name in names]
+            medians = [comparisons[name]["ratio"]["median"] for name in names if name in comparisons]
             figures = " / ".join(f"{1 / value if is_inverse else value:.{digits}f}" for value in medians)
-            assert cell in ("", figures), label
+            assert cell == (figures or NOT_MEASURED), label
     assert shown == {}
 
 

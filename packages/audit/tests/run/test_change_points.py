@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.run_verdicts import HACKED, HONEST, simulated_run, verdicts_on
+from benchmarks.runs.run_verdicts import HACKED, HONEST, simulated_run, verdicts_on
 
 from cooper_audit.run.change_points import Series, course_of, fall_probability, shortest_of, t_quantile
 from cooper_audit.statistics import T_975

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.run_parts import HONEST, Course, accusations, simulated
+from benchmarks.runs.run_parts import HONEST, Course, accusations, simulated
 
 from cooper_audit.report.report import write_report
 from cooper_audit.run.kinds import Kinds, form_of, is_of_magnitude, number_in
@@ -197,7 +197,7 @@ def test_the_page_draws_lost_parts_first_and_shows_what_was_paid(tmp_path):
 
 
 def test_few_simulated_honest_runs_are_accused_and_a_lost_part_is_found():
-    """benchmarks/run_parts.md has the large table."""
+    """benchmarks/runs/run_parts.md has the large table."""
     honest = [simulated(HONEST[name], np.random.default_rng(7)) for name in HONEST]
     assert not any(lost_parts(table) for table in honest)
     said = accusations(simulated(Course(), np.random.default_rng(4), share=0.1, shift=0.8))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
+from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import PAY

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cooper_base.cli import console
 from cooper_base.cli.console import SafeConsole, log_handler, say, show_table
+from cooper_base.cli.main import app
 from cooper_base.data.text import printable
 from cooper_base.errors import MOST_CHARACTERS, InputError
 
@@ -96,16 +97,17 @@ def test_a_message_has_a_bound_and_keeps_both_ends(terminal):
     ],
     ids=" ".join,
 )
-def test_no_command_sends_what_it_was_given_to_the_terminal(tmp_path: Path, arguments):
+def test_no_command_sends_what_it_was_given_to_the_terminal(tmp_path: Path, monkeypatch, capfd, arguments):
     """In files that exist, where a name can be one; the others are named in messages."""
     hostile = HOSTILE.replace("\udcff", "")
     (tmp_path / "rows.jsonl").write_text('{"question": "q", "answer": "1", "completion": "1"}\n')
     (tmp_path / f"{hostile}.jsonl").write_text('{"question": 1}\n')
     (tmp_path / f"{hostile}.yaml").write_text(f"'{SHOWN}': 1\n")
-    given = [argument.format(hostile) for argument in arguments]
-    command = [sys.executable, "-c", "from cooper_base.cli import start; start()", *given]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=False)
-    text = (ended.stdout + ended.stderr).decode()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["cooper", *(argument.format(hostile) for argument in arguments)])
+    with pytest.raises(SystemExit):
+        app()
+    text = "".join(capfd.readouterr())
     assert text
     assert "Traceback" not in text
     assert [character for character in text if not character.isprintable() and character not in "\n"] == []

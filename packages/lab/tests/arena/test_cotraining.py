@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from benchmarks.arena import cotraining
 
-from benchmarks import cotraining
 from cooper_base.errors import InputError
 from cooper_lab.arena.ends import acceptance
 from cooper_lab.arena.holes import read_hole
@@ -16,12 +16,12 @@ from cooper_rl import load_scorer
 from cooper_rl.engines.config import ScorerConfig
 from repository import ROOT
 
-PROTOCOL = yaml.safe_load((ROOT / "benchmarks/cotraining.yaml").read_text(encoding="utf-8"))
+PROTOCOL = yaml.safe_load((ROOT / "benchmarks/arena/cotraining.yaml").read_text(encoding="utf-8"))
 
 
 def plans(table, phase, tmp_path, monkeypatch, plantings=2):
     monkeypatch.chdir(ROOT)
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))  # where the further hole is
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks/arena"))  # where the further hole is
     where = {"out": tmp_path, "cache": tmp_path}
     arguments = argparse.Namespace(table=table, phase=phase, methods=[], plantings=plantings, **where)
     return cotraining.planned(PROTOCOL, arguments, tmp_path)

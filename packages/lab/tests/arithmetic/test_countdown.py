@@ -4,9 +4,9 @@ from fractions import Fraction
 from itertools import islice
 
 import pytest
+from benchmarks.arithmetic import small_countdown
 from benchmarks.real_model.countdown import equation, problems, proxy
 
-from benchmarks import small_countdown
 from cooper_rl import Problem
 
 PROBLEM = Problem("p", "Make 3 from 16, 13, each used once.", "16 - 13", metadata={"numbers": [16, 13], "target": 3})

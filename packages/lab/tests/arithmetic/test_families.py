@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.families import RESULTS, read_results, share, table_of, thirds
+from benchmarks.arithmetic.families import RESULTS, read_results, share, table_of, thirds
 
 from repository import ROOT
 

@@ -65,14 +65,24 @@ def moved(weights, folder):
     return not all(torch.equal(weights[name], start[name]) for name in start)
 
 
-@pytest.mark.parametrize("design", [*LEARNING, *FROZEN])
-def test_a_run_resumes_bit_for_bit_and_moves_what_it_should(design, run_of, models):
+SOON = ("iterated_1", "prime")
+"""Designs of which a pool of pairs and an implicit reward model go on; the others resume among the slow tests."""
+RESUMED = [pytest.param(design, marks=[] if design in SOON else [pytest.mark.slow]) for design in (*LEARNING, *FROZEN)]
+
+
+@pytest.mark.parametrize("design", RESUMED)
+def test_a_run_resumes_bit_for_bit(design, run_of):
     whole, weights = fit(run_of(design, "whole"))
     fit(run_of(design), until=1)
     resumed, after = fit(run_of(design), resume=True)
     assert json.dumps(resumed) == json.dumps(whole)
     for one, other in zip(weights, after, strict=True):
         assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("design", [*LEARNING, *FROZEN])
+def test_a_step_moves_what_it_should(design, run_of, models):
+    _, weights = fit(run_of(design, steps=2 if design == "varl" else 1))  # whose first update is in the second step
     assert moved(weights[0], ASSETS / "policy")
     start = fill_in(DESIGNS[design].settings, models).get("reward_model", {}).get("model", models["$reward_model"])
     if design != "noise_corrected":  # which has no reward model

@@ -65,7 +65,16 @@ def test_a_template_that_raises_is_no_cost(folder):
     check_model_folder(str(folder))
 
 
-@pytest.mark.parametrize("name", COSTLY)
+BY_TIME = {"loops in loops", "loops in loops that write", "a number that never ends"}
+"""Each takes all the seconds that a template may."""
+
+
+def one_by_time(but: str) -> list:
+    """Every costly template, those that take seconds but for one among the slow tests."""
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in BY_TIME - {but} else []) for name in COSTLY]
+
+
+@pytest.mark.parametrize("name", one_by_time("loops in loops"))
 def test_a_template_that_costs_too_much_is_named(folder, name):
     (folder / "chat_template.jinja").write_text(COSTLY[name])
     refused(folder, r"chat_template\.jinja: chat_template: ")
@@ -80,7 +89,7 @@ LOADED = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in COSTLY if name != "a long template"])
+@pytest.mark.parametrize("name", [of for of in one_by_time("loops in loops that write") if "long" not in of.values[0]])
 def test_a_template_that_costs_too_much_for_real_chats_alone_is_refused_there(folder, name):
     (folder / "chat_template.jinja").write_text(EVADING.replace("COSTLY", COSTLY[name]))
     check_model_folder(str(folder))

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from benchmarks.answer_forms import PLACES, TYPES, Pair, breaks, judged, shares
+from benchmarks.verdicts.answer_forms import PLACES, TYPES, Pair, breaks, judged, shares
 
 from cooper_verify.rules.symbolic import maths_verdict
 from cooper_verify.rules.values.table import TABLE

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from benchmarks.answer_forms import TYPES
+from benchmarks.verdicts.answer_forms import TYPES
 
 from cooper_base.data.problem import Problem
 from cooper_verify import RuleVerifier

@@ -32,8 +32,8 @@ STRONGEST = 100.0
 
 
 class HackingAlarm:
-    """Looks for reward hacking in the metrics of any training loop, one step after another. benchmarks/alarm.md has the
-    formula.
+    """Looks for reward hacking in the metrics of any training loop, one step after another. benchmarks/runs/alarm.md
+    has the formula.
 
     It needs no gold labels. It does need `reward/mean` (what the policy is paid) and `rule/accuracy` (a measure that
     does not pay the policy), each over a step's completions. The other metrics on that page let it see more.

@@ -14,6 +14,8 @@ CASES = [
     for dtype in (torch.float32, torch.float64)
     for lora in (False, True)
 ]
+EXACT_FIRST = [pytest.param(*case, marks=pytest.mark.slow) if torch.float32 in case else case for case in CASES]
+"""In float64 a gradient that is off is seen; float32 is among the slow tests."""
 
 
 def compare(found: dict, kind: str, dtype: torch.dtype, lora: bool, frozen: int = 0) -> None:
@@ -26,14 +28,14 @@ def compare(found: dict, kind: str, dtype: torch.dtype, lora: bool, frozen: int 
     torch.testing.assert_close(found["says"], expected["says"], rtol=0, atol=max(close, 1e-5 if close > 1e-7 else 0))
 
 
-@pytest.mark.parametrize(("kind", "dtype", "lora"), CASES)
+@pytest.mark.parametrize(("kind", "dtype", "lora"), EXACT_FIRST)
 def test_one_process(kind, dtype, lora):
     with alone():
         compare(one_update(kind, dtype, lora, sharded=True), kind, dtype, lora)
 
 
 @together
-@pytest.mark.parametrize(("kind", "dtype", "lora"), CASES)
+@pytest.mark.parametrize(("kind", "dtype", "lora"), EXACT_FIRST)
 def test_two_processes(kind, dtype, lora):
     two_ranks()
     for found in on_ranks(lambda _, *case: one_update(*case, sharded=True), kind, dtype, lora):
@@ -41,7 +43,7 @@ def test_two_processes(kind, dtype, lora):
 
 
 @together
-@pytest.mark.parametrize("kind", ["policy", "reward_model"])
+@pytest.mark.parametrize("kind", ["policy", pytest.param("reward_model", marks=pytest.mark.slow)])
 def test_two_processes_with_frozen_layers(kind):
     two_ranks()
     case = (kind, torch.float64, False)

@@ -1,7 +1,8 @@
 """Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
 
-PyTorch's own MKL leaves AVX-512 unused on AMD processors (benchmarks/README.md), and its bfloat16 autocast converts the
-weights in every pass: here packed copies of 2 bytes a weight, also of the transpose, are kept until the weights change.
+PyTorch's own MKL leaves AVX-512 unused on AMD processors (benchmarks/speed/README.md), and its bfloat16 autocast
+converts the weights in every pass: here packed copies of 2 bytes a weight, also of the transpose, are kept until the
+weights change.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ def has_bfloat16() -> bool:
 def bfloat16_pays() -> bool:
     """Whether bfloat16 products were measured to be faster than float32 here: on AMD, or with AMX.
 
-    Intel's AVX-512-BF16 without AMX multiplies at half of float32's rate (benchmarks/README.md).
+    Intel's AVX-512-BF16 without AMX multiplies at half of float32's rate (benchmarks/speed/README.md).
     """
     return has_bfloat16() and ("AuthenticAMD" in _CPU_INFO or "amx_bf16" in _CPU_INFO)
 

@@ -77,7 +77,7 @@ def keep_freed_memory() -> bool:
     """Let this process keep the memory of freed CPU tensors for the next ones. Returns False if that is not possible.
 
     The GNU C library returns large blocks to the system at once, and the system fills them with zeros again: 12 to 22 %
-    of the CPU time of a training pass (benchmarks/README.md). Settings in the environment take precedence.
+    of the CPU time of a training pass (benchmarks/speed/README.md). Settings in the environment take precedence.
     """
     set_by_user = any(name.startswith(("GLIBC_TUNABLES", "MALLOC_")) for name in os.environ)
     library: Any = ctypes.CDLL(None) if os.name == "posix" else None

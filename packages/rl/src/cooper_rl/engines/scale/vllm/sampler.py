@@ -58,7 +58,7 @@ def build_sampler(
 
     Weights travel by `backend`: `gloo` on a CPU, `nccl` between GPUs, CUDA `ipc` on one GPU. Of a policy with LoRA, an
     engine on a GPU that can apply adapters is sent only the adapter. All others get merged weights; on a CPU, vLLM
-    draws with an adapter 16 times more slowly (benchmarks/gpu.md). Raises InputError for what does not serve.
+    draws with an adapter 16 times more slowly (benchmarks/gpu/README.md). Raises InputError for what does not serve.
     """
     model = policy.model
     config.check_model(model)

@@ -1,0 +1,202 @@
+"""Ways to learn a reward beside the policy, on one measure: the runs and the tables of docs/co-training.md.
+
+    export PYTHONPATH=benchmarks/arena                                      # where `spelled_hole.py` is
+    python benchmarks/arena/cotraining.py run B tune                        # twelve settings a method, four cells
+    python benchmarks/arena/cotraining.py run B report                      # with the tuned settings
+    python benchmarks/arena/cotraining.py run B pilot --plantings 3 --methods rule cooper prime
+    python benchmarks/arena/cotraining.py table B pilot
+
+`cotraining.yaml` is the plan: tables, methods, cells, budgets. `run` makes what is missing, one run at a time, planting
+by planting, so that what is there is always a whole comparison but for its last planting; it can be killed at any time,
+and the same command goes on. Results are appended to `benchmarks/results/cotraining-TABLE-PHASE.json` after each run.
+`table` compares each method with Cooper by a sign-flip test over the planted models, with Holm's correction.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+from cooper_base.files.durable import write_text
+from cooper_lab.arena.arena import built_in_holes, read_holes
+from cooper_lab.arena.cache import default_cache, make
+from cooper_lab.arena.cells import UNDER, Cell, Plan, plan
+from cooper_lab.arena.comparison import compare
+from cooper_lab.arena.designs import Design, built_in_designs
+from cooper_lab.arena.measures import is_hacked
+from cooper_lab.arena.run_cells import read_result, run_cell
+from cooper_lab.arena.silence import SILENCES
+from cooper_rl import InputError, merge
+
+HERE = Path(__file__).parent
+PLAN = HERE / "cotraining.yaml"
+AT = "~"
+"""Separates a method's name from the number of its setting in the tuning."""
+AGAINST = "cooper"
+MEANS = ("gold_end", "gold_silent_end", "worst_family", "hacked_share", "kl_end", "cpu_s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["run", "table"])
+    parser.add_argument("table", choices=["A", "B", "C"])
+    parser.add_argument("phase", choices=["tune", "report", "pilot"])
+    parser.add_argument("--methods", nargs="*", default=[], help="these alone")
+    parser.add_argument("--plantings", type=int, help="how many planted models a hole has")
+    parser.add_argument("--out", type=Path, default=Path("runs/cotraining"))
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="where planted models are kept")
+    arguments = parser.parse_args()
+    protocol = yaml.safe_load(PLAN.read_text(encoding="utf-8"))
+    saved = HERE.parent / "results" / f"cotraining-{arguments.table}-{arguments.phase}.json"
+    if arguments.command == "run":
+        run(planned(protocol, arguments, saved.parent), saved)
+    results = json.loads(saved.read_text(encoding="utf-8"))
+    print("\n".join(table(results, protocol["tables"][arguments.table]["methods"], arguments.phase)))
+
+
+def planned(protocol: Mapping[str, Any], arguments: argparse.Namespace, results: Path) -> list[Plan]:
+    """A plan for each planting and cell, in the order in which they run."""
+    of_table, phase = protocol["tables"][arguments.table], arguments.phase
+    methods = {name: of_table["methods"][name] for name in arguments.methods or of_table["methods"]}
+    designs = {}
+    for name, method in methods.items():
+        for label, settings in variants(name, method, phase, tuned(results, arguments.table, name, phase)):
+            base = built_in_designs()[method["design"]]
+            chosen = merge(merge(base.settings, of_table["settings"]), merge(method.get("settings", {}), settings))
+            designs[label] = Design(about=base.about, settings=chosen)
+    overrides = {"steps": protocol["steps"], "evaluation": protocol["evaluation"]}
+    holes = built_in_holes() | read_holes(Path(protocol["holes"]))
+    count = 1 if phase == "tune" else arguments.plantings or protocol["plantings"]
+    blocks = [(planting, str(cell)) for planting in range(count) for cell in protocol["cells"][phase]]
+    plans = []
+    for planting, cell in blocks:
+        hole, _, silence = cell.partition(UNDER)
+        silences = {silence: SILENCES[silence]} if silence else None
+        out = arguments.out / arguments.table / phase
+        seeds = [protocol["tuning_seed"]]
+        plans.append(plan(designs, {hole: holes[hole]}, seeds, out, arguments.cache, overrides, [planting], silences))
+    return plans
+
+
+def variants(
+    name: str, method: Mapping[str, Any], phase: str, chosen: Mapping[str, Any] | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """The names and settings under which a method runs: as it is, and in the tuning each point of its grid."""
+    if phase != "tune":
+        return [(name, dict(chosen or {}))]
+    return [(name, {}), *((f"{name}{AT}{i}", point) for i, point in enumerate(points(method.get("grid", {}))))]
+
+
+def points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the values, as settings."""
+    return [nested(dict(zip(grid, values, strict=True))) for values in product(*grid.values())] if grid else []
+
+
+def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"a.b": 1}` as `{"a": {"b": 1}}`."""
+    settings: dict[str, Any] = {}
+    for key, value in flat.items():
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        settings = merge(settings, value)
+    return settings
+
+
+def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, Any] | None:
+    """The point of the grid with the highest mean gold at the end over the cells of the tuning; in a report only.
+
+    Raises InputError for a report before the tuning.
+    """
+    if phase != "report":
+        return None
+    path = results / f"cotraining-{table_name}-tune.json"
+    if not path.is_file():
+        raise InputError(f"{path}: no tuning yet; run it first, or run the pilot, which takes the settings as they are")
+    ends: dict[str, list[float]] = {}
+    for result in json.loads(path.read_text(encoding="utf-8")):
+        if result["design"].partition(AT)[0] == name:
+            ends.setdefault(result["design"], []).append(result["gold_end"])
+    best = max(ends, key=lambda design: fmean(ends[design]))
+    grid = yaml.safe_load(PLAN.read_text(encoding="utf-8"))["tables"][table_name]["methods"][name].get("grid", {})
+    return points(grid)[int(best.partition(AT)[2])] if AT in best else {}
+
+
+def run(plans: Sequence[Plan], saved: Path) -> None:
+    """Make missing models and run missing cells, one after the other."""
+    for of_cell in plans:
+        for model in of_cell.models:
+            model.cache.mkdir(parents=True, exist_ok=True)
+            if not model.exists:
+                make(model)
+        for cell in of_cell.cells:
+            if not cell.result_path.exists():
+                run_cell(cell)
+            save(cell, saved)
+
+
+def save(cell: Cell, saved: Path) -> None:
+    """Add a finished cell to the saved results, in the place of an earlier one of the same name."""
+    if not cell.result_path.exists():  # interrupted
+        raise SystemExit(1)
+    rows = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else []
+    result = read_result(cell.result_path)
+    key = ("design", "hole", "planting", "seed")
+    rows = [row for row in rows if any(row[name] != result[name] for name in key)] + [result]
+    rows.sort(key=lambda row: [str(row[name]) for name in key])
+    write_text(saved, "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+
+
+def table(results: Sequence[dict[str, Any]], methods: Mapping[str, Any], phase: str) -> list[str]:
+    """The table in Markdown: a row for each method and cell, then the comparisons."""
+    titles = ["method", "cell", "models", "gold", "silent", "worst family", "hacked share", "KL", "CPU s", "hacked"]
+    titles += ["J start", "J end", "hack accepted, start", "end"]
+    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+    for hole in dict.fromkeys(result["hole"] for result in results):
+        for name in dict.fromkeys(result["design"] for result in results):
+            rows = [result for result in results if (result["hole"], result["design"]) == (hole, name)]
+            if rows:
+                lines.append("| " + " | ".join(_row(name, hole, rows)) + " |")
+    counting = [result for result in results if phase == "tune" or counts(result, results, methods)]
+    names = [name for name in dict.fromkeys(result["design"] for result in counting) if name != AGAINST]
+    lines += ["", f"| method less {AGAINST} | models | difference | 95 % interval | p | p (Holm) |", "|---" * 6 + "|"]
+    for pair in compare(counting, [(name, AGAINST) for name in names], by_model=True):
+        sign, name = (1, pair["better"]) if pair["better"] != AGAINST else (-1, pair["worse"])
+        ends = sorted(sign * end for end in (pair["low"], pair["high"]) if end is not None)
+        interval = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else "one model"
+        figures = [f"{sign * pair['difference']:.3f}", interval, f"{pair['p']:.3f}", f"{pair['p_holm']:.3f}"]
+        lines.append("| " + " | ".join([f"`{name}`", str(pair["holes"]), *figures]) + " |")
+    return [line.replace("-0.", "−0.") for line in lines]
+
+
+def counts(result: Mapping[str, Any], results: Sequence[Mapping[str, Any]], methods: Mapping[str, Any]) -> bool:
+    """Whether the method's frozen version, if it names one, was hacked with the same planted model."""
+    frozen = methods[result["design"]].get("frozen")
+    same = [
+        is_hacked(other)
+        for other in results
+        if other["design"] == frozen and all(other[name] == result[name] for name in ("hole", "planting", "seed"))
+    ]
+    return frozen is None or not same or all(same)
+
+
+def _row(name: str, hole: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    cells = [f"`{name}`", f"`{hole}`", str(len(rows)), *(_mean([row[key] for row in rows]) for key in MEANS)]
+    cells.append(f"{sum(map(is_hacked, rows))} of {len(rows)}")
+    for what in ("j", "hacks"):
+        for when in ("reward_model_start", "reward_model_end_accepts"):
+            cells.append(_mean([row[when][what] if row[when] else None for row in rows]))
+    return cells
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{fmean(known):.2f}" if known else "–"
+
+
+if __name__ == "__main__":
+    main()
