@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 
 def overopt(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs with a KL term and gold labels.")],
-    proxy: Annotated[str | None, typer.Option(help="Metric that was optimised; reward_model/mean if known.")] = None,
-    gold: Annotated[str, typer.Option(help="Metric of the true reward, such as gold accuracy.")] = "gold/accuracy",
-    out: Annotated[Path | None, typer.Option(help="Folder for the picture and JSON; by default the first run.")] = None,
+    proxy: Annotated[
+        str | None, typer.Option("--proxy", help="Metric that was optimised; reward_model/mean if known.")
+    ] = None,
+    gold: Annotated[
+        str, typer.Option("--gold", help="Metric of the true reward, such as gold accuracy.")
+    ] = "gold/accuracy",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the picture and JSON; by default the first run.")
+    ] = None,
 ) -> None:
     """Fit the over-optimisation curves of arXiv 2210.10760 for reinforcement learning and for best-of-n."""
     from benchmarks.overopt.runs import (

@@ -20,25 +20,32 @@ COMMAND = "python -m benchmarks.paper"
 
 def paper(
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings of every run: key=value.")] = None,
-    model: Annotated[str, typer.Option(help="qwen2.5-1.5b or llama-3.2-1b.")] = "qwen2.5-1.5b",
+    model: Annotated[str, typer.Option("--model", help="qwen2.5-1.5b or llama-3.2-1b.")] = "qwen2.5-1.5b",
     arms: Annotated[
-        str, typer.Option(help="Rows of the table, separated by commas.")
+        str, typer.Option("--arms", help="Rows of the table, separated by commas.")
     ] = "base,rule,static,paper,cooper",
-    scale: Annotated[str, typer.Option(help="full, or tiny: every stage within minutes on one core.")] = "full",
+    scale: Annotated[
+        str, typer.Option("--scale", help="full, or tiny: every stage within minutes on one core.")
+    ] = "full",
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder with the problems in files, where there is no hub (benchmarks/paper/README.md)."),
+        typer.Option(
+            "--data", help="Folder with the problems in files, where there is no hub (benchmarks/paper/README.md)."
+        ),
     ] = None,
     labelled: Annotated[
-        Path | None, typer.Option(help="VerifyRM's training rows; the public ones by default.", dir_okay=False)
+        Path | None,
+        typer.Option("--labelled", help="VerifyRM's training rows; the public ones by default.", dir_okay=False),
     ] = None,
-    verifyrm: Annotated[str | None, typer.Option(help="An existing VerifyRM to use.")] = None,
-    verifyrm_setting: Annotated[list[str] | None, typer.Option(help="Settings of its training: key=value.")] = None,
+    verifyrm: Annotated[str | None, typer.Option("--verifyrm", help="An existing VerifyRM to use.")] = None,
+    verifyrm_setting: Annotated[
+        list[str] | None, typer.Option("--verifyrm-setting", help="Settings of its training: key=value.")
+    ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="For the measurements: local or vllm. By default vllm at full scale.")
+        str | None, typer.Option("--engine", help="For the measurements: local or vllm. By default vllm at full scale.")
     ] = None,
     output_dir: Annotated[
-        Path | None, typer.Option(help="By default runs/paper/MODEL, and -tiny at the tiny scale.")
+        Path | None, typer.Option("--output-dir", help="By default runs/paper/MODEL, and -tiny at the tiny scale.")
     ] = None,
 ) -> None:
     """Fill the paper's table: train VerifyRM, train with each reward, measure avg@8 on five sets, write a page.
