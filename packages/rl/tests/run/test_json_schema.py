@@ -1,6 +1,7 @@
 """The JSON Schema that editors use accepts every YAML of the project, and refuses what the program refuses."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ FILES = [*sorted((ROOT / "configs").rglob("*.yaml")), ROOT / "examples" / "clust
 BASE: dict[str, Any] = {"policy": {"model": "m"}, "problems": {"source": "p.jsonl"}, "kind": "rule"}
 
 
+@cache
 def _validator(command: Command) -> Draft202012Validator:
     schema = json_schema(_record(command), "settings")
     Draft202012Validator.check_schema(schema)

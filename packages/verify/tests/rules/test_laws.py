@@ -13,7 +13,7 @@ LEAST = {"boxed": 0.98, "stated": 0.95, "last sentence": 0.90, "bare": 0.90}
 
 @pytest.fixture(scope="module")
 def sample() -> list[tuple[Pair, str]]:
-    return judged(5_000, seed=0)
+    return judged(3_000, seed=0)
 
 
 def test_forms_of_a_value_are_never_wrong_and_neighbours_never_correct(sample: list[tuple[Pair, str]]):
