@@ -1,9 +1,10 @@
-"""The repair of docs/attack.md over five seeds: which are refused, and what each gained and lost.
+"""Repairs of the demo's reward model over five seeds: which are refused, and what each gained and lost.
 
     python benchmarks/repairs.py benchmarks/results/repairs.json --work /tmp/repairs
+    python benchmarks/repairs.py page.json --work /tmp/page --size page   # the example of docs/attack.md
 
 A seed draws the problems, the answers, the policy that searches, and the order of the repair. Interrupted, the same
-command goes on behind the last seed. A seed takes about ten minutes on one core.
+command goes on. A seed takes about one CPU minute, of the page's size about six.
 """
 
 import argparse
@@ -13,22 +14,26 @@ from pathlib import Path
 from typing import Any
 
 ASSETS = Path(__file__).resolve().parents[1] / "packages/lab/src/cooper_lab/arithmetic/assets"
+SIZES = {
+    "small": ("--limit", "20", "--repair-steps", "12"),
+    "page": ("--limit", "60", "--policy", "embedded", "--adapt", "20", "--repair-steps", "40"),
+}
 SETTINGS = (
-    *("--limit", "60", "--policy", "embedded", "--adapt", "20", "--repair-steps", "40"),
     *("reward_model.max_input_tokens=160", "reward_model.learning_rate=6e-4"),
     f"cooptimization.replay.labelled={ASSETS / 'labelled.jsonl'}",
 )
 
 
-def repaired(seed: int, work: Path) -> dict[str, Any]:
+def repaired(seed: int, work: Path, size: str) -> dict[str, Any]:
     """The exit code of the page's command with this seed, and what the repair changed."""
     out = work / f"seed{seed}"
     command = ["cooper", "attack", str(ASSETS / "reward_model"), "--seed", str(seed), "--out", str(out)]
-    code = subprocess.run([*command, "--repair", str(work / f"repaired{seed}"), *SETTINGS], check=False).returncode
+    command += [*SIZES[size], "--repair", str(work / f"repaired{seed}"), *SETTINGS]
+    code = subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode
     result = json.loads((out / "attack.json").read_text(encoding="utf-8"))
     after = result["repaired"]
     shares = {"before": result["wrong_accepted"], "after": after["wrong_accepted"]}
-    return {"seed": seed, "exit_code": code, "refused": after["refused"], "wrong_accepted": shares} | {
+    return {"seed": seed, "size": size, "exit_code": code, "refused": after["refused"], "wrong_accepted": shares} | {
         name: after[name] for name in ("groups", "changes")
     }
 
@@ -38,12 +43,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("results", type=Path)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     args = parser.parse_args()
     rows = json.loads(args.results.read_text(encoding="utf-8")) if args.results.exists() else []
     for seed in args.seeds:
         if all(row["seed"] != seed for row in rows):
-            rows.append(repaired(seed, args.work))
+            rows.append(repaired(seed, args.work, args.size))
             args.results.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     refused = sum(row["refused"] for row in rows)
     print(f"{refused} of {len(rows)} repairs are refused")

@@ -59,8 +59,7 @@ class CooperTrainer:
 
         `callbacks` come before those that the settings name. `lock` is the lock of the folder, for a caller that holds
         it already. Raises InputError if there is no run to resume, if all its checkpoints are damaged or of another
-        kind of run, if a new run would overwrite an old one,
-        or if another process holds the folder.
+        kind of run, if a new run would overwrite an old one, or if another process holds the folder.
         """
         self.config = self._given = config
         self.position = Position()
@@ -342,10 +341,7 @@ class CooperTrainer:
         return self.position.unmeasured is None
 
     def evaluate(self) -> Metrics:
-        """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
-
-        Raises ValueError if the run has no test problems.
-        """
+        """Accuracy on the test problems by the rule and, where they have it, gold. Raises ValueError without any."""
         parts, clock, metrics = self.parts, Clock(), Metrics()
         if not parts.test_sets:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
@@ -353,7 +349,9 @@ class CooperTrainer:
             parts.rollouts.settle()
             parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
-                metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
+                results = test_set.evaluate(parts.sampler, parts.reward.verifier, self.config.seed)
+                metrics |= test_set.metrics(results)
+                self.recorder.evaluation(self.completed_steps, test_set.name, results)
             parts.sampler.rest()
         return metrics | clock.parts()
 
