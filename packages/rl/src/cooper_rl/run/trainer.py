@@ -39,6 +39,8 @@ from cooper_rl.step import Parts, cooper_step
 logger = logging.getLogger(__name__)
 
 OnStep = Callable[[int, Metrics], None]
+TERM_S = 8.0
+"""Seconds that SIGTERM leaves for a checkpoint."""
 
 
 class CooperTrainer:
@@ -148,11 +150,11 @@ class CooperTrainer:
         Watch rules may roll the run back or end it early (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks
         the step off, writes a checkpoint of the one before and returns; a resumed run repeats the step. A step whose
         update has begun is finished, unless a checkpoint of the one before is there already. A second interrupt ends
-        the process at once.
+        the process at once, and so does the end of `TERM_S` after SIGTERM.
         """
         lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
         listener = Listener(lambda at: self._on_progress(at, lines if alone else None), self._weights_change)
-        with stop_on_signal(self._interrupt), log_to_stderr() if alone else nullcontext(), listening(listener):
+        with stop_on_signal(self._interrupt, TERM_S), log_to_stderr() if alone else nullcontext(), listening(listener):
             try:
                 while True:
                     try:
