@@ -343,7 +343,7 @@ def test_a_thousands_comma_in_references_is_told_with_the_remedy(tmp_path: Path,
     rows = [{"question": f"{answer}?", "answer": answer} for answer in answers]
     with Verifier(MathsRule()) as verifier:
         load_problems(ProblemsConfig(source=save(tmp_path, rows)), verifier)
-    assert "the reference answers of 1 of 5 problems have a thousands comma" in caplog.text
+    assert "the reference answers of 2 of 5 problems have a thousands comma" in caplog.text
     assert "rows.jsonl:1: answer '18,000'" in caplog.text
     assert "Write 18000 without the comma." in caplog.text
     assert "reads the reference answers of 1 of 5 problems in two ways" in caplog.text
