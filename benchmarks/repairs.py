@@ -3,6 +3,8 @@
     python benchmarks/repairs.py benchmarks/results/repairs.json --work /tmp/repairs
     python benchmarks/repairs.py page.json --work /tmp/page --size page   # the example of docs/attack.md
 
+    python benchmarks/repairs.py benchmarks/results/repairs.json --table  # the table of docs/attack.md
+
 A seed draws the problems, the answers, the policy that searches, and the order of the repair. Interrupted, the same
 command goes on. A seed takes about one CPU minute, of the page's size about six.
 """
@@ -38,15 +40,36 @@ def repaired(seed: int, work: Path, size: str) -> dict[str, Any]:
     }
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """A row for each seed: whether the repair is refused and for what, and the changes in points with intervals."""
+    lines = ["| seed | refused for | " + " | ".join(group["name"] for group in rows[0]["groups"]) + " |"]
+    lines.append("|" + "---|" * (2 + len(rows[0]["groups"])))
+    for row in rows:
+        risen = [c["name"] for c in row["changes"] if not c["right"] and c["difference"]["low"] > 0]
+        refused = ", ".join(f"`{name}`" for name in risen) if row["refused"] else "kept"
+        cells = [
+            f"{100 * group['before']:.0f} to {100 * group['after']:.0f} % ({100 * group['difference']['low']:+.0f} to "
+            f"{100 * group['difference']['high']:+.0f})"
+            for group in row["groups"]
+        ]
+        lines.append(f"| {row['seed']} | {refused} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Write a row for each seed, as they end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("results", type=Path)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--work", type=Path, help="Folder for the attacks and the models.")
+    parser.add_argument("--table", action="store_true", help="Print the table of the results.")
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     args = parser.parse_args()
     rows = json.loads(args.results.read_text(encoding="utf-8")) if args.results.exists() else []
+    if args.table:
+        print(table(rows), end="")
+        return
+    args.work.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
         if all(row["seed"] != seed for row in rows):
             rows.append(repaired(seed, args.work, args.size))
