@@ -120,8 +120,8 @@ class RunRecord:
     def rise(self, metric: str) -> Estimate | None:
         """How much `test/rule_avg` or `test/gold_avg` is higher in the last evaluation than in the first, paired by
         problem. None for other metrics, and without two evaluations of the same problems on record."""
-        label = OF_TEST_PROBLEMS.get(metric)
-        rows = [] if label is None else _shaped(self.directory / EVALUATIONS, _evaluation, "evaluation")
+        label = OF_TEST_PROBLEMS.get(metric, "")
+        rows = _shaped(self.directory / EVALUATIONS, _evaluation, "evaluation") if label else []
         rows = [row for row in rows if not row["set"] and label in row]
         if not rows or rows[0]["step"] == rows[-1]["step"] or rows[0]["problems"] != rows[-1]["problems"]:
             return None
