@@ -213,6 +213,22 @@ def test_a_class_that_returns_no_opinions_is_told_what_to_return(data, tmp_path,
         grade_file(data, tmp_path / "out.jsonl", Careless(returned))
 
 
+MINE = """
+import os
+from cooper_verify import Grader, Opinion
+class Quarter(Grader):
+    def grade(self, answers, /):
+        print("noise")
+        return [Opinion("wrong", 0.25) for _ in answers]
+def ends(completion, reference):
+    os._exit(0)
+def raises(completion, reference):
+    if "13" in completion:
+        raise ValueError("unlucky")
+    return 1.0
+"""
+
+
 def run(*arguments):
     return CliRunner().invoke(commands, ["verify", *map(str, arguments)])
 
@@ -224,9 +240,26 @@ def test_the_command_takes_a_rule_in_its_short_form_or_any_grader(data, tmp_path
     verdicts = [[json.loads(line)["verdict"] for line in path.read_text().splitlines()] for path in (short, long)]
     assert verdicts[0] == verdicts[1]
     assert "score" not in json.loads(long.read_text().splitlines()[0]), "the verdict of a rule is its score"
-    result = run(data, "--out", own, "--grader", f"{__name__}:Half")
+    (tmp_path / "mine.py").write_text(MINE)
+    result = run(data, "--out", own, "--grader", f"{tmp_path / 'mine.py'}:Quarter")
     assert result.exit_code == 0, result.output
     assert {json.loads(line)["score"] for line in own.read_text().splitlines()} == {0.25}
+
+
+def test_code_of_the_users_can_neither_end_the_command_nor_write_into_its_output(data, tmp_path, monkeypatch):
+    monkeypatch.delenv("COOPER_STRICT", raising=False)
+    (tmp_path / "mine.py").write_text(MINE)
+    own, out = tmp_path / "mine.py", tmp_path / "out.jsonl"
+    ended = run(data, "--out", out, "--grader", f"{own}:ends")
+    assert "ended its process (exit code 0)" in str(ended.exception) + ended.output
+    assert ended.exit_code != 0
+    assert "noise" not in run(data, "--out", out, "--grader", f"{own}:Quarter").stdout
+    raised = run(data, "--out", tmp_path / "raised.jsonl", "--grader", f"{own}:raises")
+    assert raised.exit_code == 0, raised.output
+    rows = [json.loads(line) for line in (tmp_path / "raised.jsonl").read_text().splitlines()]
+    assert [row["why"] for row in rows if "13" in row["completion"]] == ["fault"]
+    assert {row["score"] for row in rows if "13" not in row["completion"]} == {1.0}
+    assert "raised ValueError: unlucky (mine.py:12)" in (tmp_path / "raised.faults.jsonl").read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,28 @@ from cooper_audit.rollouts.reading import Source, read_steps
 from cooper_audit.rollouts.references import References
 from cooper_base.errors import InputError
 
+
+@pytest.mark.parametrize("name", ["step", "group", "prompt", "reference", "advantage", "cut", "failed"])
+def test_a_path_that_no_row_has_is_refused_with_those_that_exist(tmp_path, name):
+    (tmp_path / "part_7.jsonl").write_text(lines(ROW | {"meta": {"truncated": None, "uid": 3}}))
+    with pytest.raises(
+        InputError, match=rf"--map {name}=meta.truncatd: no row has it; did you mean 'meta.truncated'\?"
+    ):
+        read(tmp_path, chosen_format(None, [f"{name}=meta.truncatd"]))
+    with pytest.raises(
+        InputError, match=rf"--map {name}=zzz: no row has it; there are input, .*score, step, .*meta.uid"
+    ):
+        read(tmp_path, chosen_format(None, [f"{name}=zzz"]))
+
+
+def test_a_path_that_one_row_has_or_that_is_null_is_taken(tmp_path):
+    rows = [ROW | {"meta": {"cut": None}, "uid": name} for name in ("a", "b", "c")]
+    (tmp_path / "rows.jsonl").write_text(lines(*rows[:2], rows[2] | {"fault": "timed out"}))
+    source, [(_, read_rows)] = read(tmp_path, chosen_format(None, ["cut=meta.cut", "failed=fault", "group=none|uid"]))
+    assert len(read_rows) == 2
+    assert source.left_out == {"a row whose grading failed": 1}
+
+
 ROW = {"input": "What is 2 + 3?", "output": "5", "gts": "5", "score": 1.0, "step": 1, "uid": "a_b_0_0"}
 
 

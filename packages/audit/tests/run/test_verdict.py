@@ -1,5 +1,7 @@
 """The verdict on a run, on records whose truth is known."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -143,6 +145,40 @@ def test_a_run_that_stays_where_it_began_has_learned_nothing(tmp_path):
     verdict = verdict_of(read_run(write_run(tmp_path / "run", record(lambda step: 0.3 + 0.01 * (step % 2), rising))))
     assert (verdict.state, verdict.name) == ("nothing learned", "Nothing learned")
     assert "of more than 0.02, and of more than the same steps show in random orders, counts." in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("solved", "rise", "state"),
+    [
+        (range(100, 116), "+0.080 (95 % interval +0.041 to +0.118)", "healthy"),
+        (range(100, 102), "+0.010", "nothing learned"),
+    ],
+)
+def test_a_rise_on_the_same_problems_is_told_as_an_evaluation_tells_it(tmp_path, solved, rise, state):
+    """Unpaired, two evaluations of 200 problems show a rise of 0.12."""
+    count = 100 + len(solved)
+    rows = [row for row in record(lambda step: (100 if step < 20 else count) / 200, rising) if row["step"] % 5 == 0]
+    folder = write_run(tmp_path / "run", rows)
+    first = [float(place < 100) for place in range(200)]
+    last = [float(place < 100 or place in solved) for place in range(200)]
+    evaluations = [{"step": 0, "gold": first}, {"step": 20, "gold": last}, {"step": 20, "set": "svamp", "gold": [0.0]}]
+    lines = [json.dumps({"set": "", "problems": "a", **evaluation}) for evaluation in evaluations]
+    (folder / "evaluations.jsonl").write_text(
+        "\n".join([*lines, '{"step": 25, "set": "", "problems": "a", "gold": 3}', ""])
+    )
+    verdict = verdict_of(read_run(folder), test_problems=200)
+    assert verdict.state == state
+    assert f": {rise}" in verdict.sentence
+    assert verdict.sentence.endswith("paired by problem.")
+
+
+def test_evaluations_of_other_problems_are_no_pairs(tmp_path):
+    rows = [row for row in record(lambda step: 0.5, rising) if row["step"] % 5 == 0]
+    folder = write_run(tmp_path / "run", rows)
+    lines = [json.dumps({"step": step, "set": "", "problems": str(step), "gold": [0.0, 1.0]}) for step in (0, 20)]
+    (folder / "evaluations.jsonl").write_text("\n".join([*lines, ""]))
+    assert read_run(folder).rise("test/gold_avg") is None
+    assert "Only a rise of more than" in verdict_of(read_run(folder), test_problems=200).sentence
 
 
 def test_a_run_that_ends_in_skipped_updates_has_faults(tmp_path):

@@ -94,3 +94,10 @@ def show_users_frames(error: BaseException, full: str = f"{DEBUG}=1 shows them")
     if not hasattr(error, "__notes__"):
         error.add_note(f"raised in {users_function(error)}; frames of Cooper and of libraries are left out: {full}")
     error.__traceback__ = own
+
+
+def nearest_file(path: Path, otherwise: str) -> str:
+    """The file in the same folder whose name is nearest to that of a missing one, as a question, or another remedy."""
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() and not path.exists() else []
+    nearest = get_close_matches(path.name, names, n=1)
+    return f"did you mean {path.parent / nearest[0]}?" if nearest else otherwise

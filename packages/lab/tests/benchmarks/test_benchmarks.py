@@ -8,7 +8,15 @@ from typer.testing import CliRunner
 
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.errors import InputError
-from cooper_lab.benchmarks import BENCHMARKS, benchmark_named, rewardbench, rewardbench2, rewardmath, rmbench
+from cooper_lab.benchmarks import (
+    BENCHMARKS,
+    benchmark_named,
+    judgebench,
+    rewardbench,
+    rewardbench2,
+    rewardmath,
+    rmbench,
+)
 from cooper_lab.benchmarks.candidates import Candidates
 from cooper_lab.benchmarks.scoring import Scorer
 from cooper_rl.cli.verifyrm import verifyrm
@@ -48,6 +56,23 @@ def test_rewardmath_groups_solutions_by_problem_and_reads_files_of_scores(tmp_pa
     scored = {"problem": "1+1?", "solution_reference": ["x", "human_to_GPT-4"], "score": [0.5, 2.0]}
     (item,) = rewardmath.read(file_of(tmp_path, [scored]))
     assert item.scores == [2.0, 0.5]
+
+
+PAIR = {"pair_id": "x", "question": "1+1?", "source": "mmlu-pro-math", "response_A": "3", "response_B": "2"}
+
+
+def test_judgebench_puts_the_right_response_first_and_a_tie_is_wrong(tmp_path):
+    rows = [
+        PAIR | {"label": "B>A", "scores": [0.1, 0.9]},
+        PAIR | {"label": "A>B", "scores": [0.1, 0.9]},
+        PAIR | {"label": "A>B", "source": "livebench-math", "scores": [0.5, 0.5]},
+        PAIR | {"label": "A>B", "source": "livecodebench", "scores": [2, 1]},
+    ]
+    items = judgebench.read(file_of(tmp_path, rows))
+    assert (items[0].completions, items[0].right, items[0].scores) == (["2", "3"], 1, [0.9, 0.1])
+    assert measured(judgebench.measure, items).summary == pytest.approx(
+        {"coding": 1.0, "knowledge": 0.5, "math": 0.0, "overall": 0.5}
+    )
 
 
 def test_the_ties_score_of_a_worked_example():
@@ -107,6 +132,8 @@ def test_rm_bench_compares_every_style_with_every_other_and_averages_domains(tmp
 @pytest.mark.parametrize(
     ("name", "row", "words"),
     [
+        ("judgebench", PAIR | {"label": "A=B"}, "write A>B or B>A"),
+        ("judgebench", PAIR | {"label": "A>B", "source": "gsm8k"}, "'source' is 'gsm8k'; it begins with mmlu-pro"),
         ("rmbench", {"prompt": "q", "chosen": ["a"] * 3, "rejected": ["b"] * 3}, "'rows.jsonl' is none of the domains"),
         ("rmbench", {"prompt": "q", "chosen": ["a"] * 3, "rejected": ["b"], "domain": "chat"}, "3 and 1 texts"),
         ("rewardbench", {"prompt": "q", "chosen": "a", "subset": "hep-go"}, "'rejected' is missing"),
@@ -143,7 +170,7 @@ def test_a_bad_row_is_named_with_file_and_line(tmp_path, name, row, words):
 
 
 def test_an_unknown_benchmark_and_an_empty_file_are_refused(tmp_path):
-    with pytest.raises(InputError, match="there are rewardbench, rewardbench2, rewardmath, rmbench"):
+    with pytest.raises(InputError, match="there are judgebench, rewardbench, rewardbench2, rewardmath, rmbench"):
         benchmark_named("rewardbench3")
     for benchmark in BENCHMARKS.values():
         with pytest.raises(InputError, match="holds no rows"):

@@ -35,6 +35,7 @@ def test_labels_as_json_give_rewards_and_train(service, problems, monkeypatch):
         ('{"answer": "1", "split": "train"}', "the label has no column 'question'"),
         ('{"question": "1", "split": "train"}', "the label has no column 'answer'"),
         ('{"question": "1", "answer": "1"}', "the label has no 'split'"),
+        ('{"questoin": "1", "answer": "1", "split": "train"}', r"no column 'question' .*did you mean 'questoin'\?"),
     ],
 )
 def test_a_label_that_lacks_something_is_told(service, label, words):

@@ -261,3 +261,35 @@ def test_a_reward_model_that_reads_chats_is_co_trained(kind, tiny_models, tmp_pa
         assert not all(map(torch.equal, weights(learner(scorer)), start))
         assert [call[2] for call in scorer.calls if call[0] == "train"] == [0, 1]
         assert all(pairs for what, _, _, pairs in scorer.calls if what == "update") or kind == "cooper_model"
+
+
+class Owns:
+    """An environment of TRL that owns its reward."""
+
+    def __init__(self, reward: Any, waits: bool = False) -> None:
+        self.reward, self.waits = reward, waits
+        if waits:
+            self.get_reward = self.later
+
+    def get_reward(self):
+        return self.reward
+
+    async def later(self):
+        return self.reward
+
+
+@pytest.mark.parametrize(
+    ("solved_at", "verdicts"), [(1.0, ["correct", "wrong", "silent", "correct"]), (None, [None] * GROUP)]
+)
+def test_get_reward_of_an_environment_is_the_verdict(make, solved_at, verdicts):
+    trainer, scorer = make()
+    reward = trainer.reward_funcs[0]
+    reward.solved_at = solved_at
+    row = data_set("test", 1)[0]
+    columns = {name: [row[name]] * GROUP for name in ("id", "question", "answer", "solution", "metadata")}
+    given = [Owns(1.5), Owns(0.5), Owns(None), Owns(1.0, waits=True)]
+    texts, ids = ["answer: 1"] * GROUP, [[1, 2]] * GROUP
+    paid = reward([row["prompt"]] * GROUP, texts, ids, trainer.state, lambda *_: None, environments=given, **columns)
+    (_, _, _, [group]) = scorer.calls[0]
+    assert [answer.verdict for answer in group.answers] == verdicts
+    assert len(paid) == GROUP

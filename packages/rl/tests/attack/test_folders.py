@@ -129,6 +129,7 @@ DEEP = "[" * 400 + "]" * 400
 FILES = (
     "metrics.jsonl",
     "events.jsonl",
+    "evaluations.jsonl",
     "sessions.jsonl",
     "rollouts/000002.jsonl",
     "pairs/000002.jsonl",

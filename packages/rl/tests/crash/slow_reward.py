@@ -6,3 +6,8 @@ import time
 def slow(problem, completion):
     time.sleep(2)
     return 0.0
+
+
+def stuck(problem, completion):
+    time.sleep(60)
+    return 0.0

@@ -72,6 +72,19 @@ def test_the_second_ends_the_run_at_once(settings, tmp_path, number, exit_code):
     assert [row["step"] for row in read_metrics(tmp_path / "run")] == [0]
 
 
+def test_sigterm_ends_a_run_within_ten_seconds(settings, tmp_path):
+    slow = {"kind": "function", "rewards": [{"kind": "function", "function": "crash.slow_reward:stuck"}]}
+    process = _start(settings | slow, tmp_path)
+    _wait(process, lambda: read_metrics(tmp_path / "run"))
+    time.sleep(2)  # the first answer is being graded
+    begun = time.monotonic()
+    _send(process, signal.SIGTERM)
+    process.join()
+    assert time.monotonic() - begun < 10
+    assert process.exitcode == 143
+    assert "ended 8 s after SIGTERM, in the middle of a step" in (tmp_path / "run.log").read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [False, True], ids=["while it starts", "within a run that always saves"])
 @pytest.mark.parametrize("numbers", [SIGNALS, SIGNALS[:1]], ids=["both", "interrupts"])

@@ -19,7 +19,7 @@ CALLS: list[dict[str, Any]] = []
 
 
 def contains_answer(completions, answer, **kwargs):
-    CALLS.append(kwargs)
+    CALLS.append({name: value for name, value in kwargs.items() if not name.startswith("log_")})
     return [1.0 if own in text else 0.0 for text, own in zip(completions, answer, strict=True)]
 
 
@@ -34,6 +34,14 @@ async def sometimes(completions, prompts=None, answer=None, **kwargs):
 
 def of_a_column(completions, difficulty):
     return [float(one) for one in difficulty]
+
+
+def logs(completions, log_metric, log_extra):
+    for text in completions:
+        log_metric("length", len(text))
+    log_extra("length", [len(text) for text in completions])
+    log_extra("text", completions)
+    return [1.0] * len(completions)
 
 
 def too_few(completions, **kwargs):
@@ -106,3 +114,15 @@ def test_a_run_is_paid_by_one(settings):
     row = read_metrics(trainer.directory)[-1]
     assert row["reward/mean"] == pytest.approx(0.5 * row["function/contains_answer"])
     assert len(CALLS) == 1
+
+
+def test_what_a_function_logs_is_on_record():
+    problem = Problem("p", "1+1?", "2")
+    context = StepContext([AnswerGroup("p", problem, [Answer("2"), Answer("four")])], NoRule())
+    scores = FunctionReward("trl_functions:logs").score(context)
+    assert scores.metrics == {"function/logs": 1.0, "function/logs/length": 2.5}
+    assert {name: part.rows() for name, part in scores.parts.items()} == {
+        "function/logs": [[1.0, 1.0]],
+        "function/logs/length": [[1.0, 4.0]],
+    }
+    FunctionRewardConfig(function="trl_functions:logs").check_problems([problem])

@@ -175,8 +175,11 @@ def test_anchors_can_share_settings(tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match="no such configuration file"):
+    with pytest.raises(InputError, match="no such configuration file; check its name and folder"):
         load_config(tmp_path / "none.yaml")
+    path = _write(tmp_path, "kind: rule\n")
+    with pytest.raises(InputError, match=rf"no such configuration file; did you mean {path}\?"):
+        load_config(tmp_path / "rum.yml")
 
 
 @pytest.mark.parametrize(

@@ -419,12 +419,18 @@ def _accepts(answer: AttackAnswer, above: float) -> bool:
 
 def _accepted(answers: Sequence[AttackAnswer], above: float) -> tuple[Estimate, int]:
     """The share of patterns that are accepted in any form, with an interval over problems, and the problems."""
+    by_problem = accepted_patterns(answers, above)
+    shares = np.array([sum(patterns.values()) / len(patterns) for patterns in by_problem.values()], dtype=float)
+    return Estimate.of(shares, sum(map(len, by_problem.values())) / max(1, len(by_problem))), len(by_problem)
+
+
+def accepted_patterns(answers: Sequence[AttackAnswer], above: float) -> dict[str, dict[str, bool]]:
+    """For each problem's id, whether each of its patterns is accepted in any form. Answers without a score are not."""
     by_problem: dict[str, dict[str, bool]] = {}
     for answer in answers:
         patterns = by_problem.setdefault(answer.problem.id, {})
         patterns[answer.pattern] = patterns.get(answer.pattern, False) or _accepts(answer, above)
-    shares = np.array([sum(patterns.values()) / len(patterns) for patterns in by_problem.values()], dtype=float)
-    return Estimate.of(shares, sum(map(len, by_problem.values())) / max(1, len(by_problem))), len(by_problem)
+    return by_problem
 
 
 def _above_empty(answers: Sequence[AttackAnswer]) -> float | None:

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from cooper_audit.attack.attack import AttackAnswer, AttackResult
-from cooper_audit.attack.results import Finding, Repair
+from cooper_audit.attack.results import Change, Finding, Repair
 from cooper_audit.attack.search import Search
 from cooper_audit.statistics import Estimate
 from cooper_base.data.text import one_line
@@ -15,6 +15,7 @@ COLUMNS = 80
 EXAMPLES = 5
 FOUND_EXAMPLES = 3
 RAISED_NAMES = 3
+RISEN = 5
 Table = tuple[str, list[str], list[list[str]]]
 """A heading, the columns' names and the rows."""
 
@@ -24,10 +25,13 @@ def pattern_tables(result: AttackResult, whole: bool = True) -> list[Table]:
     return [pattern_table(result, right, whole) for right in (False, True)]
 
 
-def further_tables(result: AttackResult, findings: Sequence[Finding], repair: Repair | None) -> list[Table]:
-    """The worst examples, what a policy found, and the repair, as far as there are any."""
-    tables = [example_table(result), *(finding_tables(findings) if findings else [])]
-    return tables + ([] if repair is None else repair_tables(repair))
+def further_tables(
+    result: AttackResult, findings: Sequence[Finding], repair: Repair | None, whole: bool = True
+) -> list[Table]:
+    """What a policy found and what a repair changed, as far as there are any; if `whole`, with the worst examples, and
+    each pattern of the repair."""
+    tables = [*([example_table(result)] if whole else []), *(finding_tables(findings) if findings else [])]
+    return tables + ([] if repair is None else repair_tables(repair)[: None if whole else 1])
 
 
 def pattern_table(result: AttackResult, right: bool, whole: bool = True) -> Table:
@@ -241,33 +245,52 @@ def finding_tables(findings: Sequence[Finding]) -> list[Table]:
     ]
 
 
+def repair_lines(repair: Repair) -> list[str]:
+    """Whether the repair is kept, and the wrong answers for which it is refused."""
+    if not repair.risen:
+        effects = [
+            f"  {effect} {change.name}: {_changed(change)}" for change in repair.groups if (effect := _effect(change))
+        ]
+        return [f"repaired: no pattern of wrong answers is accepted more often than before; {repair.folder}", *effects]
+    risen = [f"  {change.name}: {_changed(change)}" for change in repair.risen]
+    more = [f"  and {len(risen) - RISEN} more"] if len(risen) > RISEN else []
+    return ["REPAIR REFUSED, no model written: wrong answers are accepted more often", *risen[:RISEN], *more]
+
+
+def _effect(change: Change) -> str:
+    """Whether more of what is right or less of what is wrong is accepted, or the interval holds 0."""
+    difference = change.difference
+    if difference.low <= 0 <= difference.high:
+        return ""
+    return "gained" if (difference.mean > 0) == change.right else "lost"
+
+
+def _changed(change: Change) -> str:
+    difference = change.difference
+    interval = f"{100 * difference.low:+.1f} to {100 * difference.high:+.1f}"
+    return f"{change.before:.1%} to {change.after:.1%} ({100 * difference.mean:+.1f}; {interval})"
+
+
 def repair_tables(repair: Repair) -> list[Table]:
     """Before and after the repair, on problems that it did not see."""
     sides = {True: "in the repair", False: "kept apart"}
-    summary = [
-        [
-            f"{'right' if right else 'wrong'} answers, patterns {words}",
-            *(f"{repair.share(result, right, learned):.1%}" for result in (repair.before, repair.after)),
-        ]
-        for right in (False, True)
-        for learned, words in sides.items()
-    ]
-    after = {pattern.name: pattern for pattern in repair.after.patterns}
     rows = [
-        [
-            f"{pattern.name} (right)" if pattern.right else pattern.name,
-            sides[pattern.name in repair.learned],
-            f"{pattern.accepted.mean:.1%}",
-            *_cells(after[pattern.name].accepted),
-        ]
-        for pattern in sorted(repair.before.patterns, key=lambda pattern: -pattern.accepted.mean)
+        [f"{change.name} (right)" if change.right else change.name, sides[change.learned], *_change_cells(change)]
+        for change in sorted(repair.patterns, key=lambda change: change.right)
     ]
-    rows.sort(key=lambda row: (row[0].endswith("(right)"), row[1]))
     heading = f"Repair: accepted on {repair.before.problems} problems that are not in it"
+    columns = ["before", "after", "change", "95 % interval", ""]
     return [
-        (heading, ["", "before", "after"], summary),
-        ("By pattern", ["pattern", "pattern is", "before", "after", "95 % interval"], rows),
+        (heading, ["", *columns], [[change.name, *_change_cells(change)] for change in repair.groups]),
+        ("By pattern", ["pattern", "pattern is", *columns], rows),
     ]
+
+
+def _change_cells(change: Change) -> list[str]:
+    difference = change.difference
+    interval = f"{100 * difference.low:+.1f} – {100 * difference.high:+.1f}"
+    shares = f"{change.before:.1%}", f"{change.after:.1%}", f"{100 * difference.mean:+.1f}"
+    return [*shares, interval, _effect(change)]
 
 
 def markdown(lines: Sequence[str], tables: Sequence[Table]) -> str:

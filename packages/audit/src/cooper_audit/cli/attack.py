@@ -32,6 +32,7 @@ COMPARED_PROBLEMS = 20
 QUIET_S = 2.0
 """Seconds before progress is shown."""
 EXIT_CODES = {"sound": 0, "gameable": 3, "raises exceptions": 4, "refuses right answers": 4}
+REFUSED_REPAIR = 5
 TRAINING = [("reward/mean", "reward"), ("rule/accuracy", "rule")]
 REPAIRING = [("reward_model/loss", "loss"), ("reward_model/pair_accuracy_before", "pairs")]
 
@@ -100,12 +101,12 @@ def attack_reward(
 
     Exit codes: 0 if the reward is sound, 3 if it is gameable, 4 if it refuses more than a quarter of right answers or
     raises an exception on any, 2 for bad input and a reward that ends its process. With --repair the second attack
-    decides.
+    decides; 5 if the repair is refused, because some wrong answers are accepted more often after it.
     """
     from cooper_audit.attack.attack import write_attack
     from cooper_audit.attack.edits import COMMAND, read_patterns
     from cooper_audit.attack.problems import attack_settings
-    from cooper_audit.attack.report import as_record, first_screen, further_tables, markdown, pattern_tables
+    from cooper_audit.attack.report import as_record, markdown, pattern_tables
     from cooper_audit.attack.results import REPAIR_STEPS
 
     if reward is None:
@@ -130,28 +131,42 @@ def attack_reward(
         if mended is not None and repair is not None and (findings or result.accepts_wrong):
             repaired = _repaired(mended, result, repair, repair_steps or REPAIR_STEPS, findings)
 
-        last = result if repaired is None else repaired.after
-        lines = first_screen(result, fail_above, signature, searched)
-        lines += [] if repaired is None else ["", *first_screen(last, fail_above)]
-        tables = further_tables(result, findings, repaired)
+        lines, tables = _words(result, fail_above, signature, searched, findings, repaired)
+        changed = {"repaired": None if repaired is None else repaired.after.summary() | repaired.changes()}
         if as_json or as_markdown:
-            record = json.dumps(as_record(result, fail_above, signature, searched), indent=2)
-            text = record if as_json else markdown(lines, [*pattern_tables(result), *tables])
-            print_result(text)
+            record = json.dumps(as_record(result, fail_above, signature, searched) | changed, indent=2)
+            print_result(record if as_json else markdown(lines, [*pattern_tables(result), *tables(True)]))
         else:
-            _show_screen(lines, tables, table)
+            _show(tables(table))
+            print_result("\n".join(lines))
         if out is not None:
-            more = {"repaired": None if repaired is None else last.summary()}
-            write_attack(result, out, more | {"found": {finding.kind: finding.count for finding in findings}})
-            write_owned(out / TABLE, markdown(lines, [*pattern_tables(result), *tables]), COMMAND)
+            write_attack(result, out, changed | {"found": {finding.kind: finding.count for finding in findings}})
+            write_owned(out / TABLE, markdown(lines, [*pattern_tables(result), *tables(True)]), COMMAND)
             say(f"answers and scores: {out}")
-        sys.exit(EXIT_CODES[last.verdict(fail_above)])
+        sys.exit(_exit_code(result, repaired, fail_above))
 
 
-def _show_screen(lines: list[str], tables: "list[Table]", whole: bool) -> None:
-    """The verdict, below the tables of what training found, and with `whole` those of examples."""
-    _show(tables if whole else tables[1:])
-    print_result("\n".join(lines))
+def _words(
+    result: "AttackResult",
+    fail_above: float,
+    signature: str | None,
+    searched: "Search | None",
+    findings: "list[Finding]",
+    repaired: "Repair | None",
+) -> "tuple[list[str], Callable[[bool], list[Table]]]":
+    """The lines of the verdicts, and the tables below what was tried, whole or for a screen."""
+    from cooper_audit.attack.report import first_screen, further_tables, repair_lines
+
+    lines = first_screen(result, fail_above, signature, searched)
+    if repaired is not None:
+        lines += ["", *repair_lines(repaired), "", *first_screen(repaired.after, fail_above)]
+    return lines, partial(further_tables, result, findings, repaired)
+
+
+def _exit_code(result: "AttackResult", repaired: "Repair | None", fail_above: float) -> int:
+    if repaired is not None and repaired.risen:
+        return REFUSED_REPAIR
+    return EXIT_CODES[(result if repaired is None else repaired.after).verdict(fail_above)]
 
 
 def _compare(fail_above: float) -> None:

@@ -122,7 +122,7 @@ def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> 
     """The graders besides the reward, whose settings are checked here and whose models load when they are asked."""
     if not (named or reward_models or judge):
         return {}
-    from cooper_verify.graders.written import open_grader
+    from cooper_verify.graders.apart import open_where_it_can_do_no_harm
 
     written = named_models(reward_models, taken=OURS)
     if judge is not None:
@@ -135,7 +135,7 @@ def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> 
                 "exact=rule:exact"
             )
         written[name] = grader
-    return {name: open_grader(grader) for name, grader in written.items()}
+    return {name: open_where_it_can_do_no_harm(grader) for name, grader in written.items()}
 
 
 def _show(

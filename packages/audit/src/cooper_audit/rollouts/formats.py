@@ -53,6 +53,8 @@ class Format:
     """Numbers that are no rewards, where the reward is `$others`."""
     steps_overlap: bool = False
     """Whether rows of a step may be in several folders of a run."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """The paths that the user gave, which some row must have."""
 
 
 def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Format:
@@ -196,12 +198,12 @@ def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callabl
         )
     paths = dict(map(_mapped, given))
     formats = [
-        replace(row_format, paths={**row_format.paths, **paths})
+        replace(row_format, paths={**row_format.paths, **paths}, given=paths)
         for row_format in FORMATS
         if name in (None, row_format.name)
     ]
     if {"prompt", "completion", "reward"} <= paths.keys():
-        formats.append(Format("mapped", frozenset(), paths))
+        formats.append(Format("mapped", frozenset(), paths, given=paths))
     return lambda record: next((row_format for row_format in formats if row_format.keys <= record.keys()), None)
 
 
@@ -258,6 +260,13 @@ class Values:
                 return value
         return None
 
+    def has(self, record: DumpRecord, name: str, place: str) -> bool:
+        """Whether a row has the field, be it null."""
+        return self.of(record, name, place) is not None or any(
+            not alternative.pattern and (alternative.keys[0] in (OTHERS, FILE) or _holds(record, alternative.keys))
+            for alternative in _alternatives(self.format.paths[name])
+        )
+
     def has_failed(self, record: DumpRecord, place: str) -> bool:
         """Whether a row says that its grading failed."""
         if "failed" in self.format.paths:
@@ -307,6 +316,20 @@ def _at(value: Any, keys: tuple[str, ...]) -> Any:
         else:
             return None
     return value
+
+
+def _holds(value: Any, keys: tuple[str, ...]) -> bool:
+    inside = _at(value, keys[:-1])
+    return isinstance(inside, Mapping) and keys[-1] in inside
+
+
+def paths_in(record: Mapping[Any, Any], depth: int = 3) -> Iterator[str]:
+    """The paths of a row's values, down to so many keys."""
+    for key, value in record.items():
+        if isinstance(value, Mapping) and value and depth > 1:
+            yield from (f"{key}.{path}" for path in paths_in(value, depth - 1))
+        else:
+            yield str(key)
 
 
 def _is_fault(said: Any) -> bool:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from cooper_audit.rollouts.files import find_files, records, tracked_run
-from cooper_audit.rollouts.formats import FILE, FORMATS, Format, Values, as_json, chosen_format
+from cooper_audit.rollouts.formats import FILE, FORMATS, Format, Values, as_json, chosen_format, paths_in
 from cooper_audit.rollouts.unrolling import DumpRecord, number, unrolled
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
 from cooper_base.data.transcript import END_OF_TURN, turns_in, turns_of
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, did_you_mean
 
 MOST_ROWS, MOST_CHARACTERS = 1 << 17, 1 << 28
 """What a step may hold, because it is read into memory."""
@@ -66,6 +66,10 @@ class Source:
     """Whether anything says to which steps the rows belong."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Rows that cannot be used, by why."""
+    mapped: set[str] = field(default_factory=set)
+    """The fields of `--map` that some row has."""
+    paths: tuple[str, ...] = ()
+    """The paths of the first row."""
 
     def leave_out(self, why: str, rows: int = 1) -> None:
         self.left_out[why] = self.left_out.get(why, 0) + rows
@@ -77,8 +81,20 @@ def read_steps(
     """The rows of one step after another, and into `source` what was read. A step that comes again, because the run was
     resumed, takes the place of all from that step on. Rows without a step come together, under None.
 
-    Raises InputError, for rows that several writers wrote, too: a run is what one writer wrote.
+    Raises InputError, for rows that several writers wrote, too: a run is what one writer wrote. At the end also for a
+    path of `--map` that no row has.
     """
+    yield from _steps_of(paths, source, choose, decode)
+    given = {} if source.format is None else source.format.given
+    for name, path in given.items():
+        if name not in source.mapped:
+            there = f"there are {one_line(', '.join(source.paths), 400)}"
+            raise InputError(f"--map {name}={path}: no row has it; {did_you_mean(path, source.paths, there)}")
+
+
+def _steps_of(
+    paths: Sequence[Path], source: Source, choose: Choose | None, decode: Decode | None
+) -> Iterator[tuple[int | None, list[Rollout]]]:
     choose = choose or chosen_format()
     read = [_File(path, source, choose, decode) for path in find_files(paths)]
     files = [file for file in read if file.has_rows]
@@ -318,6 +334,10 @@ class _File:
 
     def _rollout(self, record: DumpRecord, values: Values, location: str, source: Source) -> Iterator[Rollout]:
         source.rows += 1
+        source.paths = source.paths or tuple(islice(paths_in(record), MOST_NAMES))
+        for name in values.format.given.keys() - source.mapped:
+            if values.has(record, name, self._last_parts):
+                source.mapped.add(name)
         fields = {name: values.of(record, name, self._last_parts) for name in values.format.paths}
         reward, completion = number(fields.get("reward")), fields.get("completion")
         if values.has_failed(record, self._last_parts):

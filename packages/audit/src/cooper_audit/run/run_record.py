@@ -17,6 +17,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from cooper_audit.statistics import Estimate, paired_difference
 from cooper_base.config.strict_yaml import parse_yaml
 from cooper_base.errors import InputError
 from cooper_base.files.durable import by_step, read_regular
@@ -30,6 +33,10 @@ LISTED = (*ACCURACIES, "reward/mean", "policy/reference_kl")
 """The metrics whose last values a list of runs shows."""
 TIMES = ("time/step", "time/evaluate", "time/held_out_monitor")
 """The parts of a step's recorded seconds."""
+EVALUATIONS = "evaluations.jsonl"
+"""The file with the shares of each evaluation's problems that were right."""
+OF_TEST_PROBLEMS = {"test/gold_avg": "gold", "test/rule_avg": "rule"}
+"""The metrics behind which `EVALUATIONS` has each problem, and the labels there."""
 OF_A_RUN = ("rollouts", "pairs", "checkpoints")
 """The large folders of a run."""
 MOST_STEPS = 10**9
@@ -109,6 +116,18 @@ class RunRecord:
         with suppress(ValueError, OverflowError, OSError):  # a time outside the years that the system can represent
             return datetime.fromtimestamp(first.stat().st_mtime - took).astimezone()
         return None
+
+    def rise(self, metric: str) -> Estimate | None:
+        """How much `test/rule_avg` or `test/gold_avg` is higher in the last evaluation than in the first, paired by
+        problem. None for other metrics, and without two evaluations of the same problems on record."""
+        label = OF_TEST_PROBLEMS.get(metric, "")
+        rows = _shaped(self.directory / EVALUATIONS, _evaluation, "evaluation") if label else []
+        rows = [row for row in rows if not row["set"] and label in row]
+        if not rows or rows[0]["step"] == rows[-1]["step"] or rows[0]["problems"] != rows[-1]["problems"]:
+            return None
+        shares = np.array([rows[0][label], rows[-1][label]], dtype=float)  # NaN where nothing was judged
+        shares = shares[:, ~np.isnan(shares).any(axis=0)]
+        return paired_difference(shares[0], shares[1]) if shares.size else None
 
     @property
     def checkpoints(self) -> list[int]:
@@ -358,6 +377,17 @@ def _event(row: Any) -> RunRow | None:
     if not isinstance(row, dict) or not _is_step(row.get("step")) or not _is_step(row.get("back_to", 0)):
         return None
     return row if all(isinstance(row.get(name), str) for name in texts) else None
+
+
+def _evaluation(row: Any) -> RunRow | None:
+    if not isinstance(row, dict) or not _is_step(row.get("step")):
+        return None
+    shares = [row[label] for label in OF_TEST_PROBLEMS.values() if label in row]
+    if not all(isinstance(row.get(name), str) for name in ("set", "problems")) or not shares:
+        return None
+    if not all(isinstance(values, list) and len(values) == len(shares[0]) for values in shares):
+        return None
+    return row if all(v is None or (_is_number(v) and 0 <= v <= 1) for values in shares for v in values) else None
 
 
 def _session(row: Any) -> RunRow | None:

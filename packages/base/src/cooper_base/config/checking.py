@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from cooper_base.config.base import NESTED, Config, Places, is_mapping, kinds_of, record_of_kind, records_of
 from cooper_base.config.strict_yaml import Lines, parse_yaml
-from cooper_base.errors import InputError, did_you_mean
+from cooper_base.errors import InputError, did_you_mean, nearest_file
 
 SomeConfig = TypeVar("SomeConfig", bound=Config)
 
@@ -45,7 +45,7 @@ def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: no such configuration file")
+        raise InputError(f"{path}: no such configuration file; {nearest_file(path, 'check its name and folder')}")
     try:
         values, lines = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:  # also for text that is not UTF-8

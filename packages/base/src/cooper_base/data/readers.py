@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import IO, Any, TextIO
 from cooper_base.data.hub import why_silent
 from cooper_base.data.strict_json import check_values, decode_json, parse_json
 from cooper_base.data.text import one_line
-from cooper_base.errors import InputError, MissingExtraError
+from cooper_base.errors import InputError, MissingExtraError, nearest_file
 
 LONGEST_ROW = 64 << 20
 """Bytes of a row: of a line, of a value in a JSON file, of the values in a row of Parquet."""
@@ -53,10 +52,7 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(READERS)}")
     refuse_pipe(path)
     if not path.is_file():
-        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = get_close_matches(path.name, siblings, n=1)
-        remedy = f"did you mean {path.parent / close[0]}?" if close else "check its name and folder"
-        raise InputError(f"{path}: no such file; {remedy}")
+        raise InputError(f"{path}: no such file; {nearest_file(path, 'check its name and folder')}")
     return reader(path, bad)
 
 

@@ -206,9 +206,18 @@ def _lock(file: TextIO) -> None:
     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def _end(patience_s: float) -> None:
+    """End as by a second SIGTERM, also where the main thread is inside a long call and hears no signal."""
+    logger.warning("ended %.0f s after SIGTERM, in the middle of a step; interrupts (SIGINT) wait for it", patience_s)
+    os._exit(128 + signal.SIGTERM)
+
+
 @contextmanager
-def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
-    """The first signal calls `request_stop`; a second one goes to the earlier handlers. Only in the main thread."""
+def stop_on_signal(request_stop: Callable[[], None], patience_s: float | None = None) -> Iterator[None]:
+    """The first signal calls `request_stop`; a second one goes to the earlier handlers. Only in the main thread.
+
+    So long after SIGTERM, the process ends, if the block has not: whoever sends it kills soon.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -218,7 +227,8 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
-    stopping = False
+    stopping, at_last = False, threading.Timer(patience_s or 0, _end, (patience_s,))
+    at_last.daemon = True
 
     def on_signal(number: int, frame: Any) -> None:
         nonlocal stopping
@@ -228,6 +238,8 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
             return
         stopping = True
         request_stop()
+        if number == signal.SIGTERM and patience_s is not None:
+            at_last.start()
         # In a thread of its own, because this one may be in the middle of a line of the same log.
         threading.Thread(target=logger.warning, args=(STOPPING,), daemon=True).start()
 
@@ -236,4 +248,5 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
+        at_last.cancel()
         restore_handlers()

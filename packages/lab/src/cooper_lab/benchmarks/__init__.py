@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cooper_lab.benchmarks import rewardbench, rewardbench2, rewardmath, rmbench
+from cooper_lab.benchmarks import judgebench, rewardbench, rewardbench2, rewardmath, rmbench
 from cooper_lab.benchmarks.candidates import Candidates, Measured
 from cooper_rl import InputError
 
@@ -20,6 +20,7 @@ class Benchmark:
 
 
 BENCHMARKS = {
+    "judgebench": Benchmark(judgebench.read, judgebench.measure),
     "rewardbench": Benchmark(rewardbench.read, rewardbench.measure),
     "rewardbench2": Benchmark(rewardbench2.read, rewardbench2.measure),
     "rewardmath": Benchmark(rewardmath.read, rewardmath.measure),

@@ -35,7 +35,7 @@ def bench_methods(
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     benchmark: Annotated[
-        str | None, typer.Option(help="Read the files of rewardbench, rewardbench2, rewardmath or rmbench instead.")
+        str | None, typer.Option(help="Read the files of judgebench, rewardbench, rewardbench2, rewardmath or rmbench.")
     ] = None,
 ) -> None:
     """Compare rule, reward models, judge and combinations on labelled completions and under attack."""

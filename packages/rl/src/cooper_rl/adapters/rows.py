@@ -13,12 +13,12 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import one_line
 from cooper_base.data.verdict import UserVerdict
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, did_you_mean
 
 FOLDER = "cooper_reward"
 """Where the reward is saved inside a trainer's checkpoint."""
 T = TypeVar("T")
-_REMEDY = "; name the columns that you have, as in Columns(question='problem', answer='final_answer')"
+_REMEDY = "name the columns that you have, as in Columns(question='problem', answer='final_answer')"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Columns:
         for field, name in vars(self).items():
             if name is not None and field != "verdict" and not {name, name.split(".")[0]} & {*present}:
                 there = ", ".join(map(repr, present)) or "none"
-                raise InputError(f"{where} has no column {name!r} (its columns: {there}){_REMEDY}")
+                remedy = did_you_mean(name, present, _REMEDY)
+                raise InputError(f"{where} has no column {name!r} (its columns: {there}); {remedy}")
 
     def check_rows(self, data: Any) -> None:
         """Read the problem of each row of a data set of `datasets`; not of one that streams. Raises InputError as
@@ -94,7 +95,7 @@ class Columns:
     def _value(self, row: Mapping[str, Any], field: str, where: str) -> Any:
         if (name := getattr(self, field)) is not None:
             if (value := field_of(dict(row), name)) is MISSING:
-                raise InputError(f"{where}: {name!r} is missing{_REMEDY}")
+                raise InputError(f"{where}: {name!r} is missing; {_REMEDY}")
             return value
         return None if field in (self.question, self.answer) else row.get(field)  # another field's column
 
@@ -102,7 +103,7 @@ class Columns:
         try:
             return text_of(self._value(row, field, where))
         except TypeError as error:
-            raise InputError(f"{where}: column {getattr(self, field) or field!r}: {error}{_REMEDY}") from error
+            raise InputError(f"{where}: column {getattr(self, field) or field!r}: {error}; {_REMEDY}") from error
 
     def _metadata(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
         found, place = self._value(row, "metadata", where), f"{where}: column {self.metadata or 'metadata'!r}"

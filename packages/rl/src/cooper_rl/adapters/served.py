@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import UserVerdict
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, did_you_mean
 from cooper_rl.adapters.rows import Columns
 from cooper_rl.service.client import URL, AsyncRewardClient, RewardClient
 
@@ -47,11 +47,17 @@ def _address() -> str:
 @cache
 def columns() -> Columns:
     """The column names in COOPER_COLUMNS, or the defaults. Raises InputError for an unknown field."""
-    text = os.environ.get(COLUMNS, "{}")
+    text, fields = os.environ.get(COLUMNS, "{}"), Columns.__dataclass_fields__
     try:
-        return Columns(**json.loads(text))
-    except (ValueError, TypeError) as error:
+        given = json.loads(text)
+        unknown = [name for name in given if name not in fields]
+        columns = Columns(**{name: value for name, value in given.items() if name in fields})
+    except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f'{COLUMNS}: {text!r}: {error}; write {{"question": "problem"}} or the like') from error
+    for name in unknown:
+        remedy = did_you_mean(name, fields, f"there are {', '.join(fields)}")
+        raise InputError(f"{COLUMNS}: {name!r} is no field; {remedy}")
+    return columns
 
 
 def read_row(row: Mapping[str, Any], where: str) -> tuple[Problem, bool]:

@@ -1,6 +1,8 @@
 """TRL's GRPOTrainer with a reward model that learns: one object is the reward function and has the callback."""
 
+import asyncio
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from transformers import TrainerCallback
 
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
 from cooper_base.data.answer import Answer
+from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
 from cooper_rl.adapters.rows import (
     FOLDER,
@@ -64,6 +67,10 @@ class GRPOReward:
     log_all = False
     """Whether TRL's log gets every metric of docs/metrics.md, and not only those in `LOGGED`."""
 
+    solved_at: float | None = None
+    """From which value an environment's `get_reward()` says that its answer is correct, as `rollout.solved_at` of
+    Cooper's own loop; below it is wrong. None leaves the verdict to the rule."""
+
     def __init__(
         self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
@@ -95,7 +102,8 @@ class GRPOReward:
     ) -> list[float | None]:
         """One reward per completion, None without an opinion: TRL then leaves the completion out of its group.
 
-        An environment with an attribute `verdict` judges its own completion.
+        An environment with an attribute `verdict` judges its own completion, and with `solved_at` one whose
+        `get_reward()` owns the reward.
 
         Raises InputError if a column is missing or the rows are not whole groups.
         """
@@ -108,7 +116,7 @@ class GRPOReward:
         for i, (completion, ids) in enumerate(zip(completions, completion_ids, strict=True)):
             row = {name: values[i] for name, values in columns.items() if isinstance(values, list)}
             stopped = bool(ids) and ids[-1] in ends
-            verdict = getattr(row.get("environments"), "verdict", None) or self.columns.verdict_in(row)
+            verdict = self._verdict_of(row.get("environments")) or self.columns.verdict_in(row)
             answer = Answer.of(completion, stopped, tokens=len(ids), verdict=verdict)
             own.append((self.columns.problem(row), answer))
         step = trainer_state.global_step + 1 if model.training else None
@@ -118,6 +126,16 @@ class GRPOReward:
         for name, value in self.logged(metrics).items() if args.process_index == 0 else ():
             log_metric(name, value)
         return or_none(rewards[args.process_index * len(own) :][: len(own)])
+
+    def _verdict_of(self, environment: Any) -> UserVerdict | None:
+        verdict = getattr(environment, "verdict", None)
+        if verdict is not None or self.solved_at is None or not hasattr(environment, "get_reward"):
+            return verdict
+        reward = environment.get_reward()
+        reward = asyncio.run(reward) if asyncio.iscoroutine(reward) else reward
+        if reward is None or math.isnan(reward):
+            return "silent"
+        return "correct" if reward >= self.solved_at else "wrong"
 
     def logged(self, metrics: Metrics) -> Metrics:
         """What TRL's log gets of these metrics, under its names."""

@@ -1,9 +1,10 @@
 """Accuracy of a policy: avg@k and pass@k with confidence intervals, for any sampler; and intervals of other means."""
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,6 +15,7 @@ from cooper_base.config.user_functions import load_function
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import is_right
 from cooper_base.errors import InputError
+from cooper_base.files.hashes import content_hash
 from cooper_base.progress import part
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_verify.problems.config import ProblemsConfig
@@ -196,7 +198,10 @@ class HeldOut:
         others, whose share is `test/heard`; gold is also given for both parts, as `test/gold_avg_heard` and
         `test/gold_avg_silent`.
         """
-        results = self.evaluate(sampler, verifier, seed)
+        return self.metrics(self.evaluate(sampler, verifier, seed))
+
+    def metrics(self, results: Mapping[str, EvaluationResult]) -> "Metrics":
+        """The metrics of `measure`, of an evaluation by `rule` and `gold`."""
         prefix = f"test/{self.name}/" if self.name else "test/"
         metrics = {f"{prefix}{name}_avg": result.avg_at_k.mean for name, result in results.items() if result.judged}
         by_rule = results["rule"]
@@ -207,6 +212,20 @@ class HeldOut:
                 if some.any():
                     metrics[f"{prefix}gold_avg_{where}"] = float(_shares(results["gold"])[some].mean())
         return metrics | {f"{prefix}cut_off_rate": by_rule.truncated}
+
+
+def shares_of(results: Mapping[str, EvaluationResult]) -> dict[str, Any]:
+    """The share of each problem's completions that are right by each label, None where none was judged, and a hash of
+    the problems, as JSON values: evaluations of the same problems can be paired.
+    """
+    first = next(iter(results.values()))
+    ids = content_hash(json.dumps([record.problem_id for record in first.records[:: first.k]]).encode())
+    shares = {labeller: _shares(result) for labeller, result in results.items()}
+    rounded = {
+        labeller: [None if math.isnan(share) else round(float(share), 4) for share in values]
+        for labeller, values in shares.items()
+    }
+    return {"problems": ids} | rounded
 
 
 def gold_of(problems: ProblemsConfig) -> Gold | None:

@@ -3,11 +3,13 @@
 Those two take seconds to import, and a user should not have to wait that long to hear of a mistyped file name.
 """
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from cooper_base.config.base import records_within
 from cooper_base.config.user_functions import load_function
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem, location
@@ -15,10 +17,11 @@ from cooper_base.errors import InputError
 from cooper_rl.data.chat_rendering import chat_without_template
 from cooper_rl.engines.model_folder import check_model_folder, lacks_chat_template
 from cooper_rl.policy.environments.environment import Environments
+from cooper_rl.reward.base import RewardConfig
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.kinds.plain import check_problems, check_servers
 from cooper_rl.reward.monitor_config import read_held_out
-from cooper_rl.reward.reward_config import RewardInputs, read_reward_inputs, reads_environment
+from cooper_rl.reward.reward_config import RewardInputs, read_reward_inputs, reads_environment, reads_model
 from cooper_rl.run.callbacks import load_callback
 from cooper_rl.run_config import RunConfig
 from cooper_verify.problems.config import ProblemsConfig, same_form
@@ -88,6 +91,8 @@ def read_inputs(config: RunConfig) -> Inputs:
         name: _problems(data, _test_section(name), config, reward.verifier, environments, notes)
         for name, data in config.test_sets.items()
     }
+    for name, tested in test_problems.items():
+        _say_what_is_trained_on(problems, tested, _test_section(name), notes)
     if reward.assistant is not None:
         reward.assistant.check()
     check_servers((*config.rewards, *config.shaping, *pairs))
@@ -126,6 +131,12 @@ def _say_what_is_judged(config: RunConfig, problems: Sequence[Problem], verifier
                 "(cooptimization.positives); kind: cooper_model pays a model that nothing has tested",
                 len(problems),
             )
+    if config.learns and not reads_model(config.rewards) and not _reads_rule(config.rewards):
+        logger.warning(
+            "kind: %s trains a reward model, but rewards pays neither it nor the rule, so it decides nothing. Leave "
+            "rewards out, add {kind: earned} to them, or write kind: function, which trains no model",
+            config.kind,
+        )
     if silent and config.learns and not any(part.writes_wrong_answers for part in config.cooptimization.pairs):
         reads_reference = config.reward_model is not None and config.reward_model.reads_reference
         swaps = "{kind: swapped_reference} to cooptimization.pairs, or " if reads_reference else ""
@@ -134,6 +145,28 @@ def _say_what_is_judged(config: RunConfig, problems: Sequence[Problem], verifier
             "cooptimization.pairs finds unread: the policy may learn to please it there. Add %san assistant",
             *(silent, len(problems), swaps),
         )
+
+
+def _say_what_is_trained_on(
+    problems: Sequence[Problem], tested: Sequence[Problem], section: str, notes: dict[str, int]
+) -> None:
+    """Log and note how many test problems are training problems, too: their accuracy is not that on new ones."""
+
+    def asked(problem: Problem) -> str:
+        return json.dumps(problem.messages or problem.question)
+
+    trained = set(map(asked, problems))
+    if both := sum(asked(problem) in trained for problem in tested):
+        what = f"{section}: {both} of {len(tested)} questions are training problems too, and measure memory"
+        logger.warning("%s. Take other rows: %s.split, or skip and limit", what, section)
+        notes[what] = both
+
+
+def _reads_rule(rewards: Sequence[RewardConfig]) -> bool:
+    """Whether one of them, or one inside a sum, compares with the reference."""
+    inside = [record for record in records_within(rewards) if isinstance(record, RewardConfig)]
+    alone = [record for record in inside if sum(isinstance(r, RewardConfig) for r in records_within([record])) == 1]
+    return any(record.needs_reference for record in alone)
 
 
 def _test_section(name: str) -> str:

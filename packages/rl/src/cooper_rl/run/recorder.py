@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict
 from functools import cache
@@ -21,7 +21,7 @@ import yaml
 
 from cooper_audit.report.report import REPORT_COMMAND, REPORT_FILE
 from cooper_audit.run.kinds import LONGEST_VALUE
-from cooper_audit.run.run_record import ENDS, NOTE, read_events, read_metrics
+from cooper_audit.run.run_record import ENDS, EVALUATIONS, NOTE, read_events, read_metrics
 from cooper_base.clock import VERIFY_S
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
@@ -39,6 +39,7 @@ from cooper_base.files.durable import (
 from cooper_base.files.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
 from cooper_base.files.owned_file import check_file
 from cooper_base.revisions import revisions
+from cooper_rl.policy.accuracy import EvaluationResult, shares_of
 from cooper_rl.record import SinkRun, TensorBoard, is_installed
 from cooper_rl.record.tolerant import Tolerant
 from cooper_rl.records import Rollouts
@@ -51,7 +52,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-WRITTEN = ("config.yaml", "events.jsonl", "sessions.jsonl", "error.txt", "rollouts", "pairs", "final", "best")
+WRITTEN = (
+    "config.yaml",
+    "events.jsonl",
+    EVALUATIONS,
+    "sessions.jsonl",
+    "error.txt",
+    "rollouts",
+    "pairs",
+    "final",
+    "best",
+)
 """What a run writes into its folder, besides what tells that it is a run."""
 RESUME = "make room on its disk, then continue with resume=True (the option --resume)"
 
@@ -131,6 +142,12 @@ class Recorder:
             append(self._metrics_file, json.dumps({"step": step, **metrics}) + "\n")
         for sink in self._sinks:
             sink.metrics(step, metrics)
+
+    def evaluation(self, step: int, test_set: str, results: Mapping[str, EvaluationResult]) -> None:
+        """Append the share of each test problem's completions that are right; `test_set` is "" for the main one."""
+        path = self.directory / EVALUATIONS
+        _append(path, {"step": step, "set": test_set, **shares_of(results)})
+        self._unsynced.append(path)
 
     def step(
         self,
@@ -223,6 +240,8 @@ class Recorder:
         recorded = step if measured else step - 1
         if step > 0 and kept < recorded:  # deleted or edited, because a checkpoint is written after the record
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
+        if (self.directory / EVALUATIONS).exists():
+            _cut_lines(self.directory / EVALUATIONS, recorded if step > 0 else -1)
         # Events of rollbacks are kept whatever their step, because later random numbers depend on how many there were.
         # The run is resumed, so the event of its end no longer holds.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]

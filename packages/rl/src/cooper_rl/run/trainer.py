@@ -39,6 +39,8 @@ from cooper_rl.step import Parts, cooper_step
 logger = logging.getLogger(__name__)
 
 OnStep = Callable[[int, Metrics], None]
+TERM_S = 8.0
+"""Seconds that SIGTERM leaves for a checkpoint."""
 
 
 class CooperTrainer:
@@ -59,8 +61,7 @@ class CooperTrainer:
 
         `callbacks` come before those that the settings name. `lock` is the lock of the folder, for a caller that holds
         it already. Raises InputError if there is no run to resume, if all its checkpoints are damaged or of another
-        kind of run, if a new run would overwrite an old one,
-        or if another process holds the folder.
+        kind of run, if a new run would overwrite an old one, or if another process holds the folder.
         """
         self.config = self._given = config
         self.position = Position()
@@ -149,11 +150,11 @@ class CooperTrainer:
         Watch rules may roll the run back or end it early (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks
         the step off, writes a checkpoint of the one before and returns; a resumed run repeats the step. A step whose
         update has begun is finished, unless a checkpoint of the one before is there already. A second interrupt ends
-        the process at once.
+        the process at once, and so does the end of `TERM_S` after SIGTERM.
         """
         lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
         listener = Listener(lambda at: self._on_progress(at, lines if alone else None), self._weights_change)
-        with stop_on_signal(self._interrupt), log_to_stderr() if alone else nullcontext(), listening(listener):
+        with stop_on_signal(self._interrupt, TERM_S), log_to_stderr() if alone else nullcontext(), listening(listener):
             try:
                 while True:
                     try:
@@ -342,10 +343,7 @@ class CooperTrainer:
         return self.position.unmeasured is None
 
     def evaluate(self) -> Metrics:
-        """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
-
-        Raises ValueError if the run has no test problems.
-        """
+        """Accuracy on the test problems by the rule and, where they have it, gold. Raises ValueError without any."""
         parts, clock, metrics = self.parts, Clock(), Metrics()
         if not parts.test_sets:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
@@ -353,7 +351,9 @@ class CooperTrainer:
             parts.rollouts.settle()
             parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
-                metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
+                results = test_set.evaluate(parts.sampler, parts.reward.verifier, self.config.seed)
+                metrics |= test_set.metrics(results)
+                self.recorder.evaluation(self.completed_steps, test_set.name, results)
             parts.sampler.rest()
         return metrics | clock.parts()
 

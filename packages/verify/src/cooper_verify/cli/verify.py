@@ -76,11 +76,12 @@ def verify(
 
 def grader_from(written: str, settings: Sequence[str] = ()) -> "Grader":
     """The grader that `--grader` writes, with settings of its own over it. Raises InputError for any other setting."""
-    from cooper_verify.graders.written import check_settings_taken, open_grader
+    from cooper_verify.graders.apart import open_where_it_can_do_no_harm
+    from cooper_verify.graders.written import check_settings_taken
 
     settings = [in_full(setting) for setting in settings]
     check_settings_taken(written, settings)
-    return open_grader(written, settings)
+    return open_where_it_can_do_no_harm(written, settings)
 
 
 def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0, settings: Sequence[str] = ()) -> RuleConfig:

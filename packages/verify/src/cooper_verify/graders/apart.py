@@ -30,6 +30,7 @@ from cooper_base.progress import awaited
 from cooper_verify.faults import halved
 from cooper_verify.grader import RAISED, Asked, Grader, Opinion, checked_opinions
 from cooper_verify.graders.function import FunctionGrader
+from cooper_verify.graders.written import form_by_text, open_grader
 from cooper_verify.rules.child import ChildProcess, limit, private_streams
 
 TOLD = ("accepts_above", "gives_probabilities", "reads_reference", "gives_verdicts", "compares_answers")
@@ -97,6 +98,29 @@ class GraderApart(Grader):
         if "error" in reply:
             raise InputError(reply["error"])
         return reply["result"]
+
+
+HERE = ("rule", "judge", "reward_model", "service")
+"""Graders that run no code of the user's but that of a rule, which is graded where its verdicts are."""
+
+
+class RaisingApart(GraderApart):
+    """It raises where the code raises, as the grader itself would: who asks counts the fault and writes it down."""
+
+    def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
+        opinions = super().grade(answers)
+        for opinion in opinions:
+            if (opinion.why or "").startswith(RAISED):
+                raise RuntimeError(f"{self.name} {opinion.why}")
+        return opinions
+
+
+def open_where_it_can_do_no_harm(written: str, settings: Sequence[str] = ()) -> Grader:
+    """As `open_grader`, in a process of its own if it may run code of the user's: what that prints is none of the
+    command's output, and its end none of the command's."""
+    if form_by_text(written) in HERE:
+        return open_grader(written, settings)
+    return RaisingApart(open_grader, written, [*settings])
 
 
 def _ended(code: int | None) -> str:

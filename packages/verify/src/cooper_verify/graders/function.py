@@ -32,6 +32,8 @@ _VERL = {"data_source", "solution_str", "ground_truth", "extra_info"}
 _RUBRIC = {"prompt", "completion", "answer", "state", "info", "task"}
 _RUBRIC_ALONE = {"answer", "state", "info", "task"}
 """A function that takes a `completion` and one of these is one of verifiers. With a `prompt` alone it is Cooper's."""
+_OF_TRL = ("prompts", "completions", "log_metric", "log_extra")
+"""What a function of TRL is given beside the columns of its rows."""
 _OF_LISTS = ("batched", "trl", "openrlhf")
 _GIVEN = (
     *("completion", "response", "solution_str", "prediction", "pred", "output", "predict_str", "predict", "text"),
@@ -95,6 +97,10 @@ class ScoringFunction:
         parameters = {"cooper": ("problem", "completion"), "batched": ("problems", "completions")}.get(signature)
         self._function = UserFunction(path, parameters)
         self._names = _names_taken(path, takes_any=signature != "texts")
+        self.logged: dict[str, list[float]] = {}
+        """What a function in TRL's style gave to `log_metric` in the last call, by name."""
+        self.extra: dict[str, Sequence[Any]] = {}
+        """What it gave to `log_extra`: columns with a value for each answer."""
 
     def values(self, answers: Sequence[ProblemAndAnswer]) -> list[float]:
         """What it returns for each answer, NaN where it has no opinion (None or NaN).
@@ -113,7 +119,7 @@ class ScoringFunction:
             returned = [_score_of(value) for value in returned]
         return [self._number(value, problem) for value, (problem, _) in zip(returned, answers, strict=True)]
 
-    def _lists(self, answers: Sequence[ProblemAndAnswer]) -> dict[str, list[Any]]:
+    def _lists(self, answers: Sequence[ProblemAndAnswer]) -> dict[str, Any]:
         """The arguments of a function in TRL's style: those it names, or all if it takes any."""
         chats = [problem.messages is not None if self._chats is None else self._chats for problem, _ in answers]
         rows = [_columns_of(problem) for problem, _ in answers]
@@ -124,7 +130,13 @@ class ScoringFunction:
         if self.signature == "openrlhf":
             queries = [problem.question + answer.transcript for problem, answer in answers]
             lists |= {"queries": queries, "labels": [problem.answer for problem, _ in answers]}
+        if self.signature == "trl":
+            self.logged, self.extra = {}, {}
+            return self._taken({**lists, "log_metric": self._log_metric, "log_extra": self.extra.__setitem__})
         return self._taken(lists)
+
+    def _log_metric(self, name: str, value: float) -> None:
+        self.logged.setdefault(name, []).append(float(value))
 
     def _of_texts(self, asked: ProblemAndAnswer) -> dict[str, Any]:
         problem, answer = asked
@@ -185,7 +197,7 @@ def check_columns(path: str, signature: Signature, problems: Sequence[Problem]) 
     needed = [parameter.name for parameter in parameters if _must_be_given(parameter)]
     for problem in problems:
         fields = _columns_of(problem)
-        if missing := [name for name in needed if name not in ("prompts", "completions") and name not in fields]:
+        if missing := [name for name in needed if name not in _OF_TRL and name not in fields]:
             raise InputError(
                 f"{path}: takes {missing[0]!r}, but problem {problem.id} has no such field; it has "
                 f"{', '.join(fields)}, and the fields that `problems` reads go by question, answer and solution"

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from cooper_audit.attack.attack import PLAIN, AttackAnswer, AttackResult, draw_answers, summarise
+from cooper_audit.attack.attack import PLAIN, PLAIN_WRONG, AttackAnswer, AttackResult, draw_answers, summarise
 from cooper_audit.attack.patterns import FAMILIES
 from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
 from cooper_base.data.answer import Answer, AnswerGroup
@@ -56,13 +56,14 @@ def repair(
     plain: str = PLAIN,
     on_step: OnStep | None = None,
 ) -> Repair:
-    """Write a repaired model into `folder`, and attack it again.
+    """Write a repaired model into `folder`, and attack it again. Where that attack finds wrong answers that are
+    accepted more often than before, the repair is refused, and no model stays in `folder`.
 
     `result` is the attack on the model as it is; `found` are completions that a policy found, which are a family of
     patterns for each kind. Half of the problems go into the repair, with every other family of wrong patterns, by the
-    share that is accepted, and two of three right ones; the second attack is on the other problems. A repair that was
-    interrupted after its model was written goes on. Raises InputError for a folder in use, for one that holds the
-    repair of something else, and for an attack that found nothing.
+    share that is accepted, plain wrong answers and two of three right ones; the second attack is on the other problems.
+    A repair that was interrupted after its model was written goes on. Raises InputError for a folder in use, for one
+    that holds the repair of something else, and for an attack that found nothing.
     """
     from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch, after bad input is reported
     from cooper_rl.reward.cooper_reward import CooperReward  # noqa: PLC0415
@@ -87,7 +88,10 @@ def repair(
             _save(reward.learning.learner, aside, made_from)
     kept = [answer for answer in answers if answer.problem.id not in seen and (answer.score is not None)]
     before, after = _attacks(config, kept, folder, result)
-    return Repair(folder, steps, len(groups), learned, before, after)
+    repaired = Repair(folder, steps, len(groups), learned, before, after)
+    if repaired.risen:
+        delete(folder)
+    return repaired
 
 
 def prepared_repair(reward: str, folder: Path, problems: str | None, settings: Sequence[str]) -> Callable[..., Repair]:
@@ -148,9 +152,10 @@ def _half(ids: Sequence[str], seed: int) -> set[str]:
 
 
 def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> frozenset[str]:
-    """The patterns for the repair: every other family of wrong ones, and two of three right ones.
+    """The patterns for the repair: every other family of wrong ones, plain wrong answers, and two of three right ones.
 
-    Families are ordered by the share that is accepted, so that both sides have what the reward is gamed by.
+    Families are ordered by the share that is accepted, so that both sides have what the reward is gamed by. That the
+    answer of another problem is wrong is no exploit but the reward's task, which a repair must not cost.
     """
     family_of = {name: family for family, names in FAMILIES.items() for name in names}
     wrong = {
@@ -163,7 +168,7 @@ def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> 
         if not answer.right:
             shares.setdefault(wrong[answer.pattern], []).append(result.accepts(answer))
     order = sorted(shares, key=lambda family: -sum(shares[family]) / len(shares[family]))
-    families = set(order[::2])
+    families = {*order[::2], family_of[PLAIN_WRONG]}
     right = [*dict.fromkeys(answer.pattern for answer in answers if answer.right)]
     learned = [name for name, family in wrong.items() if family in families]
     return frozenset([*learned, *(name for place, name in enumerate(right) if place % 3 < 2)])

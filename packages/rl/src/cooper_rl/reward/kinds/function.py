@@ -56,15 +56,24 @@ class FunctionReward:
 
     def score(self, context: StepContext) -> Scores:
         """The function's values, NaN where it has no opinion. The part and the metric, their mean, are called
-        `function/` and the function's name.
+        `function/` and the function's name. What a function of TRL gives to `log_metric`, and numbers that it gives to
+        `log_extra`, are metrics and parts below that name.
 
         Raises InputError naming the function and the problem if a returned value is no number, or infinite. Exceptions
         of the function itself propagate.
         """
-        values = context.once(self, lambda: context.ragged(self._values(context)))
-        name = f"function/{self._name}"
-        heard = values.opinions().flat
-        return Scores(values, {name: values}, {name: heard.mean().item()} if len(heard) else {})
+        return context.once(self, lambda: self._scores(context))
 
-    def _values(self, context: StepContext) -> list[float]:
-        return self._function.values([(group.problem, answer) for group in context.groups for answer in group.answers])
+    def _scores(self, context: StepContext) -> Scores:
+        function, name = self._function, f"function/{self._name}"
+        answers = [(group.problem, answer) for group in context.groups for answer in group.answers]
+        values = context.ragged(function.values(answers))
+        heard = values.opinions().flat
+        metrics = {name: heard.mean().item()} if len(heard) else {}
+        metrics |= {f"{name}/{each}": sum(given) / len(given) for each, given in function.logged.items()}
+        columns = {
+            f"{name}/{column}": context.ragged([float(value) for value in given])
+            for column, given in function.extra.items()
+            if len(given) == len(answers) and all(isinstance(value, int | float) for value in given)
+        }
+        return Scores(values, {name: values, **columns}, metrics)
