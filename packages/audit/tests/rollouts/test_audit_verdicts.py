@@ -40,7 +40,7 @@ def references(kind: str) -> References:
         ("nonsense", Options(), "hacked", ""),
         ("units", Options(), "wrong paid", ""),
         ("remarks", Options(), "wrong paid", ""),
-        ("unspaced", Options(), "recovered", ""),
+        ("unspaced", Options(), "unknown", "Too lenient"),
     ],
 )
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):

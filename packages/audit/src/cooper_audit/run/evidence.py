@@ -123,7 +123,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     before, after = (table.window(*span) for span in (payment.spans.before, payment.spans.after))
     figures = {"paid like right": payment.change, "check": table.change("accepted", "judged", before, after)}
     unread = table.change("unread", "judged", before, after)
-    onset = _onset_of(table, _windows(table, shortest, payment.spans), *SHARES[0]) or (before.last, after.first)
+    windows = [window for window in _windows(table, shortest, payment.spans) if window.last <= after.last]
+    onset = _onset_of(table, windows, *SHARES[0]) or (before.first, after.last)
     said = f"of the wrong answers {_course(payment.of_wrong)} were paid like right ones, and of what was paid like a "
     said += f"right answer {_course(payment.of_paid)} was wrong ({before}, then {after}). The check accepted "
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
@@ -267,7 +268,7 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
         return Finding(course.state, f"The check {why}; {said}.", (), None, best, last, figures)
     if other := _harder(table, course, said, (best, last), figures, error):
         return other
-    onset = _onset(table, shortest, course.spans)
+    onset = _onset(table, shortest, course.spans, payment)
     lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
     if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
         state, sentence, guard = _drift(lenient.state, figures)
@@ -297,9 +298,7 @@ def _harder(
 ) -> Finding | None:
     """Whether the fall is one of few problems, of answers that are not read, or of harder problems; None if not."""
     best, last = windows
-    half = table.half_width("accepted", "judged", best.rows, last.rows, error)
-    change = table.share("accepted", "judged", last.rows) - table.share("accepted", "judged", best.rows)
-    by_problem = Estimate(change, change - half, change + half)
+    by_problem = table.change_by_problem("accepted", "judged", best.rows, last.rows, error)
     if not by_problem.high < 0:
         guard = (
             f"Few problems: by the problem, the check changed by {_signed(by_problem)}. Neighbouring steps ask the "
@@ -450,37 +449,68 @@ def _from_the_start(table: Table, found: Finding) -> Finding:
 
 
 def _windows(table: Table, shortest: int | None, spans: Spans) -> list[Window]:
-    """Windows in which an onset is looked for: at most `WINDOWS`, each of the shortest width; or two halves."""
-    if shortest is None:
-        return [table.window(*spans.before), table.window(*spans.after)]
+    """Windows in which an onset is looked for: at most `WINDOWS`, each of the shortest width. Of a short run each is a
+    step, or a half where steps hold too little.
+    """
     steps = np.unique(table.steps[table["judged"] > 0])
+    if shortest is None:
+        single = [table.window(int(step), int(step)) for step in steps]
+        large = all(
+            table["judged"][one.rows].sum() >= FEWEST_ROWS_OF_HALVES and table.problems(one.rows) >= FEWEST_PROBLEMS
+            for one in single
+        )
+        return single if large else [table.window(*spans.before), table.window(*spans.after)]
     ends = sorted({*range(shortest, len(steps), max(1, len(steps) // WINDOWS)), len(steps)})
     return [table.window(int(steps[end - shortest]), int(steps[end - 1])) for end in ends]
 
 
-def _onset(table: Table, shortest: int | None, spans: Spans) -> tuple[int, int] | None:
-    """The onset by completions that end in their answer, if the check's overlaps with it: what a hack writes begins
-    behind the answer, where a check reads leniently. Else completions had another form before, which dates no hack.
+def _onset(table: Table, shortest: int | None, spans: Spans, payment: Payment | None) -> tuple[int, int]:
+    """The onset by what is paid, or else by the check; by completions that end in their answer, if theirs overlaps with
+    it: what a hack writes begins behind the answer, where a check reads leniently. Else completions had another form
+    before, which dates no hack.
     """
     windows = [window for window in _windows(table, shortest, spans) if window.last <= spans.after[1]]
-    onset, literal = (_onset_of(table, windows, name, "judged", -1) for name in ("accepted", "literal"))
+    paid = None if payment is None else _onset_of(table, windows, *SHARES[0])
+    accepted, literal = (_onset_of(table, windows, name, "judged", -1) for name in ("accepted", "literal"))
+    onset = paid or accepted
     same = onset is not None and literal is not None and literal[0] <= onset[0] <= literal[1]
-    return literal if same else onset
+    return (literal if same else onset) or (spans.before[0], spans.after[1])
 
 
 def _onset_of(table: Table, windows: Sequence[Window], over: str, under: str, sign: int = 1) -> tuple[int, int] | None:
-    """When a share rose above its lowest, or with the sign -1 fell below its highest; None if it is back at the end."""
+    """When a share rose above its lowest, or with the sign -1 fell below its highest; None where no window shows it.
+
+    What comes and goes began with the largest change between all before a step and all from it on: windows behind that
+    step that look as before are those in which it was gone.
+    """
     windows = [window for window in windows if table[under][window.rows].sum() > 0]
-    if not windows:
+    if len(windows) < 2:
         return None
     best = min(windows, key=lambda window: sign * table.share(over, under, window.rows))
     later = [best, *(window for window in windows if window.last > best.last)]
-    changes = [table.change(over, under, best, window) for window in later]
-    seen = [change.low > 0 if sign > 0 else change.high < 0 for change in changes]
-    if not seen[-1]:
-        return None
-    stays = max(place + 1 for place, is_seen in enumerate(seen) if not is_seen)
-    return later[stays - 1].first, later[stays].last
+    changes = [table.change(over, under, best, window, ERROR) for window in later]
+    if not any(_rose(change, sign) for change in changes):  # steps differ too much, as in a hack of every second one
+        changes = [table.change_by_problem(over, under, best.rows, window.rows, ERROR) for window in later]
+    seen = [_rose(change, sign) for change in changes]
+    began = _largest_change(table.series(over, under), sign, later)
+    before = [place for place, window in enumerate(later) if not seen[place] and (place == 0 or window.first < began)]
+    first = next((place for place in range(before[-1] + 1, len(seen)) if seen[place]), None)
+    return None if first is None else (later[before[-1]].first, later[first].last)
+
+
+def _rose(change: Estimate, sign: int) -> bool:
+    return change.low > 0 if sign > 0 else change.high < 0
+
+
+def _largest_change(series: Series, sign: int, windows: Sequence[Window]) -> int:
+    """The step with the largest difference between what is before it and what is from it on, among some windows."""
+    low, high = min(window.first for window in windows), max(window.last for window in windows)
+    inside = series.where((series.steps >= low) & (series.steps <= high))
+    weights = np.cumsum(inside.weights)
+    sums, places = np.cumsum(inside.values * inside.weights), np.arange(1, len(inside))
+    before, behind = weights[places - 1], weights[-1] - weights[places - 1]
+    rises = (sums[-1] - sums[places - 1]) / behind - sums[places - 1] / before
+    return int(inside.steps[places[np.argmax(sign * rises * np.sqrt(before * behind))]])
 
 
 def _percent(share: float) -> str:

@@ -296,6 +296,14 @@ class Table:
         half = max(change.high - change.mean, by_problem)
         return Estimate(change.mean, change.mean - half, change.mean + half)
 
+    def change_by_problem(
+        self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float = 0.05
+    ) -> Estimate:
+        """The same between any rows, with the problem as the unit."""
+        change = self.share(over, under, after) - self.share(over, under, before)
+        half = self.half_width(over, under, before, after, error)
+        return Estimate(change, change - half, change + half)
+
     def half_width(
         self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float
     ) -> float:
