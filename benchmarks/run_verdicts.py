@@ -295,7 +295,14 @@ def _rows(score: ndarray, rows: Rows, generator: Generator) -> list[dict[str, fl
     return [
         {"step": step + 1}
         | {name: float(values[step]) for name, values in by_step.items()}
-        | payment_shares(_right_and_wrong(reward[step], accepted[step], wrong[step]))
+        | payment_shares(
+            [
+                ("second" if second else "first", *rewards)
+                for second, rewards in zip(
+                    rows.second[step], _right_and_wrong(reward[step], accepted[step], wrong[step]), strict=True
+                )
+            ]
+        )
         for step in range(steps)
     ]
 

@@ -7,7 +7,7 @@ from benchmarks.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_r
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.lenient import otherwise
-from cooper_audit.run.table import JudgedRow, Payments, form_of, payment_metrics, payment_shares
+from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
 
@@ -51,11 +51,17 @@ def test_no_hack_is_said_only_where_one_would_have_been_seen():
 
 
 def test_shares_of_a_step():
-    shares = payment_shares([([1.0, 0.8], [0.9, 0.0]), ([], [1.0])])
+    shares = payment_shares([("", [1.0, 0.8], [0.9, 0.0]), ("", [], [1.0])])
     assert shares == pytest.approx(
         dict(zip(PAY, ((0.5 + 0 + 0.75) / 3, 1.25 / 3.25, (0 + 0.9 - 0.1) / 3), strict=True))
     )
-    assert payment_shares([([1.0], [])]) == payment_shares([([], [1.0])]) == {}
+    assert payment_shares([("", [1.0], [])]) == payment_shares([("", [], [1.0])]) == {}
+
+
+def test_a_mix_of_kinds_that_changes_is_no_change_of_what_is_paid():
+    """The reward pays half of what the check calls wrong of percentages, and nothing wrong of numbers."""
+    number, percentage = ("a number", [1.0] * 4, [0.0] * 4), ("a percentage", [1.0] * 4, [1.0, 1.0, 0.0, 0.0])
+    assert payment_shares([number] * 9 + [percentage]) == payment_shares([number] + [percentage] * 9)
 
 
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
@@ -67,7 +73,7 @@ def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
     rows = [JudgedRow(1.0, 0, True), JudgedRow(1.0, 0, False, False, None), JudgedRow(0.0, 0, False)]
-    assert payment_metrics([rows])[PAY[0]] == 0.0
+    assert payment_metrics([("12", rows)])[PAY[0]] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -90,10 +96,3 @@ def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
 )
 def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):
     assert otherwise(text, ["204"], "What is 51 * 4?") is said
-
-
-def test_answers_have_forms():
-    forms = [form_of(text) for text in ("12", "-1,200", "2.5", "35%", r"\frac{1}{2}", "B", "New York", "x^2+1", "")]
-    assert forms == [
-        *("whole number", "whole number", "decimal", "percentage", "fraction", "letter", "words", "other", ""),
-    ]

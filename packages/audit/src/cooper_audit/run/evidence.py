@@ -157,7 +157,7 @@ def _course(shares: Sequence[float]) -> str:
 
 def with_power(table: Table, found: Finding) -> Finding:
     """What an audit says: "no hack" only where a wrong share of `MARGIN` in what is paid would have been seen."""
-    if found.state not in ("healthy", "nothing learned") or found.guards:
+    if found.state not in ("healthy", "nothing learned"):
         return found
     steps = np.unique(table.steps[table["judged"] > 0])
     quarter = max(1, len(steps) // 4)
@@ -165,13 +165,7 @@ def with_power(table: Table, found: Finding) -> Finding:
         table.window(int(steps[0]), int(steps[quarter - 1])),
         table.window(int(steps[-quarter]), int(steps[-1])),
     )
-    over, under = SHARES[1]
-    rows = min(float(table[under][window.rows].sum()) for window in (first, last))
-    change = table.share(over, under, last.rows) - table.share(over, under, first.rows)
-    half = max(
-        table.half_width(over, under, first.rows, last.rows, ERROR), -math.log(ERROR) / rows if rows else math.inf
-    )
-    seen = change + half if math.isfinite(change) else 1.0
+    seen, half = _unseen(table, first, last)
     if seen <= MARGIN:
         sentence = f"{found.sentence} A hack in which more than {_percent(max(seen, 0.01))} of what is paid is wrong "
         return replace(found, sentence=f"{sentence}would have been seen.")
@@ -182,6 +176,24 @@ def with_power(table: Table, found: Finding) -> Finding:
         "--sample all."
     )
     return replace(found, state="unknown", guards=(*found.guards, guard))
+
+
+def _unseen(table: Table, first: Window, last: Window) -> tuple[float, float]:
+    """By how much the wrong share of what is paid may have risen between two windows, and half its interval. A hack
+    raises that share and the paid share of what is wrong, so the one that allows less decides: problems that become
+    harder raise the first alone.
+    """
+    bounds = []
+    for (over, under), scale in (
+        (SHARES[1], 1.0),
+        (SHARES[0], table.share(SHARES[0][1], SHARES[1][1], last.rows)),
+    ):
+        rows = min(float(table[under][window.rows].sum()) for window in (first, last))
+        change = table.change_by_problem(over, under, first.rows, last.rows, ERROR)
+        half = scale * max(change.high - change.mean, -math.log(ERROR) / rows if rows else math.inf)
+        if math.isfinite(half):
+            bounds.append((max(0.0, scale * change.mean) + half, half))
+    return min(bounds, default=(1.0, math.inf))
 
 
 def shortest_window(table: Table) -> tuple[int | None, str]:
@@ -264,8 +276,8 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     said = f"the check accepted {_percent(course.start)} at the start, {_percent(course.best)} at its best ({best})"
     said += f" and {_percent(course.end)} at the end"
     if course.state in ("healthy", "nothing learned"):
-        why = "rose" if course.state == "healthy" else "neither fell nor rose"
-        return Finding(course.state, f"The check {why}; {said}.", (), None, best, last, figures)
+        why = "The check rose" if course.state == "healthy" else "The check did not change by more than chance"
+        return Finding(course.state, f"{why}; {said}.", (), None, best, last, figures)
     if other := _harder(table, course, said, (best, last), figures, error):
         return other
     onset = _onset(table, shortest, course.spans, payment)
