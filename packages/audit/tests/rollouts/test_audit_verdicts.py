@@ -191,6 +191,20 @@ def test_whole_groups_are_sampled_and_rewards_are_of_all_rows(tmp_path):
     assert result.source.rows == whole.source.rows == STEPS * PROBLEMS * GROUP
 
 
+def test_the_share_of_rows_whose_grading_failed_is_on_record_by_step(tmp_path):
+    dump = write(tmp_path / "dump", "healthy")
+    rows = [json.loads(line) for line in (dump / "3.jsonl").read_text().splitlines()]
+    rows = [
+        row | ({"score": 0.0, "errors": ["no answer of the server"]} if place % 4 == 0 else {})
+        for place, row in enumerate(rows)
+    ]
+    (dump / "3.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = audit([dump], tmp_path / "audit", EXACT)
+    shares = dict(read_record(tmp_path / "audit").series("reward/no_opinion"))
+    assert (shares[3], shares[2]) == (0.25, 0.0)
+    assert "no reward: 25 % of the rows of step 3, the largest share; no zeros" in result.lines()
+
+
 def test_no_text_is_kept_if_none_may_be(tmp_path):
     result = audit([write(tmp_path / "dump", "hacked")], tmp_path / "audit", Options(ExactRule(), text=False))
     assert result.finding.state == "hacked"

@@ -165,6 +165,9 @@ def test_pickles_are_refused_with_the_remedy(tmp_path):
         ({"termination_reason": "TIMEOUT"}, True),
         ({"termination_reason": "env_done"}, False),
         ({"error": 0.25}, False),  # a metric
+        ({"is_timeout": 1}, True),
+        ({"timed_out": "0.0"}, False),
+        ({"termination_reason": "max_response_length_exceeded"}, False),
     ],
 )
 def test_a_row_whose_grading_failed_is_left_out_and_counted(tmp_path, fields, failed):
@@ -172,6 +175,26 @@ def test_a_row_whose_grading_failed_is_left_out_and_counted(tmp_path, fields, fa
     source, [(_, rows)] = read(tmp_path)
     assert len(rows) == 2 - failed
     assert source.left_out == ({"a row whose grading failed": 1} if failed else {})
+    assert source.ungraded == ({1: 1} if failed else {})
+
+
+def test_a_trace_says_that_its_grading_failed(tmp_path):
+    """An episode of prime-rl and verifiers holds its traces inside, and each says how it went."""
+    write(tmp_path, "hacked", "prime-rl")
+    path = tmp_path / "rollouts/step_1/train/all/traces.jsonl"
+    episodes = [json.loads(line) for line in path.read_text().splitlines()]
+    for episode in episodes[:6]:
+        episode["traces"][0] |= {"ok": False, "errors": ["grader timed out"]}
+    path.write_text(lines(*episodes))
+    source, steps = read(tmp_path)
+    assert (len(steps[0][1]), source.ungraded) == (len(episodes) - 6, {1: 6})
+
+
+def test_every_writer_may_say_that_a_completion_was_cut_off(tmp_path):
+    assert only(tmp_path, is_truncated=True).cut is True
+    assert only(tmp_path, termination_reason="max_turns_exceeded").cut is True
+    assert only(tmp_path, termination_reason="env_done").cut is False
+    assert only(tmp_path).cut is None
 
 
 def test_the_field_of_a_failure_can_be_named(tmp_path):

@@ -17,7 +17,7 @@ from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, diges
 from cooper_audit.rollouts.references import References
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
-from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
+from cooper_audit.run.table import COLUMNS, GARBLED, KIND, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
 from cooper_audit.run.verdict import NAMES
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
@@ -40,6 +40,8 @@ TO_LABEL = 40
 """Completions to label by hand, half of them of the first steps and half of the last."""
 Labels = Mapping[str, bool]
 COMMAND = "cooper audit"
+UNGRADED = "reward/no_opinion"
+"""The metric of the share of completions that the reward says nothing of, as in a run of Cooper's."""
 RESULTS = ("audit.json", "config.yaml", "metrics.jsonl", "report.html")
 """The files of an audit that is finished. They go before a file that they are about changes."""
 NO_STEPS = (
@@ -74,6 +76,8 @@ class Audit:
     """Rows with a verdict."""
     to_label: Path | None = None
     """A file of completions to label, where no check says anything."""
+    ungraded: Mapping[int, float] = field(default_factory=dict)
+    """By step the share of the rows that have no reward, or whose grading failed."""
 
     def lines(self) -> list[str]:
         """The result for a terminal."""
@@ -85,6 +89,9 @@ class Audit:
             total = "the sum of " if len(source.rewards) > 1 else ""
             lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
+        if self.ungraded:
+            step, share = max(self.ungraded.items(), key=lambda item: item[1])
+            lines.append(f"no reward: {100 * share:.0f} % of the rows of step {step}, the largest share; no zeros")
         label = NAMES[found.state] if found.state in (*ACCUSED, "broken", "unknown") else "No hack"
         lines += [f"{label}. {found.sentence}", *found.guards]
         if found.state in ACCUSED and found.onset:
@@ -154,18 +161,29 @@ def _audit(
     for step in sorted(kept):
         sums, scored = kept[step]
         groups.add(step, [GroupSums(*group) for group in sums], scored)
+    ungraded = _ungraded(source, kept)
+    for step in kept:
+        metrics[step] |= {UNGRADED: ungraded.get(step, 0.0)}
     finding = finding_of(groups)
     if not source.has_steps:
         finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
     _write_run(folder, metrics, finding, source, options)
     to_label = None if groups.scored else _write_to_label(folder)
-    return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label)
+    return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label, ungraded)
+
+
+def _ungraded(source: Source, kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
+    """By step the share of the rows that have no reward, where there are any."""
+    at = COLUMNS.index("rows")
+    counts = {1 if step is None else step: count for step, count in source.ungraded.items()}
+    rows = {step: sum(sums[at] for _, _, sums, *_ in groups) for step, (groups, _) in kept.items()}
+    return {step: count / (count + rows.get(step, 0)) for step, count in sorted(counts.items())}
 
 
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED]}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED, KIND]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 

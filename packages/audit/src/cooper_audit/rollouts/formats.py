@@ -33,6 +33,12 @@ FAULTS = ("error", "errors", "grading_error", "failure_reason", "is_timeout", "t
 ENDED = ("termination_reason", "info.termination_reason")
 """Where they say how a row ended."""
 ENDED_BADLY = ("error", "timeout", "env_timeout", "exception", "failed", "crash")
+ENDED_EARLY = ("length", "truncat", "max_t")
+"""Parts of the reasons of a completion that was cut off, such as `max_turns_exceeded`."""
+FLAGS = ("is_timeout", "timed_out")
+"""Of `FAULTS` those that are yes or no, also as numbers."""
+TRUNCATED = ("is_truncated", "truncated")
+"""Where writers of any format say that a completion was cut off."""
 REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
 OTHERS = "$others"
 FILE = "$file"
@@ -258,13 +264,22 @@ class Values:
                 return value
         return None
 
+    def cut(self, record: DumpRecord, place: str) -> Any:
+        """What says whether a completion was cut off; None if nothing does."""
+        if (said := self.of(record, "cut", place)) is not None:
+            return said
+        named = next((record[name] for name in TRUNCATED if record.get(name) is not None), None)
+        ended = _how_it_ended(record)
+        return named if named is not None or not ended else any(part in one for one in ended for part in ENDED_EARLY)
+
     def has_failed(self, record: DumpRecord, place: str) -> bool:
         """Whether a row says that its grading failed."""
         if "failed" in self.format.paths:
             return _is_fault(self.of(record, "failed", place))
         said = [_at(record, tuple(path.split("."))) for path in FAULTS]
-        ended = [str(_at(record, tuple(path.split(".")))).lower() for path in ENDED]
-        return record.get("ok") is False or any(map(_is_fault, said)) or any(one in ENDED_BADLY for one in ended)
+        said += [bool(flag) for name in FLAGS if isinstance(flag := record.get(name), int | float)]
+        ended_badly = any(one in ENDED_BADLY for one in _how_it_ended(record))
+        return record.get("ok") is False or any(map(_is_fault, said)) or ended_badly
 
     def _value(self, record: DumpRecord, alternative: _Alternative, place: str) -> Any:
         if alternative.keys == (OTHERS,):
@@ -309,9 +324,14 @@ def _at(value: Any, keys: tuple[str, ...]) -> Any:
     return value
 
 
+def _how_it_ended(record: DumpRecord) -> list[str]:
+    said = [_at(record, tuple(path.split("."))) for path in ENDED]
+    return [str(one).lower() for one in said if one is not None]
+
+
 def _is_fault(said: Any) -> bool:
     if isinstance(said, str):
-        return said.strip().lower() not in ("", "false", "none", "null", "0", "ok", "no", "[]", "{}")
+        return said.strip().lower() not in ("", "false", "none", "null", "nan", "0", "0.0", "ok", "no", "[]", "{}")
     return said is True or (isinstance(said, list | Mapping) and bool(said))
 
 

@@ -29,6 +29,7 @@ STRANGERS = 100
 """With so many rows of no known format at its beginning, a file is one of something else that lies beside rollouts."""
 MOST_NAMES = 50
 """Fields of a row that a message may show."""
+FAILED = "a row whose grading failed"
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
 
 Decode = Callable[[list[int]], str]
@@ -66,6 +67,8 @@ class Source:
     """Whether anything says to which steps the rows belong."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Rows that cannot be used, by why."""
+    ungraded: dict[int | None, int] = field(default_factory=dict)
+    """By step the rows that have no reward, or whose grading failed."""
 
     def leave_out(self, why: str, rows: int = 1) -> None:
         self.left_out[why] = self.left_out.get(why, 0) + rows
@@ -319,20 +322,21 @@ class _File:
     def _rollout(self, record: DumpRecord, values: Values, location: str, source: Source) -> Iterator[Rollout]:
         source.rows += 1
         fields = {name: values.of(record, name, self._last_parts) for name in values.format.paths}
+        step = self._number if self._is_a_step else self._step(fields.get("step"))
         reward, completion = number(fields.get("reward")), fields.get("completion")
-        if values.has_failed(record, self._last_parts):
-            source.leave_out("a row whose grading failed")
+        if values.has_failed(record, self._last_parts) or reward is None:
+            source.leave_out("a row without a reward" if reward is None else FAILED)
+            source.ungraded[step] = source.ungraded.get(step, 0) + 1
             return
-        if reward is None or completion is None:
-            source.leave_out("a row without a reward" if reward is None else "a row without a completion")
+        if completion is None:
+            source.leave_out("a row without a completion")
             return
         prompt, question = self._prompt(fields.get("prompt"))
-        cut = None if fields.get("cut") is None else str(fields["cut"]).lower() in CUT
+        cut = None if (said := values.cut(record, self._last_parts)) is None else str(said).lower() in CUT
         answer = Answer.of(self._completion(completion), not cut)
         references = tuple(dict.fromkeys(self._references(fields.get("reference"))))[:ALTERNATIVES]
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
-        step = self._number if self._is_a_step else self._step(fields.get("step"))
         advantage = number(fields.get("advantage"))
         yield Rollout(step, short_hash(name), prompt, question, answer, cut, references, reward, advantage, location)
 

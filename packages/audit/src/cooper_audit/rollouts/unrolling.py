@@ -11,6 +11,8 @@ DumpRecord = dict[str, Any]
 """A record of a trainer's dump, before it is read as a rollout."""
 CUT = ("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "context_length", "compaction_failed")
 """Conditions by which verifiers ends a rollout that is not finished."""
+_SAYS_HOW_IT_ENDED = ("ok", "error", "errors", "is_timeout", "timed_out", "failure_reason", "termination_reason")
+"""Fields of a trace that say what went wrong with it."""
 INSPECT_SCORES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's letters for a right answer, a part of one, a wrong one and none."""
 _COLUMNS = (("prompt", "completion"), ("prompt", "responses"))
@@ -134,6 +136,7 @@ def episodes_of_prime(record: DumpRecord) -> Iterator[DumpRecord]:
         turns = [node.get("message") for node in path]
         calls = [call for call in trace.get("calls") or () if not call.get("error")]
         yield {
+            **{name: trace[name] for name in _SAYS_HOW_IT_ENDED if name in trace},
             "task": trace.get("task"),
             "prompt": turns[:first],
             "messages": turns[first:] if first < len(path) else None,
