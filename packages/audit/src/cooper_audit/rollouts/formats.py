@@ -14,12 +14,14 @@ from functools import cache
 from typing import Any
 
 from cooper_audit.rollouts.unrolling import (
+    LOGGED,
     DumpRecord,
     episodes_of_prime,
     parse_dump,
     record_of_gym,
     sample_of_inspect,
     total,
+    trace_of_trackio,
     trajectories_of_art,
     trajectories_of_rllm,
 )
@@ -67,6 +69,10 @@ def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Form
 
 _VERL = {"step": "step", "prompt": "input", "completion": "output", "reference": "gts", "reward": "score"}
 _TABLE = {"prompt": "prompt", "completion": "completion", "reference": REFERENCE}
+_TRACE = {"prompt": "prompt", "completion": "messages", "reward": "metadata.reward|metadata.score"}
+_TRACE |= {"step": f"metadata.step|metadata.global_step|metadata.rollout_id|metadata.model_version|{LOGGED}"}
+_TRACE |= {"group": "metadata.group_id|metadata.group_index", "advantage": "metadata.advantage"}
+_TRACE |= {"reference": "|".join(f"metadata.{name}" for name in (*REFERENCE.split("|"), "label"))}
 _ART = {"step": r"$path((\d++)\.(?:parquet|jsonl))", "prompt": "prompt", "completion": "messages"}
 _ART |= {"reference": "|".join(f"metadata.{name}" for name in REFERENCE.split("|")), "reward": "reward", "cut": "cut"}
 _OF_ART: dict[str, Any] = {"unroll": trajectories_of_art, "left_out": r"/(?:val|eval|test)/\d++\.(?:parquet|jsonl)\Z"}
@@ -176,6 +182,8 @@ FORMATS = (
         | {"reference": "ground_truth", "reward": "reward", "advantage": "advantage", "cut": "finish_reason"},
         left_out=r"_metadata\.jsonl",
     ),
+    # what slime, AReaL and TRL's asynchronous GRPO log to trackio; a version of the policy stands for the step
+    _format("trackio", "trackio_trace metadata", _TRACE, unroll=trace_of_trackio),
     # its training data are pickles, its evaluations are not
     _format(
         "skyrl",
@@ -184,6 +192,14 @@ FORMATS = (
         | {"reward": "score.*|score", "cut": "stop_reason"}
         | {"reference": "|".join(f"env_extras.{key}.ground_truth" for key in ("reward_spec", "reward_model"))},
         left_out=r"aggregated_results",
+    ),
+    # without advantages, until the middle of 2025
+    _format("trl-2025", "step prompt completion", _TABLE | {"step": "step", "reward": f"reward|{OTHERS}"}),
+    _format(
+        "ms-swift-2025",
+        "gen_step prompt completion",
+        _TABLE | {"step": "gen_step", "reward": f"reward|{OTHERS}"},
+        not_paid=frozenset({"entropy", "global_step"}),
     ),
 )
 """More special formats come first: the first whose keys a row has is its format."""

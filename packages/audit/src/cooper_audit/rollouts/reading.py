@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cooper_audit.rollouts.files import find_files, records, tracked_run
+from cooper_audit.rollouts.files import DATABASE, find_files, records, tracked_run
 from cooper_audit.rollouts.formats import FILE, FORMATS, Format, Values, as_json, chosen_format
-from cooper_audit.rollouts.unrolling import DumpRecord, number, unrolled
+from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
 from cooper_base.data.transcript import END_OF_TURN, turns_in, turns_of
@@ -29,6 +29,7 @@ STRANGERS = 100
 """With so many rows of no known format at its beginning, a file is one of something else that lies beside rollouts."""
 MOST_NAMES = 50
 """Fields of a row that a message may show."""
+REPEATED = "a row of a step that a resumed run repeated"
 FAILED = "a row whose grading failed"
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
 
@@ -87,7 +88,10 @@ def read_steps(
     files = [file for file in read if file.has_rows]
     if not files:
         raise InputError(_unknown(read))
-    for place, file in enumerate(files, start=1):
+    training = [file for file in files if not file.is_evaluation] or files
+    for _ in range(len(files) - len(training)):
+        source.leave_out("a file of an evaluation")
+    for place, file in enumerate(files := training, start=1):
         file.set_number(place)
     waiting = sorted((file for file in files if file.step is not None), key=lambda file: file.step or 0)
     source.has_steps = bool(waiting)
@@ -103,7 +107,7 @@ def read_steps(
     if not runs:
         _check_writers(paths, waiting)
     active: list[_File] = []
-    last, restarts, before = -1, 0, ""
+    last, restarts, before, counts = -1, 0, "", dict[int, int]()
     while waiting or active:
         step = min(file.step for file in (*active, *waiting[:1]) if file.step is not None)
         while waiting and waiting[0].step == step:
@@ -113,12 +117,28 @@ def read_steps(
         restarts += step <= last
         if restarts > MOST_RESTARTS:
             raise InputError(f"{rows[0].location}: step {step} comes after step {last}; sort the rows by step")
+        _note_repeated(step, rows, counts, source)
         last, digest = step, digest_of(rows)
         if rows and digest == before:
             source.leave_out("a batch that was logged again", len(rows))
         elif rows:
             yield step, rows
         before = digest
+
+
+def _note_repeated(step: int, rows: Sequence[Rollout], counts: dict[int, int], source: Source) -> None:
+    """Count the rows of steps that come again, because those of the resumed run take their place. Raises InputError for
+    a run that begins again.
+    """
+    repeated = [earlier for earlier in counts if earlier >= step]
+    if rows and 2 < len(repeated) == len(counts):
+        raise InputError(
+            f"{rows[0].location}: step {step} comes again after step {max(repeated)}, so there are two runs in one; "
+            "keep the rows of one"
+        )
+    if repeated:
+        source.leave_out(REPEATED, sum(counts.pop(earlier) for earlier in repeated))
+    counts[step] = len(rows)
 
 
 def _together(files: Sequence["_File"]) -> list[Rollout]:
@@ -142,7 +162,7 @@ def _of_one_writer(taken: Sequence[tuple["_File", list[Rollout]]], tracked: bool
     newest = max(file.part for file, own in taken if own)
     kept = [row for file, own in taken if file.part == newest for row in own]
     if len(kept) < len(rows):
-        source.leave_out("a row of a step that a resumed run repeated", len(rows) - len(kept))
+        source.leave_out(REPEATED, len(rows) - len(kept))
     return kept
 
 
@@ -195,7 +215,8 @@ def digest_of(rows: Sequence[Rollout]) -> str:
 def _unknown(files: Sequence["_File"]) -> str:
     seen = next((file for file in files if file.names), None)
     if seen is None:
-        return f"{files[0].path}: holds no rows"
+        of_numbers = ", only numbers; log its completions too, as tables or traces" if files[0].is_database else ""
+        return f"{files[0].path}: holds no rows{of_numbers}"
     there = one_line(", ".join(seen.names), 200)
     if seen.trial.left_out:
         missing = " or ".join(seen.trial.left_out).replace("a row without ", "")
@@ -232,6 +253,16 @@ class _File:
         """Of files with the same step, those with the largest are of the newest part of the run."""
         self._next: Rollout | None = None
         self._rows: Iterator[Rollout] | None = None
+
+    @property
+    def is_database(self) -> bool:
+        return self.path.suffix.lower() == DATABASE
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether its name says so; that of a tracker's table may be a path."""
+        name = self.path.as_posix().rpartition("/media/table/")[2] if tracked_run(self.path) else self.path.name
+        return not self.is_database and EVALUATION.search(name) is not None
 
     @property
     def overlaps(self) -> bool:
@@ -320,10 +351,13 @@ class _File:
             raise InputError(f"{location}: not what {form.name} writes ({why}); describe it with --map") from error
 
     def _rollout(self, record: DumpRecord, values: Values, location: str, source: Source) -> Iterator[Rollout]:
-        source.rows += 1
         fields = {name: values.of(record, name, self._last_parts) for name in values.format.paths}
         step = self._number if self._is_a_step else self._step(fields.get("step"))
         reward, completion = number(fields.get("reward")), fields.get("completion")
+        if reward is None and completion is None:
+            source.leave_out("a row with other fields")  # such as a summary at the end
+            return
+        source.rows += 1
         if values.has_failed(record, self._last_parts) or reward is None:
             source.leave_out("a row without a reward" if reward is None else FAILED)
             source.ungraded[step] = source.ungraded.get(step, 0) + 1
