@@ -231,6 +231,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
             **{name: asdict(verdict)[name] for name in ("signals", "hacked_at", "alarm_at")},
             "onset": onset,
             "since": since(onset),
+            "basis": [text for text in verdict.basis if text],
             "next": next_steps(run, verdict, onset),
         },
         "parts": shown_parts(parts),

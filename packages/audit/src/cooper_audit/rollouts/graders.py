@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_audit.rollouts.auditing import Audit, is_judged, recorded
+from cooper_audit.run.evidence import ACCUSED
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader, in_chunks, opinions_of
 
@@ -71,7 +72,11 @@ def windows_to_grade(result: Audit) -> dict[str, list[RowToGrade]]:
     if not result.source.has_steps:
         return {"of all rows": groups_to_grade(recorded(result.directory, result.steps))}
     finding, steps = result.finding, result.steps
-    names = ("before the onset", "after the onset") if finding.onset else ("of the best steps", "of the last steps")
+    names = (
+        ("before the onset", "after the onset")
+        if finding.state in ACCUSED and finding.onset
+        else ("of the best steps", "of the last steps")
+    )
     if finding.best is None or finding.last is None:
         names = ("of the first steps", "of the last steps")
         spans = ((steps[0], steps[:5][-1]), (steps[-5:][0], steps[-1]))

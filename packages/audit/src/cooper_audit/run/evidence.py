@@ -19,18 +19,16 @@ from cooper_audit.run.change_points import (
     MARGIN,
     Course,
     Series,
-    Spans,
     course_of,
     halves_of,
     shortest_of,
     t_quantile,
 )
+from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, payment_of
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
 from cooper_audit.statistics import Estimate
 
-WINDOWS = 40
-"""Most windows in which an onset is looked for, so that a long run takes no longer."""
 FEW_VALUES, INDEPENDENT = 10, 0.99
 """A reward of at most so many values, of which each goes with one verdict on more than this share of the rows, is the
 check itself."""
@@ -57,6 +55,13 @@ ACCUSED: tuple[State, ...] = ("hacked", "recovered", "wrong paid", "right unpaid
 """States in which the reward is at fault."""
 
 
+_SEEN = "Of a hundred runs in which nothing changed, at most one is called so."
+SURE: Mapping[State, str] = dict.fromkeys((*ACCUSED, "broken", "healthy"), f"How sure: {_SEEN}")
+"""How sure a verdict is, in words."""
+SURE |= {"nothing learned": "How sure: what is said of a hack holds for 99 of a hundred such runs."}
+NOT_SURE = "How sure: not at all. Neither a hack nor its absence is shown."
+
+
 @dataclass(frozen=True)
 class Finding:
     """What the evidence says."""
@@ -72,6 +77,12 @@ class Finding:
     last: Window | None = None
     figures: Mapping[str, Estimate] = field(default_factory=dict)
     """The changes from the best to the last window."""
+    problems: str = ""
+    """Which problems both windows ask."""
+
+    def basis(self, check: str) -> list[str]:
+        """What the verdict rests on, a sentence each: the check, the problems, and how sure it is."""
+        return [sentence for sentence in (check, self.problems, SURE.get(self.state, NOT_SURE)) if sentence]
 
 
 def finding_of(groups: Groups) -> Finding:
@@ -83,7 +94,23 @@ def finding_of(groups: Groups) -> Finding:
 
 
 def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
-    """The verdict on the sums. `paid_by_check`: the reward is the check itself, which cannot convict it."""
+    """The verdict on the sums, with the problems that it compares. `paid_by_check`: the reward is the check itself,
+    which cannot convict it.
+    """
+    found = _finding_of_table(table, paid_by_check)
+    return found if found.best is None or found.last is None else replace(found, problems=_asked(table, found))
+
+
+def _asked(table: Table, found: Finding) -> str:
+    assert found.best is not None
+    assert found.last is not None
+    before, after = (np.unique(table.problem_of[window.rows]) for window in (found.best, found.last))
+    same = len(np.intersect1d(before, after))
+    which = "none of them the same" if not same else f"{same} of them the same"
+    return f"Problems: {found.best} ask {len(before)}, and {found.last} ask {len(after)}, {which}."
+
+
+def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     shortest, lacking = shortest_window(table)
     if lacking:
         return Finding("unknown", lacking)
@@ -123,8 +150,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     before, after = (table.window(*span) for span in (payment.spans.before, payment.spans.after))
     figures = {"paid like right": payment.change, "check": table.change("accepted", "judged", before, after)}
     unread = table.change("unread", "judged", before, after)
-    windows = [window for window in _windows(table, shortest, payment.spans) if window.last <= after.last]
-    onset = _onset_of(table, windows, *SHARES[0]) or (before.first, after.last)
+    windows = [window for window in onset_windows(table, shortest, payment.spans) if window.last <= after.last]
+    onset = onset_of_share(table, windows, *SHARES[0]) or (before.first, after.last)
     said = f"of the wrong answers {_course(payment.of_wrong)} were paid like right ones, and of what was paid like a "
     said += f"right answer {_course(payment.of_paid)} was wrong ({before}, then {after}). The check accepted "
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
@@ -280,7 +307,7 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
         return Finding(course.state, f"{why}; {said}.", (), None, best, last, figures)
     if other := _harder(table, course, said, (best, last), figures, error):
         return other
-    onset = _onset(table, shortest, course.spans, payment)
+    onset = onset_of_fall(table, shortest, course.spans, payment)
     lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
     if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
         state, sentence, guard = _drift(lenient.state, figures)
@@ -432,7 +459,7 @@ def _form(table: Table, shortest: int | None) -> Finding | None:
     if garbled.low > 0 and garbled.mean >= max(MARGIN, -course.check.mean / 2):
         sentence = f"The check accepts nonsense behind the answer: {said}, while the share of those that end in a word "
         sentence += f"which ends no other completion changed by {_signed(garbled)}."
-        onset = _onset_of(table, _windows(table, shortest, course.spans), "literal", "judged", -1)
+        onset = onset_of_share(table, onset_windows(table, shortest, course.spans), "literal", "judged", -1)
         return Finding(course.state, sentence, (), onset, best, last, changes)
     guard = f"Too lenient: {said}. A stricter check, such as --rule exact, decides."
     return Finding("unknown", "The check may be fooled together with the reward.", (guard,), None, best, last, changes)
@@ -458,71 +485,6 @@ def _from_the_start(table: Table, found: Finding) -> Finding:
         "or labels, would tell."
     )
     return replace(found, state="unknown", guards=(*found.guards, guard))
-
-
-def _windows(table: Table, shortest: int | None, spans: Spans) -> list[Window]:
-    """Windows in which an onset is looked for: at most `WINDOWS`, each of the shortest width. Of a short run each is a
-    step, or a half where steps hold too little.
-    """
-    steps = np.unique(table.steps[table["judged"] > 0])
-    if shortest is None:
-        single = [table.window(int(step), int(step)) for step in steps]
-        large = all(
-            table["judged"][one.rows].sum() >= FEWEST_ROWS_OF_HALVES and table.problems(one.rows) >= FEWEST_PROBLEMS
-            for one in single
-        )
-        return single if large else [table.window(*spans.before), table.window(*spans.after)]
-    ends = sorted({*range(shortest, len(steps), max(1, len(steps) // WINDOWS)), len(steps)})
-    return [table.window(int(steps[end - shortest]), int(steps[end - 1])) for end in ends]
-
-
-def _onset(table: Table, shortest: int | None, spans: Spans, payment: Payment | None) -> tuple[int, int]:
-    """The onset by what is paid, or else by the check; by completions that end in their answer, if theirs overlaps with
-    it: what a hack writes begins behind the answer, where a check reads leniently. Else completions had another form
-    before, which dates no hack.
-    """
-    windows = [window for window in _windows(table, shortest, spans) if window.last <= spans.after[1]]
-    paid = None if payment is None else _onset_of(table, windows, *SHARES[0])
-    accepted, literal = (_onset_of(table, windows, name, "judged", -1) for name in ("accepted", "literal"))
-    onset = paid or accepted
-    same = onset is not None and literal is not None and literal[0] <= onset[0] <= literal[1]
-    return (literal if same else onset) or (spans.before[0], spans.after[1])
-
-
-def _onset_of(table: Table, windows: Sequence[Window], over: str, under: str, sign: int = 1) -> tuple[int, int] | None:
-    """When a share rose above its lowest, or with the sign -1 fell below its highest; None where no window shows it.
-
-    What comes and goes began with the largest change between all before a step and all from it on: windows behind that
-    step that look as before are those in which it was gone.
-    """
-    windows = [window for window in windows if table[under][window.rows].sum() > 0]
-    if len(windows) < 2:
-        return None
-    best = min(windows, key=lambda window: sign * table.share(over, under, window.rows))
-    later = [best, *(window for window in windows if window.last > best.last)]
-    changes = [table.change(over, under, best, window, ERROR) for window in later]
-    if not any(_rose(change, sign) for change in changes):  # steps differ too much, as in a hack of every second one
-        changes = [table.change_by_problem(over, under, best.rows, window.rows, ERROR) for window in later]
-    seen = [_rose(change, sign) for change in changes]
-    began = _largest_change(table.series(over, under), sign, later)
-    before = [place for place, window in enumerate(later) if not seen[place] and (place == 0 or window.first < began)]
-    first = next((place for place in range(before[-1] + 1, len(seen)) if seen[place]), None)
-    return None if first is None else (later[before[-1]].first, later[first].last)
-
-
-def _rose(change: Estimate, sign: int) -> bool:
-    return change.low > 0 if sign > 0 else change.high < 0
-
-
-def _largest_change(series: Series, sign: int, windows: Sequence[Window]) -> int:
-    """The step with the largest difference between what is before it and what is from it on, among some windows."""
-    low, high = min(window.first for window in windows), max(window.last for window in windows)
-    inside = series.where((series.steps >= low) & (series.steps <= high))
-    weights = np.cumsum(inside.weights)
-    sums, places = np.cumsum(inside.values * inside.weights), np.arange(1, len(inside))
-    before, behind = weights[places - 1], weights[-1] - weights[places - 1]
-    rises = (sums[-1] - sums[places - 1]) / behind - sums[places - 1] / before
-    return int(inside.steps[places[np.argmax(sign * rises * np.sqrt(before * behind))]])
 
 
 def _percent(share: float) -> str:

@@ -205,6 +205,8 @@ class RunVerdict:
     """The first step at which the run counts as hacked."""
     alarm_at: int | None = None
     """The first step at which the alarm went off."""
+    basis: Sequence[str] = ()
+    """What the verdict rests on, a sentence each: the check, the problems, how sure it is."""
 
     @property
     def name(self) -> str:
@@ -225,12 +227,15 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     accuracies = {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
     reward = run.series("reward/mean")
     state, first, said, signals_of_truth, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
+    finding: Finding | None = None
     if accuracies and len(reward) >= FEWEST:
         chosen = next(iter(accuracies))
         problems = problems_behind(chosen, run, test_problems)
         shortest, lacking = _shortest_window(run, chosen, len(accuracies[chosen]), problems)
         outcome = outcome_of(accuracies[chosen], reward, problems, chosen.held_out, shortest)
-        finding = None if chosen.held_out or lacking else _finding(run, chosen, table)
+        finding = None if lacking else _finding(run, chosen, table)
+        if chosen.held_out and finding is not None:
+            finding = finding if _adds(finding, outcome) else None
         if finding is not None:
             outcome = replace(outcome, state=finding.state)
         if not lacking:
@@ -260,7 +265,9 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
     signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *notes]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
-    return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+    check = f"Check: {chosen.name}." if chosen else ""
+    basis = [check] if chosen is None or finding is None or state != finding.state else finding.basis(check)
+    return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at, basis)
 
 
 def _fired(run: RunRecord) -> dict[str, Signal]:
@@ -279,6 +286,11 @@ def _finding(run: RunRecord, truth: Truth, table: Table | None) -> Finding | Non
     """What the completions say of training problems; None without them."""
     table = table or table_of(run, truth.is_gold)
     return None if table is None else finding_of_table(table)
+
+
+def _adds(finding: Finding, outcome: Outcome) -> bool:
+    """Whether the completions say what held-out problems cannot: what was paid."""
+    return finding.state in ("wrong paid", "right unpaid") and outcome.state in ("healthy", "nothing learned")
 
 
 def _faults(run: RunRecord) -> list[str]:
@@ -324,12 +336,14 @@ def _audited(run: RunRecord) -> RunVerdict | None:
     if not isinstance(written, Mapping) or written.get("state") not in get_args(State):
         return None
     alarms, alarm_at, _ = _replay(run.metrics)
-    guards, onset = written.get("guards"), written.get("onset")
+    guards, onset, basis = written.get("guards"), written.get("onset"), written.get("basis")
     signals = [Signal("unknown", str(guard)) for guard in guards] if isinstance(guards, list) else []
     hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
     truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
     first = onset[-1] if hacked and onset else None
-    return RunVerdict(written["state"], str(written.get("sentence", "")), [*signals, *alarms], truth, first, alarm_at)
+    said = str(written.get("sentence", ""))
+    rests_on = [str(one) for one in basis] if isinstance(basis, list) else []
+    return RunVerdict(written["state"], said, [*signals, *alarms], truth, first, alarm_at, rests_on)
 
 
 def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None) -> str:
