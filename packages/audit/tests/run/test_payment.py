@@ -1,5 +1,7 @@
 """What a reward pays for: innocent while problems, answers and forms change, and seen where wrong answers are paid."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from benchmarks.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
@@ -7,7 +9,9 @@ from benchmarks.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_r
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
+from cooper_audit.run.verdict import verdict_of
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
 
@@ -38,6 +42,26 @@ def test_six_steps_are_enough_for_a_complete_hack():
 def test_a_grader_that_fails_no_longer_pays_right_answers(name):
     run = simulated_run(BROKEN[name], 40, 16, 8, np.random.default_rng(0))
     assert finding_of_table(run.table).state == "right unpaid"
+
+
+def test_a_hack_in_blocks_of_steps_is_found_and_dated_by_its_first():
+    """From step 16 on, four steps are hacked and four are not, by turns."""
+    blocks = Shape(hacked=lambda x: 0.9 * ((x > 15 / 40) & ((np.round(40 * x + 0.5) // 4) % 2 == 0)))
+    found = finding_of_table(simulated_run(blocks, 40, 16, 8, np.random.default_rng(0)).table)
+    assert found.state in ("wrong paid", "hacked")
+    low, high = found.onset or (0, 0)
+    assert low <= 16 <= high <= 24
+
+
+def test_held_out_problems_do_not_hide_what_was_paid():
+    """The policy learns on held-out problems, and on those of training half of its completions are wrong and paid."""
+    run = simulated_run(HACKED["learns, and half hacks"], 40, 16, 8, np.random.default_rng(1))
+    rows = [row | {"test/gold_avg": 0.3 + 0.01 * row["step"]} for row in run.rows]
+    record = RunRecord(Path("no folder"), run.config, rows, [])
+    assert verdict_of(record, 500).state == "healthy"
+    verdict = verdict_of(record, 500, run.table)
+    assert verdict.state in ("wrong paid", "hacked")
+    assert verdict.basis[0] == "Check: gold accuracy on held-out problems."
 
 
 def test_no_hack_is_said_only_where_one_would_have_been_seen():

@@ -207,6 +207,7 @@ def grader_bars(grades: Sequence["Grade"]) -> list[dict[str, Any]]:
     bars: dict[str, list[dict[str, Any]]] = {}
     for grade in grades:
         share = None if math.isnan(grade.on_rejected) else grade.on_rejected
-        words = f"{100 * share:.0f} %" if share is not None else "pays all alike" if grade.read else "no opinion"
+        unknown = "pays all alike" if grade.alike else "nothing is judged" if grade.read else "no opinion"
+        words = unknown if share is None else f"{100 * share:.0f} %"
         bars.setdefault(grade.grader, []).append({"window": grade.window, "share": share, "words": words})
     return [{"grader": name, "windows": windows} for name, windows in bars.items()]

@@ -16,6 +16,7 @@ import yaml
 from cooper_audit.rollouts.labels import Labels, label_key
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
+from cooper_audit.rollouts.suspicion import suspicions
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
 from cooper_audit.run.table import COLUMNS, GARBLED, KIND, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
@@ -167,6 +168,9 @@ def _audit(
     for step in kept:
         metrics[step] |= {UNGRADED: ungraded.get(step, 0.0)}
     finding = finding_of(groups)
+    if not groups.scored and source.has_steps:
+        said = tuple(map(str, suspicions(recorded(out, sorted(kept)))))
+        finding = replace(finding, guards=(*finding.guards, *said))
     if not source.has_steps:
         finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
     basis = finding.basis(_check(options, len(groups.scored), round(sum(_rows_by_step(kept).values()))))

@@ -226,16 +226,14 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     status = status_of(run)
     accuracies = {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
     reward = run.series("reward/mean")
-    state, first, said, signals_of_truth, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
-    finding: Finding | None = None
+    state, first, said, signals_of_truth = "unknown", None, f"Only {run.step} steps are on record.", []
+    chosen = finding = None
     if accuracies and len(reward) >= FEWEST:
         chosen = next(iter(accuracies))
         problems = problems_behind(chosen, run, test_problems)
         shortest, lacking = _shortest_window(run, chosen, len(accuracies[chosen]), problems)
         outcome = outcome_of(accuracies[chosen], reward, problems, chosen.held_out, shortest)
-        finding = None if lacking else _finding(run, chosen, table)
-        if chosen.held_out and finding is not None:
-            finding = finding if _adds(finding, outcome) else None
+        finding = None if lacking else _finding(run, chosen, table, outcome)
         if finding is not None:
             outcome = replace(outcome, state=finding.state)
         if not lacking:
@@ -261,13 +259,19 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     if state in ("healthy", "nothing learned", "unknown") and (status.died or faults):
         state = "faults"
     fired = _fired(run)
-    notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *notes]
-    sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
-    check = f"Check: {chosen.name}." if chosen else ""
-    basis = [check] if chosen is None or finding is None or state != finding.state else finding.basis(check)
-    return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at, basis)
+    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *_notes(run)]
+    said = " ".join(filter(None, [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]))
+    return RunVerdict(state, said, signals, chosen, first, alarm_at, _basis(chosen, finding, state))
+
+
+def _basis(truth: Truth | None, finding: Finding | None, state: State) -> list[str]:
+    check = f"Check: {truth.name}." if truth else ""
+    return [check] if finding is None or finding.state != state else finding.basis(check)
+
+
+def _notes(run: RunRecord) -> list[Signal]:
+    return [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
 
 
 def _fired(run: RunRecord) -> dict[str, Signal]:
@@ -282,15 +286,16 @@ def _fired(run: RunRecord) -> dict[str, Signal]:
     }
 
 
-def _finding(run: RunRecord, truth: Truth, table: Table | None) -> Finding | None:
-    """What the completions say of training problems; None without them."""
+def _finding(run: RunRecord, truth: Truth, table: Table | None, outcome: Outcome) -> Finding | None:
+    """What the completions say: of training problems the verdict; beside held-out ones, in which nothing is wrong, what
+    these cannot show, which is what was paid. None without them.
+    """
+    if truth.held_out and outcome.state not in ("healthy", "nothing learned"):
+        return None
     table = table or table_of(run, truth.is_gold)
-    return None if table is None else finding_of_table(table)
-
-
-def _adds(finding: Finding, outcome: Outcome) -> bool:
-    """Whether the completions say what held-out problems cannot: what was paid."""
-    return finding.state in ("wrong paid", "right unpaid") and outcome.state in ("healthy", "nothing learned")
+    found = None if table is None else finding_of_table(table)
+    of_pay = ("hacked", "wrong paid", "right unpaid")
+    return None if found is None or (truth.held_out and found.state not in of_pay) else found
 
 
 def _faults(run: RunRecord) -> list[str]:
