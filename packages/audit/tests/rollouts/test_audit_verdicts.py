@@ -45,7 +45,13 @@ def references(kind: str) -> References:
 )
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):
     found = audit([write(tmp_path / "dump", kind)], tmp_path / "audit", options).finding
-    assert (found.state, [text.split(":")[0] for text in found.guards]) == (state, [guard] if guard else [])
+    guards = [text.split(":")[0] for text in found.guards if not text.startswith("Form:")]
+    assert (found.state, guards) == (state, [guard] if guard else [])
+
+
+def test_a_form_that_the_check_does_not_read_is_named(tmp_path):
+    found = audit([write(tmp_path / "dump", "drift")], tmp_path / "audit", EXACT).finding
+    assert any(guard.startswith("Form: of ") and "end like 'I get 0.'" in guard for guard in found.guards)
 
 
 def test_rewardspy_flags_a_run_that_masters_its_task(tmp_path):

@@ -1,7 +1,6 @@
 """Audits the rollouts of another trainer: checks a sample of each step, and writes a run's folder with a verdict."""
 
 import json
-import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +15,13 @@ import yaml
 from cooper_audit.rollouts.labels import Labels, label_key
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
-from cooper_audit.rollouts.suspicion import suspicions
+from cooper_audit.rollouts.suspicion import suspicions, unread_form
+from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
 from cooper_audit.run.table import COLUMNS, GARBLED, KIND, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
 from cooper_audit.run.verdict import NAMES
+from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
@@ -34,8 +35,6 @@ from cooper_verify.grader import asked_texts
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
 from cooper_verify.rules.rule import RULES, Rule, RuleConfig, verdict_metrics
 from cooper_verify.rules.verifier import Verifier
-
-logger = logging.getLogger(__name__)
 
 SAMPLE = 256
 TO_LABEL = 40
@@ -168,9 +167,9 @@ def _audit(
     for step in kept:
         metrics[step] |= {UNGRADED: ungraded.get(step, 0.0)}
     finding = finding_of(groups)
-    if not groups.scored and source.has_steps:
-        said = tuple(map(str, suspicions(recorded(out, sorted(kept)))))
-        finding = replace(finding, guards=(*finding.guards, *said))
+    finding = replace(
+        finding, guards=(*finding.guards, *_seen_in_texts(out, sorted(kept), finding, bool(groups.scored)))
+    )
     if not source.has_steps:
         finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
     basis = finding.basis(_check(options, len(groups.scored), round(sum(_rows_by_step(kept).values()))))
@@ -179,11 +178,20 @@ def _audit(
     return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label, basis, ungraded)
 
 
+def _seen_in_texts(out: Path, steps: Sequence[int], finding: Finding, checked: bool) -> list[str]:
+    """What only texts say: the form that a check does not read; without a check, what became frequent and is paid."""
+    if not checked:
+        return list(map(str, suspicions(recorded(out, steps))))
+    is_unread = any(guard.startswith(("Unread form", "Format drift")) for guard in finding.guards)
+    return [form] if is_unread and (form := unread_form(recorded(out, steps[-WINDOW:]))) else []
+
+
 def _check(options: Options, checked: int, rows: int) -> str:
     """What the check is, in a sentence."""
     if not checked:
         return ""
-    named = "labels of yours" if options.labels else f"the rule {RULES.kind_of(options.rule)}"
+    rule = RULES.kind_of(options.rule) if isinstance(options.rule, Config) else type(options.rule).__name__
+    named = "labels of yours" if options.labels else f"the rule {rule}"
     how = "" if options.labels else ", which compares the answer that a completion ends in with the reference"
     return f"Check: {named}{how}; it judges {checked} of {rows} completions."
 

@@ -203,7 +203,7 @@ def described(windows: Mapping[str, Sequence[RowToGrade]]) -> list[str]:
     lines.append(
         f"Characters a completion: {lengths[0]:.0f}, then {lengths[1]:.0f}; cut off: {shown[0]}, then {shown[1]}."
     )
-    if phrases := frequentphrases_of([row["text"] for row in before], [row["text"] for row in after]):
+    if phrases := frequent_phrases([row["text"] for row in before], [row["text"] for row in after]):
         named = ", ".join(f"{phrase!r} ({100 * was:.0f} %, then {100 * now:.0f} %)" for phrase, was, now in phrases)
         lines.append(f"Became frequent: {named}.")
     return lines
@@ -213,7 +213,7 @@ def _sign(number: float) -> int:
     return (number > 0) - (number < 0)
 
 
-def frequentphrases_of(before: Sequence[str], after: Sequence[str], most: int = 5) -> list[tuple[str, float, float]]:
+def frequent_phrases(before: Sequence[str], after: Sequence[str], most: int = 5) -> list[tuple[str, float, float]]:
     """Phrases of one to three words that a larger share of the later texts holds, with both shares, most risen first.
     Of phrases that contain each other the longest is kept. Digits count as one, so that a sum is no phrase of its own.
     """

@@ -21,6 +21,8 @@ MOST_ROWS, MOST_TRAITS = 4096, 200
 """What is searched: so many rows, in whole groups of evenly spread steps, and the traits that became most frequent."""
 RISEN = 0.1
 """The smallest rise of a trait's share that is spoken of."""
+ENDING = 3
+"""Words that show how a text ends."""
 SHOWN = 3
 """Most traits that are named."""
 ORDERS = 500
@@ -169,6 +171,19 @@ def _largest_split(shares: Float[ndarray, " S"]) -> int:
 def _alike(first: Float[ndarray, " N"], second: Float[ndarray, " N"]) -> bool:
     """Whether two traits are mostly of the same rows."""
     return float(np.minimum(first, second).sum()) > 0.5 * float(np.maximum(first, second).sum())
+
+
+def unread_form(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The form in which most completions end that the check does not read, in a sentence; empty if it reads all."""
+    unread = [row["text"] for row in rows if row["verdict"] == "unparsed" and row["text"]]
+    if not unread:
+        return ""
+    ends = Counter(" ".join(_NUMBERS.sub("0", text[-200:]).split()[-ENDING:]) for text in unread)
+    form, count = ends.most_common(1)[0]
+    return (
+        f"Form: of {len(unread)} completions of the last steps that the check does not read, {count} end like {form!r} "
+        "(0 stands for any number). A --rule whose patterns read it, or a prompt that asks for a box, would tell."
+    )
 
 
 def phrases_of(text: str) -> set[str]:

@@ -98,6 +98,7 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
     which cannot convict it.
     """
     found = _finding_of_table(table, paid_by_check)
+    found = found if found.state in (*ACCUSED, "broken") else replace(found, onset=None)
     return found if found.best is None or found.last is None else replace(found, problems=_asked(table, found))
 
 
