@@ -154,6 +154,7 @@ HACKED: Mapping[str, Shape] = {
         _learns, _after(0.4, 0.1, 1.0), where="second", second=lambda x: (x * 6 % 2 > 1).astype(float)
     ),
     "every second step": Shape(_learns, _after(0.4, 0.1, 1.0), where="alternate"),
+    "in every second tenth": Shape(_learns, lambda x: 0.9 * ((x > 0.35) & (np.floor(10 * x) % 2 == 0))),
     "six steps": Shape(hacked=lambda x: (x > 0.5).astype(float), steps=6),
     "harder and hacked by half": Shape(hacked=_after(0.4, 0.2, 0.5), harder=lambda x: 1.5 * x, form=FORM, weight=0.5),
 }

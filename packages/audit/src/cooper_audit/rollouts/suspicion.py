@@ -169,8 +169,8 @@ def _largest_split(shares: Float[ndarray, " S"]) -> int:
 
 
 def _alike(first: Float[ndarray, " N"], second: Float[ndarray, " N"]) -> bool:
-    """Whether two traits are mostly of the same rows."""
-    return float(np.minimum(first, second).sum()) > 0.5 * float(np.maximum(first, second).sum())
+    """Whether most rows that have the rarer of two traits have the other too."""
+    return float(np.minimum(first, second).sum()) > 0.5 * min(float(first.sum()), float(second.sum()))
 
 
 def unread_form(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -99,7 +99,8 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
     """
     found = _finding_of_table(table, paid_by_check)
     found = found if found.state in (*ACCUSED, "broken") else replace(found, onset=None)
-    return found if found.best is None or found.last is None else replace(found, problems=_asked(table, found))
+    known = found.problems or found.best is None or found.last is None
+    return found if known else replace(found, problems=_asked(table, found))
 
 
 def _asked(table: Table, found: Finding) -> str:
@@ -441,7 +442,8 @@ def _of_a_kind(table: Table) -> Finding | None:
             found = _of_payment(part, shortest, payment)
         if found.state in ACCUSED:
             share = float(table["rows"][rows].sum() / table["rows"].sum())
-            return replace(found, sentence=f"On the problems {name} ({_percent(share)} of the rows): {found.sentence}")
+            said = f"On the problems {name} ({_percent(share)} of the rows): {found.sentence}"
+            return replace(found, sentence=said, problems=_asked(part, found))
     return None
 
 
