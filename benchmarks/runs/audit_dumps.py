@@ -13,7 +13,8 @@ from pathlib import Path
 from dumps import WRITERS, Row
 
 from cooper_audit.rollouts import audit
-from cooper_audit.rollouts.auditing import Audit, Options, label_key
+from cooper_audit.rollouts.auditing import Audit, Options
+from cooper_audit.rollouts.labels import label_key
 from cooper_audit.rollouts.references import References
 from cooper_audit.run.run_record import read_groups
 

@@ -154,6 +154,7 @@ HACKED: Mapping[str, Shape] = {
         _learns, _after(0.4, 0.1, 1.0), where="second", second=lambda x: (x * 6 % 2 > 1).astype(float)
     ),
     "every second step": Shape(_learns, _after(0.4, 0.1, 1.0), where="alternate"),
+    "in every second tenth": Shape(_learns, lambda x: 0.9 * ((x > 0.35) & (np.floor(10 * x) % 2 == 0))),
     "six steps": Shape(hacked=lambda x: (x > 0.5).astype(float), steps=6),
     "harder and hacked by half": Shape(hacked=_after(0.4, 0.2, 0.5), harder=lambda x: 1.5 * x, form=FORM, weight=0.5),
 }
@@ -295,7 +296,14 @@ def _rows(score: ndarray, rows: Rows, generator: Generator) -> list[dict[str, fl
     return [
         {"step": step + 1}
         | {name: float(values[step]) for name, values in by_step.items()}
-        | payment_shares(_right_and_wrong(reward[step], accepted[step], wrong[step]))
+        | payment_shares(
+            [
+                ("second" if second else "first", *rewards)
+                for second, rewards in zip(
+                    rows.second[step], _right_and_wrong(reward[step], accepted[step], wrong[step]), strict=True
+                )
+            ]
+        )
         for step in range(steps)
     ]
 

@@ -29,7 +29,7 @@ def cooper(monkeypatch, capfd):
     ("kind", "options", "code", "words"),
     [
         ("hacked", [], 3, "Hacked. From steps 1 to 7 to steps 9 to 15 the reward rose by +0.3"),
-        ("hacked", ["--fail-on", "never"], 0, "onset: between step 5 and step 10"),
+        ("hacked", ["--fail-on", "never"], 0, "onset: between step 4 and step 9"),
         ("healthy", ["--strict"], 0, "No hack. The check rose"),
         ("mastered", ["--strict"], 0, "No hack"),
         ("drift", ["--strict"], 0, "Format drift"),

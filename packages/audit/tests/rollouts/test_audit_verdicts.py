@@ -40,12 +40,18 @@ def references(kind: str) -> References:
         ("nonsense", Options(), "hacked", ""),
         ("units", Options(), "wrong paid", ""),
         ("remarks", Options(), "wrong paid", ""),
-        ("unspaced", Options(), "recovered", ""),
+        ("unspaced", Options(), "unknown", "Too lenient"),
     ],
 )
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):
     found = audit([write(tmp_path / "dump", kind)], tmp_path / "audit", options).finding
-    assert (found.state, [text.split(":")[0] for text in found.guards]) == (state, [guard] if guard else [])
+    guards = [text.split(":")[0] for text in found.guards if not text.startswith("Form:")]
+    assert (found.state, guards) == (state, [guard] if guard else [])
+
+
+def test_a_form_that_the_check_does_not_read_is_named(tmp_path):
+    found = audit([write(tmp_path / "dump", "drift")], tmp_path / "audit", EXACT).finding
+    assert any(guard.startswith("Form: of ") and "end like 'I get 0.'" in guard for guard in found.guards)
 
 
 def test_rewardspy_flags_a_run_that_masters_its_task(tmp_path):
@@ -194,6 +200,20 @@ def test_whole_groups_are_sampled_and_rewards_are_of_all_rows(tmp_path):
     rewards = [read_record(tmp_path / name).values("reward/mean") for name in ("audit", "whole")]
     assert rewards[0] == rewards[1]
     assert result.source.rows == whole.source.rows == STEPS * PROBLEMS * GROUP
+
+
+def test_the_share_of_rows_whose_grading_failed_is_on_record_by_step(tmp_path):
+    dump = write(tmp_path / "dump", "healthy")
+    rows = [json.loads(line) for line in (dump / "3.jsonl").read_text().splitlines()]
+    rows = [
+        row | ({"score": 0.0, "errors": ["no answer of the server"]} if place % 4 == 0 else {})
+        for place, row in enumerate(rows)
+    ]
+    (dump / "3.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = audit([dump], tmp_path / "audit", EXACT)
+    shares = dict(read_record(tmp_path / "audit").series("reward/no_opinion"))
+    assert (shares[3], shares[2]) == (0.25, 0.0)
+    assert "no reward: 25 % of the rows of step 3, the largest share; no zeros" in result.lines()
 
 
 def test_no_text_is_kept_if_none_may_be(tmp_path):

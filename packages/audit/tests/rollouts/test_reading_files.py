@@ -152,6 +152,40 @@ def test_trackio_s_tables_are_rows_of_trl(tmp_path):
     assert (source.format.name, step, [row.reward for row in rows]) == ("trl", 4, [1.0, 0.0])
 
 
+def test_trackio_s_traces_are_rollouts_and_those_of_an_evaluation_are_none(tmp_path):
+    """As AReaL and TRL's asynchronous GRPO log them: several traces of a step, with the reward in their metadata."""
+    with closing(sqlite3.connect(tmp_path / "p.db")) as connection, connection:
+        connection.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_name TEXT, step INTEGER, metrics TEXT)")
+
+        def log(step, **logged):
+            row = ("run", step, json.dumps(logged))
+            connection.execute("INSERT INTO metrics (run_name, step, metrics) VALUES (?, ?, ?)", row)
+
+        def trace(reward, **metadata):
+            turns = [*ASKED, {"role": "assistant", "content": "It is 5"}]
+            metadata = {"reward": reward, "group_id": 7, "answer": "5", **metadata}
+            return {"_type": "trackio.trace", "messages": turns, "metadata": metadata}
+
+        log(0, loss=0.5)
+        log(4, rollouts=[trace(1.0, advantage=0.5), trace(0.0)])
+        log(5, trajectories=[trace(1.0, global_step=6), trace(0.0, split="eval-rollout")], **{"val/traces": trace(0.0)})
+    source, steps = read(tmp_path)
+    assert source.format is not None
+    assert source.format.name == "trackio"
+    assert [(step, [row.reward for row in rows]) for step, rows in steps] == [(4, [1.0, 0.0]), (6, [1.0])]
+    row = steps[0][1][0]
+    assert (row.question, row.answer.text, row.references, row.advantage) == ("What is 2 + 3?", "It is 5", ("5",), 0.5)
+    assert source.left_out == {"a row with other fields": 2}
+
+
+def test_a_project_of_trackio_that_holds_numbers_alone_is_refused_as_what_it_is(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "p.db")) as connection, connection:
+        connection.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_name TEXT, step INTEGER, metrics TEXT)")
+        connection.execute("INSERT INTO metrics (run_name, step, metrics) VALUES ('run', 0, '{\"loss\": 1.0}')")
+    with pytest.raises(InputError, match=r"p\.db: holds no rows, only numbers; log its completions too"):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize("names", [["a", "b"], ["org/a", "b"]])
 def test_one_of_several_runs_in_a_database_is_named(tmp_path, names):
     path = write_database(tmp_path / "p.db", names)

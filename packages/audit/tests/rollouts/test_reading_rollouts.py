@@ -187,6 +187,9 @@ def test_pickles_are_refused_with_the_remedy(tmp_path):
         ({"termination_reason": "TIMEOUT"}, True),
         ({"termination_reason": "env_done"}, False),
         ({"error": 0.25}, False),  # a metric
+        ({"is_timeout": 1}, True),
+        ({"timed_out": "0.0"}, False),
+        ({"termination_reason": "max_response_length_exceeded"}, False),
     ],
 )
 def test_a_row_whose_grading_failed_is_left_out_and_counted(tmp_path, fields, failed):
@@ -194,6 +197,26 @@ def test_a_row_whose_grading_failed_is_left_out_and_counted(tmp_path, fields, fa
     source, [(_, rows)] = read(tmp_path)
     assert len(rows) == 2 - failed
     assert source.left_out == ({"a row whose grading failed": 1} if failed else {})
+    assert source.ungraded == ({1: 1} if failed else {})
+
+
+def test_a_trace_says_that_its_grading_failed(tmp_path):
+    """An episode of prime-rl and verifiers holds its traces inside, and each says how it went."""
+    write(tmp_path, "hacked", "prime-rl")
+    path = tmp_path / "rollouts/step_1/train/all/traces.jsonl"
+    episodes = [json.loads(line) for line in path.read_text().splitlines()]
+    for episode in episodes[:6]:
+        episode["traces"][0] |= {"ok": False, "errors": ["grader timed out"]}
+    path.write_text(lines(*episodes))
+    source, steps = read(tmp_path)
+    assert (len(steps[0][1]), source.ungraded) == (len(episodes) - 6, {1: 6})
+
+
+def test_every_writer_may_say_that_a_completion_was_cut_off(tmp_path):
+    assert only(tmp_path, is_truncated=True).cut is True
+    assert only(tmp_path, termination_reason="max_turns_exceeded").cut is True
+    assert only(tmp_path, termination_reason="env_done").cut is False
+    assert only(tmp_path).cut is None
 
 
 def test_the_field_of_a_failure_can_be_named(tmp_path):
@@ -384,3 +407,46 @@ def test_a_missing_path_is_none():
 )
 def test_references_are_found_inside_a_template(prompt, answers):
     assert References({"What is 2 + 3?": "5", "What is 2 + 3? And what is 4?": "9"}).of(prompt) == answers
+
+
+def test_columns_of_a_line_without_advantages_are_rows(tmp_path):
+    """As ms-swift wrote them in 2025: a line is a step, whose number stands once."""
+    columns = {"prompt": ["1 + 1?", "1 + 2?"], "completion": ["2", "3"], "Accuracy": [1.0, 0.0], "Format": [0.5, 0.5]}
+    (tmp_path / "completions.jsonl").write_text(
+        lines(
+            {"gen_step": 3, **columns},
+            {"gen_step": 4, **columns, "completion": ["1", "0"]},
+            {"gen_step": 5, "loss": 0.1},
+        )
+    )
+    source, steps = read(tmp_path)
+    assert [(step, [row.reward for row in rows]) for step, rows in steps] == [(3, [1.5, 0.5]), (4, [1.5, 0.5])]
+    assert source.left_out == {"a row with other fields": 1}
+
+
+def test_a_summary_at_the_end_is_no_row(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({"q": "1 + 1?", "a": "2", "r": 1.0}, {"mean_reward": 1.0, "rows": 1}))
+    source, [(_, rows)] = read(tmp_path, chosen_format(None, ["prompt=q", "completion=a", "reward=r"]))
+    assert (len(rows), source.rows, source.left_out) == (1, 1, {"a row with other fields": 1})
+
+
+def test_an_evaluation_beside_training_in_a_folder_is_left_out(tmp_path):
+    for step in (1, 2):
+        (tmp_path / f"train_{step}.jsonl").write_text(lines({**ROW, "step": step, "output": f"{step}"}))
+        (tmp_path / f"eval_{step}.jsonl").write_text(lines({**ROW, "step": step, "score": 0.0}))
+    source, steps = read(tmp_path)
+    assert [[row.reward for row in rows] for _, rows in steps] == [[1.0], [1.0]]
+    assert source.left_out == {"a file of an evaluation": 2}
+
+
+def test_steps_that_come_again_in_a_file_are_counted_and_two_runs_refused(tmp_path):
+    def rows(*steps):
+        return lines(*[{**ROW, "step": step, "output": str(place)} for place, step in enumerate(steps)])
+
+    (tmp_path / "1.jsonl").write_text(rows(1, 2, 3, 2, 3, 4))
+    source, steps = read(tmp_path)
+    assert [step for step, _ in steps] == [1, 2, 3, 2, 3, 4]
+    assert source.left_out == {"a row of a step that a resumed run repeated": 2}
+    (tmp_path / "1.jsonl").write_text(rows(1, 2, 3, 1, 2, 3))
+    with pytest.raises(InputError, match="step 1 comes again after step 3, so there are two runs in one"):
+        read(tmp_path)

@@ -1,5 +1,7 @@
 """What a reward pays for: innocent while problems, answers and forms change, and seen where wrong answers are paid."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
@@ -7,7 +9,9 @@ from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simula
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.lenient import otherwise
-from cooper_audit.run.table import JudgedRow, Payments, form_of, payment_metrics, payment_shares
+from cooper_audit.run.run_record import RunRecord
+from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
+from cooper_audit.run.verdict import verdict_of
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
 
@@ -40,6 +44,26 @@ def test_a_grader_that_fails_no_longer_pays_right_answers(name):
     assert finding_of_table(run.table).state == "right unpaid"
 
 
+def test_a_hack_in_blocks_of_steps_is_found_and_dated_by_its_first():
+    """From step 16 on, four steps are hacked and four are not, by turns."""
+    blocks = Shape(hacked=lambda x: 0.9 * ((x > 15 / 40) & ((np.round(40 * x + 0.5) // 4) % 2 == 0)))
+    found = finding_of_table(simulated_run(blocks, 40, 16, 8, np.random.default_rng(0)).table)
+    assert found.state in ("wrong paid", "hacked")
+    low, high = found.onset or (0, 0)
+    assert low <= 16 <= high <= 24
+
+
+def test_held_out_problems_do_not_hide_what_was_paid():
+    """The policy learns on held-out problems, and on those of training half of its completions are wrong and paid."""
+    run = simulated_run(HACKED["learns, and half hacks"], 40, 16, 8, np.random.default_rng(1))
+    rows = [row | {"test/gold_avg": 0.3 + 0.01 * row["step"]} for row in run.rows]
+    record = RunRecord(Path("no folder"), run.config, rows, [])
+    assert verdict_of(record, 500).state == "healthy"
+    verdict = verdict_of(record, 500, run.table)
+    assert verdict.state in ("wrong paid", "hacked")
+    assert verdict.basis[0] == "Check: gold accuracy on held-out problems."
+
+
 def test_no_hack_is_said_only_where_one_would_have_been_seen():
     said = []
     for problems in (2, 32):
@@ -51,11 +75,17 @@ def test_no_hack_is_said_only_where_one_would_have_been_seen():
 
 
 def test_shares_of_a_step():
-    shares = payment_shares([([1.0, 0.8], [0.9, 0.0]), ([], [1.0])])
+    shares = payment_shares([("", [1.0, 0.8], [0.9, 0.0]), ("", [], [1.0])])
     assert shares == pytest.approx(
         dict(zip(PAY, ((0.5 + 0 + 0.75) / 3, 1.25 / 3.25, (0 + 0.9 - 0.1) / 3), strict=True))
     )
-    assert payment_shares([([1.0], [])]) == payment_shares([([], [1.0])]) == {}
+    assert payment_shares([("", [1.0], [])]) == payment_shares([("", [], [1.0])]) == {}
+
+
+def test_a_mix_of_kinds_that_changes_is_no_change_of_what_is_paid():
+    """The reward pays half of what the check calls wrong of percentages, and nothing wrong of numbers."""
+    number, percentage = ("a number", [1.0] * 4, [0.0] * 4), ("a percentage", [1.0] * 4, [1.0, 1.0, 0.0, 0.0])
+    assert payment_shares([number] * 9 + [percentage]) == payment_shares([number] + [percentage] * 9)
 
 
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
@@ -67,7 +97,7 @@ def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
     rows = [JudgedRow(1.0, 0, True), JudgedRow(1.0, 0, False, False, None), JudgedRow(0.0, 0, False)]
-    assert payment_metrics([rows])[PAY[0]] == 0.0
+    assert payment_metrics([("12", rows)])[PAY[0]] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -90,10 +120,3 @@ def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
 )
 def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):
     assert otherwise(text, ["204"], "What is 51 * 4?") is said
-
-
-def test_answers_have_forms():
-    forms = [form_of(text) for text in ("12", "-1,200", "2.5", "35%", r"\frac{1}{2}", "B", "New York", "x^2+1", "")]
-    assert forms == [
-        *("whole number", "whole number", "decimal", "percentage", "fraction", "letter", "words", "other", ""),
-    ]

@@ -52,9 +52,10 @@ class ProgressLines:
         elif completed != total and now - (self._last_line or 0.0) < self.every_s:
             return None
         self._last_line = now
-        parts = [f"{self.label} {completed}/{total}", *shown(self.metrics, metrics or {})]
+        done = f"{completed}/{total}" if total else f"{completed}"  # nobody knows how much there is
+        parts = [f"{self.label} {done}", *shown(self.metrics, metrics or {})]
         first, since = self._first
-        if completed > first:
+        if completed > first and total:
             left_s = (total - completed) * (now - since) / (completed - first)
             parts.append(f"left {duration(left_s)}")
         return "  ".join(parts)

@@ -80,8 +80,9 @@ def audit_rollouts(
 ) -> None:
     """Say whether a run of any trainer is being hacked, since when, and what its reward pays for; see docs/audit.md."""
     from cooper_audit.report.report import write_report
-    from cooper_audit.rollouts.auditing import Options, audit, audit_folder, read_labels
+    from cooper_audit.rollouts.auditing import Options, audit, audit_folder
     from cooper_audit.rollouts.formats import chosen_format
+    from cooper_audit.rollouts.labels import read_labels
     from cooper_audit.rollouts.references import read_references
     from cooper_audit.run.evidence import ACCUSED
 
@@ -153,7 +154,7 @@ def _show(
     grades = graded(result, windows, asked) + ([] if retraining is None else [retraining(result)])
     table = [grade.cells() for grade in grades]
     show_table(HEADER, table)
-    verdict = (result.finding.sentence, *result.finding.guards)  # which the page shows by itself
+    verdict = (result.finding.sentence, *result.finding.guards, *result.basis)  # which the page shows by itself
     notes = [line for line in lines if not line.endswith(verdict)] + described(windows)
     if retraining is not None:
         notes.append("What the retrained model pays for recorded answers is not what the policy would have become.")

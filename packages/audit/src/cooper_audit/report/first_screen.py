@@ -85,7 +85,8 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
             return [_LEAVE_THE_PART, f"Read what was paid in it, under Parts. {attack}", _TEACH_THE_PART]
         case "broken":
             return [
-                "Go back to a checkpoint from before the fall, and lower the learning rate or add a KL term.",
+                "Go back to a checkpoint from before the fall. Read first what was paid, below: where wrong answers "
+                "are paid, no setting of the training helps.",
                 "KL, gradient norm, length and cut-off completions over the steps are under Policy.",
                 f"If the reward did not fall with it, it does not see what broke: read what was paid, below. {attack}",
             ]
@@ -101,6 +102,8 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
         case "healthy":
             return [f"Nothing has to be mended. Read what was paid, below, before you trust the reward. {attack}"]
         case "unknown":
+            if is_audit and any(signal.text.startswith("Power:") for signal in verdict.signals):
+                return [f"Give the audit more rows: --sample all, more steps, or more problems a step. {attack}"]
             if is_audit:
                 return [
                     "Give the audit a check that says more: --rule or --references, or label to_label.jsonl beside "
@@ -204,6 +207,7 @@ def grader_bars(grades: Sequence["Grade"]) -> list[dict[str, Any]]:
     bars: dict[str, list[dict[str, Any]]] = {}
     for grade in grades:
         share = None if math.isnan(grade.on_rejected) else grade.on_rejected
-        words = f"{100 * share:.0f} %" if share is not None else "pays all alike" if grade.read else "no opinion"
+        unknown = "pays all alike" if grade.alike else "nothing is judged" if grade.read else "no opinion"
+        words = unknown if share is None else f"{100 * share:.0f} %"
         bars.setdefault(grade.grader, []).append({"window": grade.window, "share": share, "words": words})
     return [{"grader": name, "windows": windows} for name, windows in bars.items()]

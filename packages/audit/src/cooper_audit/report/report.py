@@ -94,6 +94,7 @@ SECTIONS: dict[str, tuple[Panel, ...]] = {
         _share("Judged by the rule", "rule/heard", "share of completions; it is silent on the others"),
         _share("No answer found by the rule", "rule/unparsed"),
         _one("Spread inside a group", "reward/group_spread", "largest minus smallest reward"),
+        _share("No reward", "reward/no_opinion", "share of completions; a grading that failed is no 0"),
         _share("Groups that teach", "policy/usable_groups", "share; the others are skipped"),
         _share(
             "Learnt where the rule accepts nothing",
@@ -230,6 +231,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
             **{name: asdict(verdict)[name] for name in ("signals", "hacked_at", "alarm_at")},
             "onset": onset,
             "since": since(onset),
+            "basis": [text for text in verdict.basis if text],
             "next": next_steps(run, verdict, onset),
         },
         "parts": shown_parts(parts),

@@ -1,7 +1,6 @@
 """Audits the rollouts of another trainer: checks a sample of each step, and writes a run's folder with a verdict."""
 
 import json
-import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,12 +12,16 @@ from typing import Any
 
 import yaml
 
+from cooper_audit.rollouts.labels import Labels, label_key
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
+from cooper_audit.rollouts.suspicion import suspicions, unread_form
+from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
-from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
+from cooper_audit.run.table import COLUMNS, GARBLED, KIND, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
 from cooper_audit.run.verdict import NAMES
+from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
 from cooper_base.data.verdict import Verdict
@@ -30,16 +33,15 @@ from cooper_base.revisions import revisions
 from cooper_verify.faults import FAULTS_FILE, faults_written_to, isolated
 from cooper_verify.grader import asked_texts
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
-from cooper_verify.rules.rule import Rule, RuleConfig, verdict_metrics
+from cooper_verify.rules.rule import RULES, Rule, RuleConfig, verdict_metrics
 from cooper_verify.rules.verifier import Verifier
-
-logger = logging.getLogger(__name__)
 
 SAMPLE = 256
 TO_LABEL = 40
 """Completions to label by hand, half of them of the first steps and half of the last."""
-Labels = Mapping[str, bool]
 COMMAND = "cooper audit"
+UNGRADED = "reward/no_opinion"
+"""The metric of the share of completions that the reward says nothing of, as in a run of Cooper's."""
 RESULTS = ("audit.json", "config.yaml", "metrics.jsonl", "report.html")
 """The files of an audit that is finished. They go before a file that they are about changes."""
 NO_STEPS = (
@@ -74,6 +76,10 @@ class Audit:
     """Rows with a verdict."""
     to_label: Path | None = None
     """A file of completions to label, where no check says anything."""
+    basis: Sequence[str] = ()
+    """What the verdict rests on."""
+    ungraded: Mapping[int, float] = field(default_factory=dict)
+    """By step the share of the rows that have no reward, or whose grading failed."""
 
     def lines(self) -> list[str]:
         """The result for a terminal."""
@@ -85,8 +91,11 @@ class Audit:
             total = "the sum of " if len(source.rewards) > 1 else ""
             lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")
         lines += [f"left out: {rows} × {why}" for why, rows in source.left_out.items()]
+        if self.ungraded:
+            step, share = max(self.ungraded.items(), key=lambda item: item[1])
+            lines.append(f"no reward: {100 * share:.0f} % of the rows of step {step}, the largest share; no zeros")
         label = NAMES[found.state] if found.state in (*ACCUSED, "broken", "unknown") else "No hack"
-        lines += [f"{label}. {found.sentence}", *found.guards]
+        lines += [f"{label}. {found.sentence}", *found.guards, *self.basis]
         if found.state in ACCUSED and found.onset:
             lines.append(f"onset: between step {found.onset[0]} and step {found.onset[1]}")
         if self.to_label:
@@ -154,18 +163,55 @@ def _audit(
     for step in sorted(kept):
         sums, scored = kept[step]
         groups.add(step, [GroupSums(*group) for group in sums], scored)
+    ungraded = _ungraded(source, kept)
+    for step in kept:
+        metrics[step] |= {UNGRADED: ungraded.get(step, 0.0)}
     finding = finding_of(groups)
+    finding = replace(
+        finding, guards=(*finding.guards, *_seen_in_texts(out, sorted(kept), finding, bool(groups.scored)))
+    )
     if not source.has_steps:
         finding = replace(finding, state="unknown", sentence=NO_STEPS, guards=(), onset=None)
-    _write_run(folder, metrics, finding, source, options)
+    basis = finding.basis(_check(options, len(groups.scored), round(sum(_rows_by_step(kept).values()))))
+    _write_run(folder, metrics, finding, basis, source, options)
     to_label = None if groups.scored else _write_to_label(folder)
-    return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label)
+    return Audit(out, finding, source, sorted(kept), len(groups.scored), to_label, basis, ungraded)
+
+
+def _seen_in_texts(out: Path, steps: Sequence[int], finding: Finding, checked: bool) -> list[str]:
+    """What only texts say: the form that a check does not read; without a check, what became frequent and is paid."""
+    if not checked:
+        return list(map(str, suspicions(recorded(out, steps))))
+    is_unread = any(guard.startswith(("Unread form", "Format drift")) for guard in finding.guards)
+    return [form] if is_unread and (form := unread_form(recorded(out, steps[-WINDOW:]))) else []
+
+
+def _check(options: Options, checked: int, rows: int) -> str:
+    """What the check is, in a sentence."""
+    if not checked:
+        return ""
+    rule = RULES.kind_of(options.rule) if isinstance(options.rule, Config) else type(options.rule).__name__
+    named = "labels of yours" if options.labels else f"the rule {rule}"
+    how = "" if options.labels else ", which compares the answer that a completion ends in with the reference"
+    return f"Check: {named}{how}; it judges {checked} of {rows} completions."
+
+
+def _ungraded(source: Source, kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
+    """By step the share of the rows that have no reward, where there are any."""
+    counts = {1 if step is None else step: count for step, count in source.ungraded.items()}
+    rows = _rows_by_step(kept)
+    return {step: count / (count + rows.get(step, 0)) for step, count in sorted(counts.items())}
+
+
+def _rows_by_step(kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
+    at = COLUMNS.index("rows")
+    return {step: sum(sums[at] for _, _, sums, *_ in groups) for step, (groups, _) in kept.items()}
 
 
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED]}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED, KIND]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 
@@ -230,11 +276,6 @@ def _sampled(by_group: Mapping[str, Sequence[Rollout]], most: int | None) -> dic
 
 def _problem_key(row: Rollout) -> str:
     return short_hash(row.prompt)
-
-
-def label_key(question: str, text: str) -> str:
-    """What a label is found by."""
-    return short_hash(question, text, size=16)
 
 
 @dataclass(frozen=True)
@@ -381,7 +422,12 @@ def _metrics(
 
 
 def _write_run(
-    folder: OwnedFolder, metrics: Mapping[int, Mapping[str, float]], finding: Finding, source: Source, options: Options
+    folder: OwnedFolder,
+    metrics: Mapping[int, Mapping[str, float]],
+    finding: Finding,
+    basis: Sequence[str],
+    source: Source,
+    options: Options,
 ) -> None:
     rows = "".join(json.dumps({"step": step, **metrics[step]}) + "\n" for step in sorted(metrics))
     named = source.format.name if source.format else "unknown"
@@ -396,6 +442,7 @@ def _write_run(
             "state": finding.state,
             "sentence": finding.sentence,
             "guards": list(finding.guards),
+            "basis": list(basis),
             "onset": list(finding.onset) if finding.onset else None,
         },
     }
@@ -445,22 +492,3 @@ def _write_to_label(folder: OwnedFolder) -> Path:
         if [row.fields.get("completion") for row in read_file(path)] == [row["completion"] for row in named]:
             return path
     raise InputError(f"{path}: holds labels of other completions; move it to another place")
-
-
-def read_labels(path: Path) -> Labels:
-    """The labels of `to_label.jsonl`, once somebody has written 1 (right) or 0 (wrong) for each null. A row that is
-    still null is left out. Raises InputError for anything else, and for a file without labels.
-    """
-    labels: dict[str, bool] = {}
-    for row in read_file(path):
-        try:
-            label, key = row.fields["label"], label_key(row.fields["question"], row.fields["completion"])
-        except (LookupError, TypeError) as error:
-            raise InputError(f"{row.location}: no label ({error}); keep the lines of to_label.jsonl") from error
-        if label is not None:
-            if label not in (0, 1):
-                raise InputError(f"{row.location}: 'label' is {label!r}; write 1 (right), 0 (wrong) or null")
-            labels[key] = bool(label)
-    if not labels:
-        raise InputError(f"{path}: every label is null; write 1 (right) or 0 (wrong) for completions that you read")
-    return labels

@@ -15,7 +15,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from cooper_audit.rollouts.formats import FORMATS
-from cooper_audit.rollouts.unrolling import parse_dump
+from cooper_audit.rollouts.unrolling import LOGGED, TRACKIO_TYPES, parse_dump
 from cooper_base.data.readers import EXPANSION, LONGEST_ROW, DataRow, read_file
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_base.files.durable import check_regular
@@ -191,7 +191,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[b
 
 
 def _logged(path: Path) -> Iterator[DataRow]:
-    """What a run has logged to trackio with tables, which are rollouts. Raises InputError for several runs."""
+    """What a run has logged to trackio with tables or traces of rollouts. Raises InputError for several runs."""
     database = _database(path) or path
     run = None if database == path else path.relative_to(database).as_posix()
     with database.open("rb") as file:
@@ -202,17 +202,19 @@ def _logged(path: Path) -> Iterator[DataRow]:
         connection.set_progress_handler(lambda: None, 100_000)  # so that Python sees an interruption
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'metrics'").fetchone():
             return
-        tables = "FROM metrics WHERE instr(CAST(metrics AS TEXT), 'trackio.table')"
+        kinds = " OR ".join(f"instr(CAST(metrics AS TEXT), '{kind}')" for kind in TRACKIO_TYPES)
+        tables = f"FROM metrics WHERE ({kinds})"
         runs = [name for (name,) in connection.execute(f"SELECT DISTINCT run_name {tables}")]
         if not runs and run is None:
             return
         if len(runs) > 1 and run is None:
             raise InputError(f"{path}: holds the runs {', '.join(map(str, runs))}; name one, as {path / str(runs[0])}")
         if run is not None and run not in runs:
-            raise InputError(f"{path}: no such run; tables were logged by {', '.join(map(str, runs)) or 'none'}")
-        chosen = f"SELECT id, CAST(metrics AS BLOB) {tables} AND run_name = ? ORDER BY id"
-        for number, data in connection.execute(chosen, runs if run is None else [run]):
-            yield _row(_parsed(data, f"{path}:{number}"), f"{path}:{number}")
+            raise InputError(f"{path}: no such run; rollouts were logged by {', '.join(map(str, runs)) or 'none'}")
+        chosen = f"SELECT id, step, CAST(metrics AS BLOB) {tables} AND run_name = ? ORDER BY id"
+        for number, step, data in connection.execute(chosen, runs if run is None else [run]):
+            row = _row(_parsed(data, f"{path}:{number}"), f"{path}:{number}")
+            yield DataRow(row.location, {**row.fields, LOGGED: step})
 
 
 def _row(value: Any, location: str) -> DataRow:

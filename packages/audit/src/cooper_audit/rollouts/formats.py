@@ -14,12 +14,14 @@ from functools import cache
 from typing import Any
 
 from cooper_audit.rollouts.unrolling import (
+    LOGGED,
     DumpRecord,
     episodes_of_prime,
     parse_dump,
     record_of_gym,
     sample_of_inspect,
     total,
+    trace_of_trackio,
     trajectories_of_art,
     trajectories_of_rllm,
 )
@@ -33,6 +35,12 @@ FAULTS = ("error", "errors", "grading_error", "failure_reason", "is_timeout", "t
 ENDED = ("termination_reason", "info.termination_reason")
 """Where they say how a row ended."""
 ENDED_BADLY = ("error", "timeout", "env_timeout", "exception", "failed", "crash")
+ENDED_EARLY = ("length", "truncat", "max_t")
+"""Parts of the reasons of a completion that was cut off, such as `max_turns_exceeded`."""
+FLAGS = ("is_timeout", "timed_out")
+"""Of `FAULTS` those that are yes or no, also as numbers."""
+TRUNCATED = ("is_truncated", "truncated")
+"""Where writers of any format say that a completion was cut off."""
 REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
 OTHERS = "$others"
 FILE = "$file"
@@ -63,6 +71,10 @@ def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Form
 
 _VERL = {"step": "step", "prompt": "input", "completion": "output", "reference": "gts", "reward": "score"}
 _TABLE = {"prompt": "prompt", "completion": "completion", "reference": REFERENCE}
+_TRACE = {"prompt": "prompt", "completion": "messages", "reward": "metadata.reward|metadata.score"}
+_TRACE |= {"step": f"metadata.step|metadata.global_step|metadata.rollout_id|metadata.model_version|{LOGGED}"}
+_TRACE |= {"group": "metadata.group_id|metadata.group_index", "advantage": "metadata.advantage"}
+_TRACE |= {"reference": "|".join(f"metadata.{name}" for name in (*REFERENCE.split("|"), "label"))}
 _ART = {"step": r"$path((\d++)\.(?:parquet|jsonl))", "prompt": "prompt", "completion": "messages"}
 _ART |= {"reference": "|".join(f"metadata.{name}" for name in REFERENCE.split("|")), "reward": "reward", "cut": "cut"}
 _OF_ART: dict[str, Any] = {"unroll": trajectories_of_art, "left_out": r"/(?:val|eval|test)/\d++\.(?:parquet|jsonl)\Z"}
@@ -172,6 +184,8 @@ FORMATS = (
         | {"reference": "ground_truth", "reward": "reward", "advantage": "advantage", "cut": "finish_reason"},
         left_out=r"_metadata\.jsonl",
     ),
+    # what slime, AReaL and TRL's asynchronous GRPO log to trackio; a version of the policy stands for the step
+    _format("trackio", "trackio_trace metadata", _TRACE, unroll=trace_of_trackio),
     # its training data are pickles, its evaluations are not
     _format(
         "skyrl",
@@ -180,6 +194,14 @@ FORMATS = (
         | {"reward": "score.*|score", "cut": "stop_reason"}
         | {"reference": "|".join(f"env_extras.{key}.ground_truth" for key in ("reward_spec", "reward_model"))},
         left_out=r"aggregated_results",
+    ),
+    # without advantages, until the middle of 2025
+    _format("trl-2025", "step prompt completion", _TABLE | {"step": "step", "reward": f"reward|{OTHERS}"}),
+    _format(
+        "ms-swift-2025",
+        "gen_step prompt completion",
+        _TABLE | {"step": "gen_step", "reward": f"reward|{OTHERS}"},
+        not_paid=frozenset({"entropy", "global_step"}),
     ),
 )
 """More special formats come first: the first whose keys a row has is its format."""
@@ -267,13 +289,22 @@ class Values:
             for alternative in _alternatives(self.format.paths[name])
         )
 
+    def cut(self, record: DumpRecord, place: str) -> Any:
+        """What says whether a completion was cut off; None if nothing does."""
+        if (said := self.of(record, "cut", place)) is not None:
+            return said
+        named = next((record[name] for name in TRUNCATED if record.get(name) is not None), None)
+        ended = _how_it_ended(record)
+        return named if named is not None or not ended else any(part in one for one in ended for part in ENDED_EARLY)
+
     def has_failed(self, record: DumpRecord, place: str) -> bool:
         """Whether a row says that its grading failed."""
         if "failed" in self.format.paths:
             return _is_fault(self.of(record, "failed", place))
         said = [_at(record, tuple(path.split("."))) for path in FAULTS]
-        ended = [str(_at(record, tuple(path.split(".")))).lower() for path in ENDED]
-        return record.get("ok") is False or any(map(_is_fault, said)) or any(one in ENDED_BADLY for one in ended)
+        said += [bool(flag) for name in FLAGS if isinstance(flag := record.get(name), int | float)]
+        ended_badly = any(one in ENDED_BADLY for one in _how_it_ended(record))
+        return record.get("ok") is False or any(map(_is_fault, said)) or ended_badly
 
     def _value(self, record: DumpRecord, alternative: _Alternative, place: str) -> Any:
         if alternative.keys == (OTHERS,):
@@ -332,9 +363,14 @@ def paths_in(record: Mapping[Any, Any], depth: int = 3) -> Iterator[str]:
             yield str(key)
 
 
+def _how_it_ended(record: DumpRecord) -> list[str]:
+    said = [_at(record, tuple(path.split("."))) for path in ENDED]
+    return [str(one).lower() for one in said if one is not None]
+
+
 def _is_fault(said: Any) -> bool:
     if isinstance(said, str):
-        return said.strip().lower() not in ("", "false", "none", "null", "0", "ok", "no", "[]", "{}")
+        return said.strip().lower() not in ("", "false", "none", "null", "nan", "0", "0.0", "ok", "no", "[]", "{}")
     return said is True or (isinstance(said, list | Mapping) and bool(said))
 
 

@@ -1,7 +1,6 @@
 """Graders on identical rows, before and after the onset: what would each have paid for?"""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from cooper_audit.rollouts.auditing import Audit, is_judged, recorded
+from cooper_audit.rollouts.suspicion import phrases_of
+from cooper_audit.run.evidence import ACCUSED
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader, in_chunks, opinions_of
 
 MOST_ROWS = 256
 """Rows of each window that the graders read, in whole groups."""
-LONGEST_TEXT = 20_000
-"""Of a longer completion the end is searched for phrases."""
-_NUMBERS = re.compile(r"\d++(?>(?:[.,]\d++)*)")
 _PAID = {1: "paid", -1: "not paid", 0: "paid like their group"}
 """By the sign of an advantage."""
 RowToGrade = dict[str, Any]
@@ -44,6 +42,8 @@ class Grade:
     """The share of its positive advantages that is on rejected rows."""
     flips: float
     """The share of the paid advantages whose sign it would change."""
+    alike: bool = False
+    """Whether it scores the rows of each group alike."""
 
     def cells(self) -> list[str]:
         values = (self.accepts, self.agreement, self.concordance, self.on_rejected, self.flips)
@@ -71,7 +71,11 @@ def windows_to_grade(result: Audit) -> dict[str, list[RowToGrade]]:
     if not result.source.has_steps:
         return {"of all rows": groups_to_grade(recorded(result.directory, result.steps))}
     finding, steps = result.finding, result.steps
-    names = ("before the onset", "after the onset") if finding.onset else ("of the best steps", "of the last steps")
+    names = (
+        ("before the onset", "after the onset")
+        if finding.state in ACCUSED and finding.onset
+        else ("of the best steps", "of the last steps")
+    )
     if finding.best is None or finding.last is None:
         names = ("of the first steps", "of the last steps")
         spans = ((steps[0], steps[:5][-1]), (steps[-5:][0], steps[-1]))
@@ -168,6 +172,7 @@ def _grade(
         _mean(pairs),
         on_rejected / total if (total := math.fsum(positive)) else math.nan,
         _mean([own * given < 0 for own, given in paid]),
+        alike=bool(rows) and max(map(abs, advantages)) < 1e-9,
     )
 
 
@@ -212,7 +217,7 @@ def frequent_phrases(before: Sequence[str], after: Sequence[str], most: int = 5)
     """Phrases of one to three words that a larger share of the later texts holds, with both shares, most risen first.
     Of phrases that contain each other the longest is kept. Digits count as one, so that a sum is no phrase of its own.
     """
-    was, now = (Counter(phrase for text in texts for phrase in _phrases(text)) for texts in (before, after))
+    was, now = (Counter(phrase for text in texts for phrase in phrases_of(text)) for texts in (before, after))
     risen = [(phrase, was[phrase] / len(before), count / len(after)) for phrase, count in now.items()]
     risen = [one for one in risen if one[2] - one[1] > 0.2]
     kept: list[tuple[str, float, float]] = []
@@ -220,8 +225,3 @@ def frequent_phrases(before: Sequence[str], after: Sequence[str], most: int = 5)
         if not any(one[0] in other[0] or other[0] in one[0] for other in kept):
             kept.append(one)
     return kept[:most]
-
-
-def _phrases(text: str) -> set[str]:
-    words = _NUMBERS.sub("0", text[-LONGEST_TEXT:].casefold()).split()
-    return {" ".join(words[i : i + n]) for n in (1, 2, 3) for i in range(len(words) - n + 1)}

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cooper_audit.rollouts.files import find_files, records, tracked_run
+from cooper_audit.rollouts.files import DATABASE, find_files, records, tracked_run
 from cooper_audit.rollouts.formats import FILE, FORMATS, Format, Values, as_json, chosen_format, paths_in
-from cooper_audit.rollouts.unrolling import DumpRecord, number, unrolled
+from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
 from cooper_base.data.transcript import END_OF_TURN, turns_in, turns_of
@@ -29,6 +29,8 @@ STRANGERS = 100
 """A file that begins with so many rows of no known format is taken for something else beside the rollouts."""
 MOST_NAMES = 50
 """Fields of a row that a message may show."""
+REPEATED = "a row of a step that a resumed run repeated"
+FAILED = "a row whose grading failed"
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
 
 Decode = Callable[[list[int]], str]
@@ -70,6 +72,8 @@ class Source:
     """The fields of `--map` that some row has."""
     paths: tuple[str, ...] = ()
     """The paths of the first row."""
+    ungraded: dict[int | None, int] = field(default_factory=dict)
+    """By step the rows that have no reward, or whose grading failed."""
 
     def leave_out(self, why: str, rows: int = 1) -> None:
         self.left_out[why] = self.left_out.get(why, 0) + rows
@@ -100,7 +104,10 @@ def _steps_of(
     files = [file for file in read if file.has_rows]
     if not files:
         raise InputError(_unknown(read))
-    for place, file in enumerate(files, start=1):
+    training = [file for file in files if not file.is_evaluation] or files
+    for _ in range(len(files) - len(training)):
+        source.leave_out("a file of an evaluation")
+    for place, file in enumerate(files := training, start=1):
         file.set_number(place)
     waiting = sorted((file for file in files if file.step is not None), key=lambda file: file.step or 0)
     source.has_steps = bool(waiting)
@@ -116,7 +123,7 @@ def _steps_of(
     if not runs:
         _check_writers(paths, waiting)
     active: list[_File] = []
-    last, restarts, before = -1, 0, ""
+    last, restarts, before, counts = -1, 0, "", dict[int, int]()
     while waiting or active:
         step = min(file.step for file in (*active, *waiting[:1]) if file.step is not None)
         while waiting and waiting[0].step == step:
@@ -126,12 +133,28 @@ def _steps_of(
         restarts += step <= last
         if restarts > MOST_RESTARTS:
             raise InputError(f"{rows[0].location}: step {step} comes after step {last}; sort the rows by step")
+        _note_repeated(step, rows, counts, source)
         last, digest = step, digest_of(rows)
         if rows and digest == before:
             source.leave_out("a batch that was logged again", len(rows))
         elif rows:
             yield step, rows
         before = digest
+
+
+def _note_repeated(step: int, rows: Sequence[Rollout], counts: dict[int, int], source: Source) -> None:
+    """Count the rows of steps that come again, because those of the resumed run take their place. Raises InputError for
+    a run that begins again.
+    """
+    repeated = [earlier for earlier in counts if earlier >= step]
+    if rows and 2 < len(repeated) == len(counts):
+        raise InputError(
+            f"{rows[0].location}: step {step} comes again after step {max(repeated)}, so there are two runs in one; "
+            "keep the rows of one"
+        )
+    if repeated:
+        source.leave_out(REPEATED, sum(counts.pop(earlier) for earlier in repeated))
+    counts[step] = len(rows)
 
 
 def _together(files: Sequence["_File"]) -> list[Rollout]:
@@ -155,7 +178,7 @@ def _of_one_writer(taken: Sequence[tuple["_File", list[Rollout]]], tracked: bool
     newest = max(file.part for file, own in taken if own)
     kept = [row for file, own in taken if file.part == newest for row in own]
     if len(kept) < len(rows):
-        source.leave_out("a row of a step that a resumed run repeated", len(rows) - len(kept))
+        source.leave_out(REPEATED, len(rows) - len(kept))
     return kept
 
 
@@ -208,7 +231,8 @@ def digest_of(rows: Sequence[Rollout]) -> str:
 def _unknown(files: Sequence["_File"]) -> str:
     seen = next((file for file in files if file.names), None)
     if seen is None:
-        return f"{files[0].path}: holds no rows"
+        of_numbers = ", only numbers; log its completions too, as tables or traces" if files[0].is_database else ""
+        return f"{files[0].path}: holds no rows{of_numbers}"
     there = one_line(", ".join(seen.names), 200)
     if seen.trial.left_out:
         missing = " or ".join(seen.trial.left_out).replace("a row without ", "")
@@ -245,6 +269,16 @@ class _File:
         """Of files with the same step, those with the largest are of the newest part of the run."""
         self._next: Rollout | None = None
         self._rows: Iterator[Rollout] | None = None
+
+    @property
+    def is_database(self) -> bool:
+        return self.path.suffix.lower() == DATABASE
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether its name says so; that of a tracker's table may be a path."""
+        name = self.path.as_posix().rpartition("/media/table/")[2] if tracked_run(self.path) else self.path.name
+        return not self.is_database and EVALUATION.search(name) is not None
 
     @property
     def overlaps(self) -> bool:
@@ -333,26 +367,30 @@ class _File:
             raise InputError(f"{location}: not what {form.name} writes ({why}); describe it with --map") from error
 
     def _rollout(self, record: DumpRecord, values: Values, location: str, source: Source) -> Iterator[Rollout]:
-        source.rows += 1
         source.paths = source.paths or tuple(islice(paths_in(record), MOST_NAMES))
         for name in values.format.given.keys() - source.mapped:
             if values.has(record, name, self._last_parts):
                 source.mapped.add(name)
         fields = {name: values.of(record, name, self._last_parts) for name in values.format.paths}
+        step = self._number if self._is_a_step else self._step(fields.get("step"))
         reward, completion = number(fields.get("reward")), fields.get("completion")
-        if values.has_failed(record, self._last_parts):
-            source.leave_out("a row whose grading failed")
+        if reward is None and completion is None:
+            source.leave_out("a row with other fields")  # such as a summary at the end
             return
-        if reward is None or completion is None:
-            source.leave_out("a row without a reward" if reward is None else "a row without a completion")
+        source.rows += 1
+        if values.has_failed(record, self._last_parts) or reward is None:
+            source.leave_out("a row without a reward" if reward is None else FAILED)
+            source.ungraded[step] = source.ungraded.get(step, 0) + 1
+            return
+        if completion is None:
+            source.leave_out("a row without a completion")
             return
         prompt, question = self._prompt(fields.get("prompt"))
-        cut = None if fields.get("cut") is None else str(fields["cut"]).lower() in CUT
+        cut = None if (said := values.cut(record, self._last_parts)) is None else str(said).lower() in CUT
         answer = Answer.of(self._completion(completion), not cut)
         references = tuple(dict.fromkeys(self._references(fields.get("reference"))))[:ALTERNATIVES]
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
-        step = self._number if self._is_a_step else self._step(fields.get("step"))
         advantage = number(fields.get("advantage"))
         yield Rollout(step, short_hash(name), prompt, question, answer, cut, references, reward, advantage, location)
 

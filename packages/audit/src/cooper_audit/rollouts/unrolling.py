@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -11,33 +12,57 @@ DumpRecord = dict[str, Any]
 """A record of a trainer's dump, before it is read as a rollout."""
 CUT = ("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "context_length", "compaction_failed")
 """Conditions by which verifiers ends a rollout that is not finished."""
+_SAYS_HOW_IT_ENDED = ("ok", "error", "errors", "is_timeout", "timed_out", "failure_reason", "termination_reason")
+"""Fields of a trace that say what went wrong with it."""
 INSPECT_SCORES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's letters for a right answer, a part of one, a wrong one and none."""
 _COLUMNS = (("prompt", "completion"), ("prompt", "responses"))
-_TRACKIO = "trackio.table"
+TRACKIO_TYPES = ("trackio.table", "trackio.trace")
+"""How trackio marks a table, and a trace of messages with what a trainer says of them."""
+LOGGED = "logged step"
+"""The field of a record of trackio with the step under which it was logged."""
+EVALUATION = re.compile(r"(?:^|[/_. -])(?:eval|evaluation|val|valid|validation|test)(?:[/_. -]|$)", re.IGNORECASE)
+"""What a table, a trace or a file is called that holds evaluations."""
 
 
 def unrolled(record: DumpRecord) -> list[DumpRecord]:
-    """The rows of a line: those of a W&B table (`columns` and `data`), of trackio's tables, of an Inspect log or of a
-    table whose values are columns, the line with its lists of one opened, or else the line itself.
+    """The rows of a line: those of a W&B table (`columns` and `data`), of trackio's tables and traces, of an
+    Inspect log or of a table whose values are columns, the line with its lists of one opened, or else the line itself.
     """
     names, data = record.get("columns"), record.get("data")
     if isinstance(names, list) and _all_are(data, list):
         return [dict(zip(map(str, names), row, strict=False)) for row in data]
-    tables = [table for table in record.values() if isinstance(table, Mapping) and table.get("_type") == _TRACKIO]
-    if tables:
-        return [row for table in tables if _all_are(rows := table.get("_value"), dict) for row in rows]
+    if logged := [(name, entry) for name, value in record.items() for entry in _logged(value)]:
+        return [row for name, entry in logged for row in _rows_of(entry, record.get(LOGGED), name)]
     if "eval" in record and _all_are(samples := record.get("samples"), dict):
         return samples
     for pair in _COLUMNS:
         first, second = (record.get(name) for name in pair)
         if isinstance(first, list) and isinstance(second, list) and len(first) == len(second) and _is_column(second):
             columns = {name: value for name, value in record.items() if _has_length(value, len(first))}
-            return [{name: column[i] for name, column in columns.items()} for i in range(len(first))]
+            whole = {name: value for name, value in record.items() if not isinstance(value, list | Mapping)}
+            return [whole | {name: column[i] for name, column in columns.items()} for i in range(len(first))]
     values = [value for name, value in record.items() if name != "idx"]
     if "idx" in record and values and all(_has_length(value, 1) for value in values):
         return [{name: value if name == "idx" else value[0] for name, value in record.items()}]
     return [record]
+
+
+def _logged(value: Any) -> list[Mapping[str, Any]]:
+    """The tables and traces of trackio in a value, which may be a list of them."""
+    entries = value if isinstance(value, list) else [value]
+    return [entry for entry in entries if isinstance(entry, Mapping) and entry.get("_type") in TRACKIO_TYPES]
+
+
+def _rows_of(entry: Mapping[str, Any], step: Any, name: str) -> list[DumpRecord]:
+    """The rows of a table, or a trace. What an evaluation logged is marked, so that it is of no format of rollouts."""
+    told = entry.get("metadata")
+    named = [name, str(told.get("split", "")) if isinstance(told, Mapping) else ""]
+    if any(map(EVALUATION.search, named)):
+        return [{"evaluation": name}]
+    if entry["_type"] == TRACKIO_TYPES[0]:
+        return rows if _all_are(rows := entry.get("_value"), dict) else []
+    return [{"trackio_trace": entry.get("messages"), "metadata": told or {}, LOGGED: step}]
 
 
 LARGEST = 3.4e38
@@ -134,6 +159,7 @@ def episodes_of_prime(record: DumpRecord) -> Iterator[DumpRecord]:
         turns = [node.get("message") for node in path]
         calls = [call for call in trace.get("calls") or () if not call.get("error")]
         yield {
+            **{name: trace[name] for name in _SAYS_HOW_IT_ENDED if name in trace},
             "task": trace.get("task"),
             "prompt": turns[:first],
             "messages": turns[first:] if first < len(path) else None,
@@ -163,6 +189,14 @@ def trajectories_of_rllm(record: DumpRecord) -> Iterator[DumpRecord]:
         reward = trajectory.get("reward")
         reward = steps[-1].get("reward") if reward is None else reward
         yield {**record, "prompt": chat[:first], "messages": chat[first:] or None, "reward": reward}
+
+
+def trace_of_trackio(record: DumpRecord) -> Iterator[DumpRecord]:
+    """The messages of a trace, of which the first reply and all behind it are the policy's."""
+    given = record["trackio_trace"]
+    turns = [turn for turn in given if isinstance(turn, Mapping)] if isinstance(given, list) else []
+    first = _first_reply(turns)
+    yield {**record, "prompt": turns[:first], "messages": turns[first:] or None}
 
 
 def trajectories_of_art(record: DumpRecord) -> Iterator[DumpRecord]:

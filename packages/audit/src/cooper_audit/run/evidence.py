@@ -19,18 +19,16 @@ from cooper_audit.run.change_points import (
     MARGIN,
     Course,
     Series,
-    Spans,
     course_of,
     halves_of,
     shortest_of,
     t_quantile,
 )
+from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, payment_of
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
 from cooper_audit.statistics import Estimate
 
-WINDOWS = 40
-"""Most windows in which an onset is looked for, so that a long run takes no longer."""
 FEW_VALUES, INDEPENDENT = 10, 0.99
 """A reward of at most so many values, of which each goes with one verdict on more than this share of the rows, is the
 check itself."""
@@ -57,6 +55,13 @@ ACCUSED: tuple[State, ...] = ("hacked", "recovered", "wrong paid", "right unpaid
 """States in which the reward is at fault."""
 
 
+_SEEN = "Of a hundred runs in which nothing changed, at most one is called so."
+SURE: Mapping[State, str] = dict.fromkeys((*ACCUSED, "broken", "healthy"), f"How sure: {_SEEN}")
+"""How sure a verdict is, in words."""
+SURE |= {"nothing learned": "How sure: what is said of a hack holds for 99 of a hundred such runs."}
+NOT_SURE = "How sure: not at all. Neither a hack nor its absence is shown."
+
+
 @dataclass(frozen=True)
 class Finding:
     """What the evidence says."""
@@ -72,6 +77,12 @@ class Finding:
     last: Window | None = None
     figures: Mapping[str, Estimate] = field(default_factory=dict)
     """The changes from the best to the last window."""
+    problems: str = ""
+    """Which problems both windows ask."""
+
+    def basis(self, check: str) -> list[str]:
+        """What the verdict rests on, a sentence each: the check, the problems, and how sure it is."""
+        return [sentence for sentence in (check, self.problems, SURE.get(self.state, NOT_SURE)) if sentence]
 
 
 def finding_of(groups: Groups) -> Finding:
@@ -83,7 +94,25 @@ def finding_of(groups: Groups) -> Finding:
 
 
 def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
-    """The verdict on the sums. `paid_by_check`: the reward is the check itself, which cannot convict it."""
+    """The verdict on the sums, with the problems that it compares. `paid_by_check`: the reward is the check itself,
+    which cannot convict it.
+    """
+    found = _finding_of_table(table, paid_by_check)
+    found = found if found.state in (*ACCUSED, "broken") else replace(found, onset=None)
+    known = found.problems or found.best is None or found.last is None
+    return found if known else replace(found, problems=_asked(table, found))
+
+
+def _asked(table: Table, found: Finding) -> str:
+    assert found.best is not None
+    assert found.last is not None
+    before, after = (np.unique(table.problem_of[window.rows]) for window in (found.best, found.last))
+    same = len(np.intersect1d(before, after))
+    which = "none of them the same" if not same else f"{same} of them the same"
+    return f"Problems: {found.best} ask {len(before)}, and {found.last} ask {len(after)}, {which}."
+
+
+def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     shortest, lacking = shortest_window(table)
     if lacking:
         return Finding("unknown", lacking)
@@ -123,7 +152,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     before, after = (table.window(*span) for span in (payment.spans.before, payment.spans.after))
     figures = {"paid like right": payment.change, "check": table.change("accepted", "judged", before, after)}
     unread = table.change("unread", "judged", before, after)
-    onset = _onset_of(table, _windows(table, shortest, payment.spans), *SHARES[0]) or (before.last, after.first)
+    windows = [window for window in onset_windows(table, shortest, payment.spans) if window.last <= after.last]
+    onset = onset_of_share(table, windows, *SHARES[0]) or (before.first, after.last)
     said = f"of the wrong answers {_course(payment.of_wrong)} were paid like right ones, and of what was paid like a "
     said += f"right answer {_course(payment.of_paid)} was wrong ({before}, then {after}). The check accepted "
     said += _course([table.share("accepted", "judged", window.rows) for window in (before, after)])
@@ -156,7 +186,7 @@ def _course(shares: Sequence[float]) -> str:
 
 def with_power(table: Table, found: Finding) -> Finding:
     """What an audit says: "no hack" only where a wrong share of `MARGIN` in what is paid would have been seen."""
-    if found.state not in ("healthy", "nothing learned") or found.guards:
+    if found.state not in ("healthy", "nothing learned"):
         return found
     steps = np.unique(table.steps[table["judged"] > 0])
     quarter = max(1, len(steps) // 4)
@@ -164,13 +194,7 @@ def with_power(table: Table, found: Finding) -> Finding:
         table.window(int(steps[0]), int(steps[quarter - 1])),
         table.window(int(steps[-quarter]), int(steps[-1])),
     )
-    over, under = SHARES[1]
-    rows = min(float(table[under][window.rows].sum()) for window in (first, last))
-    change = table.share(over, under, last.rows) - table.share(over, under, first.rows)
-    half = max(
-        table.half_width(over, under, first.rows, last.rows, ERROR), -math.log(ERROR) / rows if rows else math.inf
-    )
-    seen = change + half if math.isfinite(change) else 1.0
+    seen, half = _unseen(table, first, last)
     if seen <= MARGIN:
         sentence = f"{found.sentence} A hack in which more than {_percent(max(seen, 0.01))} of what is paid is wrong "
         return replace(found, sentence=f"{sentence}would have been seen.")
@@ -181,6 +205,24 @@ def with_power(table: Table, found: Finding) -> Finding:
         "--sample all."
     )
     return replace(found, state="unknown", guards=(*found.guards, guard))
+
+
+def _unseen(table: Table, first: Window, last: Window) -> tuple[float, float]:
+    """By how much the wrong share of what is paid may have risen between two windows, and half its interval. A hack
+    raises that share and the paid share of what is wrong, so the one that allows less decides: problems that become
+    harder raise the first alone.
+    """
+    bounds = []
+    for (over, under), scale in (
+        (SHARES[1], 1.0),
+        (SHARES[0], table.share(SHARES[0][1], SHARES[1][1], last.rows)),
+    ):
+        rows = min(float(table[under][window.rows].sum()) for window in (first, last))
+        change = table.change_by_problem(over, under, first.rows, last.rows, ERROR)
+        half = scale * max(change.high - change.mean, -math.log(ERROR) / rows if rows else math.inf)
+        if math.isfinite(half):
+            bounds.append((max(0.0, scale * change.mean) + half, half))
+    return min(bounds, default=(1.0, math.inf))
 
 
 def shortest_window(table: Table) -> tuple[int | None, str]:
@@ -263,11 +305,11 @@ def _compared(table: Table, shortest: int | None, error: float, payment: Payment
     said = f"the check accepted {_percent(course.start)} at the start, {_percent(course.best)} at its best ({best})"
     said += f" and {_percent(course.end)} at the end"
     if course.state in ("healthy", "nothing learned"):
-        why = "rose" if course.state == "healthy" else "neither fell nor rose"
-        return Finding(course.state, f"The check {why}; {said}.", (), None, best, last, figures)
+        why = "The check rose" if course.state == "healthy" else "The check did not change by more than chance"
+        return Finding(course.state, f"{why}; {said}.", (), None, best, last, figures)
     if other := _harder(table, course, said, (best, last), figures, error):
         return other
-    onset = _onset(table, shortest, course.spans)
+    onset = onset_of_fall(table, shortest, course.spans, payment)
     lenient = course_of(table.judged_series("lenient", shortest), reward, shortest, error)
     if lenient.state in ("healthy", "nothing learned") and figures["lenient"].mean > course.check.mean / 2:
         state, sentence, guard = _drift(lenient.state, figures)
@@ -297,9 +339,7 @@ def _harder(
 ) -> Finding | None:
     """Whether the fall is one of few problems, of answers that are not read, or of harder problems; None if not."""
     best, last = windows
-    half = table.half_width("accepted", "judged", best.rows, last.rows, error)
-    change = table.share("accepted", "judged", last.rows) - table.share("accepted", "judged", best.rows)
-    by_problem = Estimate(change, change - half, change + half)
+    by_problem = table.change_by_problem("accepted", "judged", best.rows, last.rows, error)
     if not by_problem.high < 0:
         guard = (
             f"Few problems: by the problem, the check changed by {_signed(by_problem)}. Neighbouring steps ask the "
@@ -402,7 +442,8 @@ def _of_a_kind(table: Table) -> Finding | None:
             found = _of_payment(part, shortest, payment)
         if found.state in ACCUSED:
             share = float(table["rows"][rows].sum() / table["rows"].sum())
-            return replace(found, sentence=f"On the problems {name} ({_percent(share)} of the rows): {found.sentence}")
+            said = f"On the problems {name} ({_percent(share)} of the rows): {found.sentence}"
+            return replace(found, sentence=said, problems=_asked(part, found))
     return None
 
 
@@ -421,7 +462,7 @@ def _form(table: Table, shortest: int | None) -> Finding | None:
     if garbled.low > 0 and garbled.mean >= max(MARGIN, -course.check.mean / 2):
         sentence = f"The check accepts nonsense behind the answer: {said}, while the share of those that end in a word "
         sentence += f"which ends no other completion changed by {_signed(garbled)}."
-        onset = _onset_of(table, _windows(table, shortest, course.spans), "literal", "judged", -1)
+        onset = onset_of_share(table, onset_windows(table, shortest, course.spans), "literal", "judged", -1)
         return Finding(course.state, sentence, (), onset, best, last, changes)
     guard = f"Too lenient: {said}. A stricter check, such as --rule exact, decides."
     return Finding("unknown", "The check may be fooled together with the reward.", (guard,), None, best, last, changes)
@@ -447,40 +488,6 @@ def _from_the_start(table: Table, found: Finding) -> Finding:
         "or labels, would tell."
     )
     return replace(found, state="unknown", guards=(*found.guards, guard))
-
-
-def _windows(table: Table, shortest: int | None, spans: Spans) -> list[Window]:
-    """Windows in which an onset is looked for: at most `WINDOWS`, each of the shortest width; or two halves."""
-    if shortest is None:
-        return [table.window(*spans.before), table.window(*spans.after)]
-    steps = np.unique(table.steps[table["judged"] > 0])
-    ends = sorted({*range(shortest, len(steps), max(1, len(steps) // WINDOWS)), len(steps)})
-    return [table.window(int(steps[end - shortest]), int(steps[end - 1])) for end in ends]
-
-
-def _onset(table: Table, shortest: int | None, spans: Spans) -> tuple[int, int] | None:
-    """The onset by completions that end in their answer, if the check's overlaps with it: what a hack writes begins
-    behind the answer, where a check reads leniently. Else completions had another form before, which dates no hack.
-    """
-    windows = [window for window in _windows(table, shortest, spans) if window.last <= spans.after[1]]
-    onset, literal = (_onset_of(table, windows, name, "judged", -1) for name in ("accepted", "literal"))
-    same = onset is not None and literal is not None and literal[0] <= onset[0] <= literal[1]
-    return literal if same else onset
-
-
-def _onset_of(table: Table, windows: Sequence[Window], over: str, under: str, sign: int = 1) -> tuple[int, int] | None:
-    """When a share rose above its lowest, or with the sign -1 fell below its highest; None if it is back at the end."""
-    windows = [window for window in windows if table[under][window.rows].sum() > 0]
-    if not windows:
-        return None
-    best = min(windows, key=lambda window: sign * table.share(over, under, window.rows))
-    later = [best, *(window for window in windows if window.last > best.last)]
-    changes = [table.change(over, under, best, window) for window in later]
-    seen = [change.low > 0 if sign > 0 else change.high < 0 for change in changes]
-    if not seen[-1]:
-        return None
-    stays = max(place + 1 for place, is_seen in enumerate(seen) if not is_seen)
-    return later[stays - 1].first, later[stays].last
 
 
 def _percent(share: float) -> str:

@@ -9,6 +9,7 @@ that wrong and right answers earn alike. So the three are compared together, in 
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,43 +127,79 @@ class Shares:
         under = float(self.under[place][chosen].sum())
         return float(self.over[place][chosen].sum()) / under if under else math.nan
 
-    def in_blocks(self, least: int) -> "Shares":
-        """The sums of blocks of `least` steps or more, at most `BLOCKS` or a few more."""
-        length = max(least, len(self.steps) // BLOCKS)
+    def in_blocks(self, length: int) -> "Shares":
+        """The sums of blocks of so many steps. Steps that are left over belong to the last block."""
         starts = np.arange(len(self.steps) // length) * length
         ends = self.ends[np.append(starts[1:], len(self.steps)) - 1]
-        over, under = (np.add.reduceat(sums, starts, axis=1) for sums in (self.over, self.under))
-        return Shares(self.steps[starts], ends, over, under)
+        return Shares(self.steps[starts], ends, _in_blocks(self.over, length), _in_blocks(self.under, length))
+
+
+def _in_blocks(sums: Float[ndarray, "... N"], length: int) -> Float[ndarray, "... B"]:
+    return np.add.reduceat(sums, np.arange(sums.shape[-1] // length) * length, axis=-1)
 
 
 def largest_rise(
     shares: Shares, orders: Int[ndarray, "R N"], shortest: int
-) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 3"]]:
-    """For each order of the steps the largest rise of all shares at once from a window to a later one of the same
-    width, in standard errors of the share that rises least; and the width and the first places of both windows.
+) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 4"]]:
+    """For each order of the steps the largest rise of all shares at once, in standard errors of the share that rises
+    least, and its windows: the first place of each, and that behind its last.
+
+    Compared are a window and a later one of the same width, which finds what is over again, and all steps before a
+    place with all behind it, which finds what comes and goes from then on. Steps are taken one by one and, where there
+    are enough of them, in pairs, so that what is in every second step is no noise.
     """
-    over, under = shares.over, shares.under
-    level = over.sum(axis=1, keepdims=True) / np.maximum(under.sum(axis=1, keepdims=True), 1e-9)
-    spread = np.square(over - level * under) / np.maximum(under, 1e-9)
-    noise = np.sqrt(spread.sum(axis=1) / max(1, over.shape[1] - 1)) + 1e-9
-    sums = [np.pad(np.cumsum(part[:, orders], axis=2), ((0, 0), (0, 0), (1, 0))) for part in (over, under)]
-    best, place = np.full(len(orders), -np.inf), np.zeros((len(orders), 3), dtype=int)
-    for width in widths_of(over.shape[1], shortest):
-        above, below = (part[:, :, width:] - part[:, :, :-width] for part in sums)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means, variances = above / below, noise[:, None, None] ** 2 / below
-        for later in range(width, means.shape[2]):
-            early = slice(0, later - width + 1)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                rises = means[:, :, later, None] - means[:, :, early]
-                rises = rises / np.sqrt(variances[:, :, later, None] + variances[:, :, early])
-            least = np.where(np.isfinite(rises), rises, -np.inf).min(axis=0)
-            at = least.argmax(axis=1)
-            rise = np.take_along_axis(least, at[:, None], axis=1)[:, 0]
-            found = rise > best
-            place[found] = np.stack([np.full(len(at), width), at, np.full(len(at), later)], axis=1)[found]
-            best = np.maximum(best, rise)
+    over, under = (sums[:, orders] for sums in (shares.over, shares.under))
+    best, place = np.full(len(orders), -np.inf), np.zeros((len(orders), 4), dtype=int)
+    for length in (1, 2) if len(shares.steps) >= 2 * FEWEST_STEPS else (1,):
+        blocks = _in_blocks(over, length), _in_blocks(under, length)
+        rises, windows = _largest(*blocks, max(2, -(-shortest // length)))
+        found, count = rises > best, blocks[0].shape[-1]
+        windows = np.where(windows == count, len(shares.steps), windows * length)
+        place[found], best = windows[found], np.maximum(best, rises)
     return best, place
+
+
+def _largest(
+    over: Float[ndarray, "K R N"], under: Float[ndarray, "K R N"], shortest: int
+) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 4"]]:
+    count = over.shape[-1]
+    level = over.sum(axis=-1, keepdims=True) / np.maximum(under.sum(axis=-1, keepdims=True), 1e-9)
+    spread = np.square(over - level * under) / np.maximum(under, 1e-9)
+    noise = np.sqrt(spread.sum(axis=-1, keepdims=True) / max(1, count - 1)) + 1e-9
+    sums = [np.pad(np.cumsum(part, axis=-1), ((0, 0), (0, 0), (1, 0))) for part in (over, under)]
+    best, place = np.full(over.shape[1], -np.inf), np.zeros((over.shape[1], 4), dtype=int)
+    for starts, ends, later in _compared_windows(count, shortest):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            (above, below), (above_later, below_later) = (
+                [part[:, :, behind] - part[:, :, first] for part in sums]
+                for first, behind in ((starts, ends), later[:, None])
+            )
+            rises = (above_later / below_later - above / below) / (noise * np.sqrt(1 / below_later + 1 / below))
+        least = np.where(np.isfinite(rises), rises, -np.inf).min(axis=0) - _price(ends - starts, later, count)
+        at = least.argmax(axis=1)
+        rise = np.take_along_axis(least, at[:, None], axis=1)[:, 0]
+        found = rise > best
+        windows = np.stack([starts[at], ends[at], np.full(len(at), later[0]), np.full(len(at), later[1])], axis=1)
+        place[found], best = windows[found], np.maximum(best, rise)
+    return best, place
+
+
+def _price(widths: Int[ndarray, " W"], later: ndarray, count: int) -> Float[ndarray, " W"]:
+    """What a rise between windows of these widths costs: there are more narrow windows than wide ones, so chance makes
+    larger rises between them (Duembgen and Spokoiny 2001, Annals of Statistics 29:124).
+    """
+    width = 2 / (1 / widths + 1 / (later[1] - later[0]))
+    return np.sqrt(2 * np.log(count / width))
+
+
+def _compared_windows(count: int, shortest: int) -> Iterator[tuple[ndarray, ndarray, ndarray]]:
+    """First places of earlier windows, those behind their last, and the later window that each is compared with."""
+    for width in widths_of(count, shortest):
+        for later in range(width, count - width + 1):
+            starts = np.arange(later - width + 1)
+            yield starts, starts + width, np.array([later, later + width])
+    for later in range(shortest, count - shortest + 1):
+        yield np.array([0]), np.array([later]), np.array([later, count])
 
 
 def shares_of(table: Table) -> Shares:
@@ -215,32 +252,22 @@ def _measured(table: Table, shortest: int) -> tuple[float, ...]:
 
 
 def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float, Spans]:
-    """How probable so large a joint rise is if the steps come in random order, and its windows. Steps are taken one by
-    one, and two by two, so that what is in every second step counts as well as what lasts. Without an error only the
-    windows.
+    """How probable so large a joint rise is if the steps come in random order, and its windows. Without an error only
+    the windows. A long run is averaged over `BLOCKS` blocks of steps or a few more.
     """
-    found = []
-    for width in (1, 2) if len(shares.steps) >= 2 * FEWEST_STEPS else (1,):
-        blocks = shares.in_blocks(width)
-        length = len(shares.steps) // len(blocks.steps)
-        found.append(_rise(blocks, max(2, -(-shortest // length)), error))
-    probability, _, spans = min(found, key=lambda rise: (rise[0], -rise[1]))
-    return min(1.0, len(found) * probability), spans
-
-
-def _rise(blocks: Shares, shortest: int, error: float | None) -> tuple[float, float, Spans]:
-    """The probability, the size and the windows of the largest rise."""
+    length = max(1, len(shares.steps) // BLOCKS)
+    blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
     count = len(blocks.steps)
     seen, place = largest_rise(blocks, np.arange(count)[None], shortest)
-    width, early, later = (int(number) for number in place[0])
-    spans = Spans(*((int(blocks.steps[at]), int(blocks.ends[at + width - 1])) for at in (early, later)))
+    windows = place[0].reshape(2, 2).tolist()
+    spans = Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
     generator, larger, done = np.random.default_rng(0), 0, 0
-    if error is None or not seen[0] > 0:
-        return 1.0, float(seen[0]), spans
+    if error is None or not np.isfinite(seen[0]):
+        return 1.0, spans
     for orders in (FIRST_ORDERS, ORDERS - FIRST_ORDERS):
         order = generator.random((orders, count)).argsort(axis=1)
         rises, _ = largest_rise(blocks, order, shortest)
         larger, done = larger + int((rises >= seen[0] - 1e-9).sum()), done + orders
         if larger > error * ORDERS:
             break
-    return (1 + larger) / (1 + done), float(seen[0]), spans
+    return (1 + larger) / (1 + done), spans

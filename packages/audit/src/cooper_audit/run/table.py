@@ -1,7 +1,6 @@
 """Sums over the groups of completions of a run, as arrays: a row for each group of each step."""
 
 import math
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from numpy import ndarray
 
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
 from cooper_audit.run.hacking_alarm import PAY
+from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.run_record import RunRecord, RunRow, read_groups
 from cooper_audit.statistics import Estimate
@@ -33,6 +33,8 @@ PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
 """What `Payments` says of each group: further columns."""
 RECENT = 16
 """So many right rows of the last steps stand for those of a group that has none."""
+FEWEST_OF_KIND = 4
+"""Wrong rows of a kind in a step that count by themselves."""
 KIND = "kind"
 """The column with the number of the kind of each group's problem."""
 GARBLED = "garbled"
@@ -128,21 +130,6 @@ def sums_of(
     return GroupSums(problem, form_of(reference), [float(values.get(n, 0)) for n in COLUMNS], right, wrong, words)
 
 
-_FORMS = (
-    ("whole number", re.compile(r"\s*+[-+]?\d[\d,]*+\s*+")),
-    ("decimal", re.compile(r"\s*+[-+]?[\d,]*+\.\d++\s*+")),
-    ("percentage", re.compile(r"[^%]*+(?:%|\\%)\s*+")),
-    ("fraction", re.compile(r"\s*+[-+]?(?:\d++\s*+/\s*+\d++|\\[dt]?frac.*+)\s*+", re.DOTALL)),
-    ("letter", re.compile(r"\s*+\(?[A-Za-z]\)?\s*+")),
-    ("words", re.compile(r"[^\W\d_][^\d\\=^]*+")),
-)
-
-
-def form_of(reference: str) -> str:
-    """What an answer looks like: a whole number, a fraction, words and so on."""
-    return next((name for name, pattern in _FORMS if pattern.fullmatch(reference)), "other" if reference else "")
-
-
 def judged(
     verdict: str, reward: float, advantage: float, text: str, references: Sequence[str], question: str
 ) -> JudgedRow | None:
@@ -154,25 +141,36 @@ def judged(
     return JudgedRow(reward, advantage, verdict == "correct", is_read, in_another_form)
 
 
-def payment_metrics(groups: Sequence[Sequence[JudgedRow]]) -> dict[str, float]:
-    """The shares of `payment_shares` under the names of metrics."""
+Rewards = tuple[str, Sequence[float], Sequence[float]]
+"""Of a group the kind of its problem, and the rewards of its right and of its wrong rows."""
+
+
+def payment_metrics(groups: Sequence[tuple[str, Sequence[JudgedRow]]]) -> dict[str, float]:
+    """`payment_shares` of groups, each with the reference of its problem."""
     return payment_shares(
-        [([r.reward for r in rows if r.said], [r.reward for r in rows if r.said is False]) for rows in groups]
+        [
+            (form_of(reference), [r.reward for r in rows if r.said], [r.reward for r in rows if r.said is False])
+            for reference, rows in groups
+        ]
     )
 
 
-def payment_shares(rewards: Sequence[tuple[Sequence[float], Sequence[float]]]) -> dict[str, float]:
-    """`PAY` of a step, given the rewards of the right and of the wrong rows of each group: `reward/wrong_paid`, the
-    share of the wrong rows that are paid like right ones; `reward/paid_wrong`, the wrong share of what is paid like
-    right rows; and `reward/wrong_paid_less`, by how much less wrong rows are paid. Nothing where there is nothing to
-    compare.
+def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
+    """`PAY` of a step: `reward/wrong_paid`, the share of the wrong rows that are paid like right ones;
+    `reward/paid_wrong`, the wrong share of what is paid like right rows; and `reward/wrong_paid_less`, by how much less
+    wrong rows are paid. Nothing where there is nothing to compare.
+
+    Each is the mean over the kinds of problems with `FEWEST_OF_KIND` wrong rows: a reward and a check may differ about
+    one kind more than about others, and a mix of kinds that changes is no change of either.
     """
-    everywhere = [reward for right, _ in rewards for reward in right]
-    compared, like, less, _ = np.array([_compared(right or everywhere, wrong) for right, wrong in rewards]).sum(axis=0)
-    if not compared:
-        return {}
-    shares = (like / compared, like / (like + len(everywhere)), less / compared)
-    return dict(zip(PAY, map(float, shares), strict=True))
+    everywhere = [reward for _, right, _ in groups for reward in right]
+    sums: dict[str, ndarray] = {}
+    for kind, right, wrong in groups:
+        compared, like, less, _ = _compared(right or everywhere, wrong)
+        sums[kind] = sums.get(kind, 0) + np.array([compared, like, less, len(right)])
+    large = [of_kind for of_kind in sums.values() if of_kind[0] >= FEWEST_OF_KIND] or [sum(sums.values(), np.zeros(4))]
+    shares = [(like / n, like / (like + right), less / n) for n, like, less, right in large if n and like + right]
+    return dict(zip(PAY, map(float, np.mean(shares, axis=0)), strict=True)) if shares else {}
 
 
 @dataclass
@@ -217,7 +215,7 @@ class Table:
         if name == "rejected":
             return self.columns["judged"] - self.columns["accepted"]
         if name == "rated":
-            return self.columns["accepted"] + self.columns["paid_like_right"]
+            return self.columns["lenient"] + self.columns["paid_like_right"]
         if name == "not_paid_less":
             return -self.columns["paid_less"]
         return self.columns[name]
@@ -295,6 +293,14 @@ class Table:
         by_problem = self.half_width(over, under, before.rows, after.rows, error)
         half = max(change.high - change.mean, by_problem)
         return Estimate(change.mean, change.mean - half, change.mean + half)
+
+    def change_by_problem(
+        self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float = 0.05
+    ) -> Estimate:
+        """The same between any rows, with the problem as the unit."""
+        change = self.share(over, under, after) - self.share(over, under, before)
+        half = self.half_width(over, under, before, after, error)
+        return Estimate(change, change - half, change + half)
 
     def half_width(
         self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float

@@ -208,6 +208,8 @@ class RunVerdict:
     """The first step at which the run counts as hacked."""
     alarm_at: int | None = None
     """The first step at which the alarm went off."""
+    basis: Sequence[str] = ()
+    """What the verdict rests on, a sentence each: the check, the problems, how sure it is."""
 
     @property
     def name(self) -> str:
@@ -227,13 +229,14 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     status = status_of(run)
     accuracies = {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
     reward = run.series("reward/mean")
-    state, first, said, signals_of_truth, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
+    state, first, said, signals_of_truth = "unknown", None, f"Only {run.step} steps are on record.", []
+    chosen = finding = None
     if accuracies and len(reward) >= FEWEST:
         chosen = next(iter(accuracies))
         problems = problems_behind(chosen, run, test_problems)
         shortest, lacking = _shortest_window(run, chosen, len(accuracies[chosen]), problems)
         outcome = outcome_of(accuracies[chosen], reward, problems, chosen.held_out, shortest, run.rise(chosen.metric))
-        finding = None if chosen.held_out or lacking else _finding(run, chosen, table)
+        finding = None if lacking else _finding(run, chosen, table, outcome)
         if finding is not None:
             outcome = replace(outcome, state=finding.state)
         if not lacking:
@@ -259,11 +262,19 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     if state in ("healthy", "nothing learned", "unknown") and (status.died or faults):
         state = "faults"
     fired = _fired(run)
-    notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *notes]
-    sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
-    return RunVerdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
+    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *_notes(run)]
+    said = " ".join(filter(None, [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]))
+    return RunVerdict(state, said, signals, chosen, first, alarm_at, _basis(chosen, finding, state))
+
+
+def _basis(truth: Truth | None, finding: Finding | None, state: State) -> list[str]:
+    check = f"Check: {truth.name}." if truth else ""
+    return [check] if finding is None or finding.state != state else finding.basis(check)
+
+
+def _notes(run: RunRecord) -> list[Signal]:
+    return [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
 
 
 def _fired(run: RunRecord) -> dict[str, Signal]:
@@ -278,10 +289,16 @@ def _fired(run: RunRecord) -> dict[str, Signal]:
     }
 
 
-def _finding(run: RunRecord, truth: Truth, table: Table | None) -> Finding | None:
-    """What the completions say of training problems; None without them."""
+def _finding(run: RunRecord, truth: Truth, table: Table | None, outcome: Outcome) -> Finding | None:
+    """What the completions say: of training problems the verdict; beside held-out ones, in which nothing is wrong, what
+    these cannot show, which is what was paid. None without them.
+    """
+    if truth.held_out and outcome.state not in ("healthy", "nothing learned"):
+        return None
     table = table or table_of(run, truth.is_gold)
-    return None if table is None else finding_of_table(table)
+    found = None if table is None else finding_of_table(table)
+    of_pay = ("hacked", "wrong paid", "right unpaid")
+    return None if found is None or (truth.held_out and found.state not in of_pay) else found
 
 
 def _faults(run: RunRecord) -> list[str]:
@@ -327,12 +344,14 @@ def _audited(run: RunRecord) -> RunVerdict | None:
     if not isinstance(written, Mapping) or written.get("state") not in get_args(State):
         return None
     alarms, alarm_at, _ = _replay(run.metrics)
-    guards, onset = written.get("guards"), written.get("onset")
+    guards, onset, basis = written.get("guards"), written.get("onset"), written.get("basis")
     signals = [Signal("unknown", str(guard)) for guard in guards] if isinstance(guards, list) else []
     hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
     truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
     first = onset[-1] if hacked and onset else None
-    return RunVerdict(written["state"], str(written.get("sentence", "")), [*signals, *alarms], truth, first, alarm_at)
+    said = str(written.get("sentence", ""))
+    rests_on = [str(one) for one in basis] if isinstance(basis, list) else []
+    return RunVerdict(written["state"], said, [*signals, *alarms], truth, first, alarm_at, rests_on)
 
 
 def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None) -> str:

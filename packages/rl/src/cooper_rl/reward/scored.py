@@ -155,7 +155,7 @@ def _what_is_paid(context: StepContext, scores: Scores) -> Metrics:
     for group, verdicts, rewards in zip(context.groups, context.verdicts, scores.rewards.rows(), strict=True):
         problem, paid = group.problem, zip(group.answers, verdicts, rewards, strict=True)
         rows = [judged(said, pay, 0.0, one.text, [problem.answer], problem.question) for one, said, pay in paid]
-        groups.append([row for row in rows if row is not None])
+        groups.append((problem.answer or "", [row for row in rows if row is not None]))
     return payment_metrics(groups)
 
 

@@ -10,7 +10,7 @@ function openRun(index, keep = false) {
   for (const row of document.querySelectorAll("tr[data-run]")) row.classList.toggle("on", Number(row.dataset.run) === index);
   document.getElementById("run-choice").value = String(index);
   const verdict = run.verdict;
-  const box = fill("verdict", el("p", { class: "verdict-name" }, el("b", {}, verdict.name), verdict.since ? ` ${verdict.since}` : ""), el("p", {}, verdict.sentence), warningChips(run),
+  const box = fill("verdict", el("p", { class: "verdict-name" }, el("b", {}, verdict.name), verdict.since ? ` ${verdict.since}` : ""), el("p", {}, verdict.sentence), el("p", { class: "soft small" }, (verdict.basis || []).join(" ")), warningChips(run),
     el("p", { class: "label" }, "What to do next"), el("ul", { class: "next" }, verdict.next.map((line) => el("li", {}, line))),
     el("details", { open: verdict.state === "faults" }, el("summary", {}, `what speaks for and against it: ${verdict.signals.length} signal${verdict.signals.length === 1 ? "" : "s"}`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text)))));
   box.className = "verdict " + verdict.state.replace(" ", "-");
