@@ -107,11 +107,13 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, Any] | None:
-    """The point of the grid with the highest mean gold at the end over the cells of the tuning; in a report only.
+    """The point of the grid with the highest mean gold at the end over the cells of the tuning; in a report only, of a
+    method that has a grid.
 
     Raises InputError for a report before the tuning.
     """
-    if phase != "report":
+    grid = yaml.safe_load(PLAN.read_text(encoding="utf-8"))["tables"][table_name]["methods"][name].get("grid", {})
+    if phase != "report" or not grid:
         return None
     path = results / f"cotraining-{table_name}-tune.json"
     if not path.is_file():
@@ -121,7 +123,6 @@ def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, An
         if result["design"].partition(AT)[0] == name:
             ends.setdefault(result["design"], []).append(result["gold_end"])
     best = max(ends, key=lambda design: fmean(ends[design]))
-    grid = yaml.safe_load(PLAN.read_text(encoding="utf-8"))["tables"][table_name]["methods"][name].get("grid", {})
     return points(grid)[int(best.partition(AT)[2])] if AT in best else {}
 
 
