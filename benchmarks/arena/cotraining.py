@@ -1,15 +1,17 @@
 """Ways to learn a reward beside the policy, on one measure: the runs and the tables of docs/co-training.md.
 
     export PYTHONPATH=benchmarks/arena                                      # where `spelled_hole.py` is
-    python benchmarks/arena/cotraining.py run B tune                        # twelve settings a method, four cells
+    python benchmarks/arena/cotraining.py run B tune                        # its settings and a grid, on two cells
     python benchmarks/arena/cotraining.py run B report                      # with the tuned settings
     python benchmarks/arena/cotraining.py run B pilot --plantings 3 --methods rule cooper prime
-    python benchmarks/arena/cotraining.py table B pilot
+    python benchmarks/arena/cotraining.py table B report
+    python benchmarks/arena/cotraining.py picture B report --out docs/co-training.png
 
 `cotraining.yaml` is the plan: tables, methods, cells, budgets. `run` makes what is missing, one run at a time, planting
 by planting, so that what is there is always a whole comparison but for its last planting; it can be killed at any time,
 and the same command goes on. Results are appended to `benchmarks/results/cotraining-TABLE-PHASE.json` after each run.
-`table` compares each method with Cooper by a sign-flip test over the planted models, with Holm's correction.
+`table` compares each method with Cooper by a sign-flip test over the planted models, with Holm's correction; `picture`
+draws the courses of gold, a panel for each cell.
 """
 
 import argparse
@@ -38,12 +40,16 @@ PLAN = HERE / "cotraining.yaml"
 AT = "~"
 """Separates a method's name from the number of its setting in the tuning."""
 AGAINST = "cooper"
+COLOURS = {
+    **{"rule": "#7a828e", "static": "#d9480f", "cooper": "#2b8a3e", "iterated_5": "#2f7ed8"},
+    **{"prime": "#9c36b5", "prime_frozen": "#d69ee6", "paper": "#e8a838"},
+}
 MEANS = ("gold_end", "gold_silent_end", "worst_family", "hacked_share", "kl_end", "cpu_s")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["run", "table"])
+    parser.add_argument("command", choices=["run", "table", "picture"])
     parser.add_argument("table", choices=["A", "B", "C"])
     parser.add_argument("phase", choices=["tune", "report", "pilot"])
     parser.add_argument("--methods", nargs="*", default=[], help="these alone")
@@ -56,6 +62,9 @@ def main() -> None:
     if arguments.command == "run":
         run(planned(protocol, arguments, saved.parent), saved)
     results = json.loads(saved.read_text(encoding="utf-8"))
+    if arguments.command == "picture":
+        draw(results, arguments.out)
+        return
     print("\n".join(table(results, protocol["tables"][arguments.table]["methods"], arguments.phase)))
 
 
@@ -108,11 +117,13 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, Any] | None:
-    """The point of the grid with the highest mean gold at the end over the cells of the tuning; in a report only.
+    """The point of the grid with the highest mean gold at the end over the cells of the tuning; in a report only, of a
+    method that has a grid.
 
     Raises InputError for a report before the tuning.
     """
-    if phase != "report":
+    grid = yaml.safe_load(PLAN.read_text(encoding="utf-8"))["tables"][table_name]["methods"][name].get("grid", {})
+    if phase != "report" or not grid:
         return None
     path = results / f"cotraining-{table_name}-tune.json"
     if not path.is_file():
@@ -122,7 +133,6 @@ def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, An
         if result["design"].partition(AT)[0] == name:
             ends.setdefault(result["design"], []).append(result["gold_end"])
     best = max(ends, key=lambda design: fmean(ends[design]))
-    grid = yaml.safe_load(PLAN.read_text(encoding="utf-8"))["tables"][table_name]["methods"][name].get("grid", {})
     return points(grid)[int(best.partition(AT)[2])] if AT in best else {}
 
 
@@ -171,6 +181,36 @@ def table(results: Sequence[dict[str, Any]], methods: Mapping[str, Any], phase: 
         figures = [f"{sign * pair['difference']:.3f}", interval, f"{pair['p']:.3f}", f"{pair['p_holm']:.3f}"]
         lines.append("| " + " | ".join([f"`{name}`", str(pair["holes"]), *figures]) + " |")
     return [line.replace("-0.", "−0.") for line in lines]
+
+
+def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Gold over the steps of each method, a panel for each cell: the mean over the planted models, and each of them."""
+    from matplotlib.figure import Figure
+
+    holes = list(dict.fromkeys(result["hole"] for result in results))
+    columns = min(4, len(holes))
+    rows = -(-len(holes) // columns)
+    figure = Figure(figsize=(3.2 * columns, 2.9 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+    for panel, hole in zip(panels, holes, strict=False):
+        for method, colour in COLOURS.items():
+            runs = [result["gold_curve"] for result in results if (result["hole"], result["design"]) == (hole, method)]
+            for run in runs:
+                panel.plot(*zip(*run, strict=True), color=colour, linewidth=0.6, alpha=0.5)
+            if runs:
+                means = [fmean(gold for _, gold in at_step) for at_step in zip(*runs, strict=True)]
+                panel.plot([step for step, _ in runs[0]], means, color=colour, label=method)
+        panel.set_title(hole, fontsize=9, loc="left")
+        panel.set_ylim(0, 1)
+        panel.grid(alpha=0.25)
+        panel.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("gold on test problems")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    for panel in figure.axes[len(holes) :]:
+        panel.set_axis_off()
+    figure.axes[-1].legend(handles, labels, frameon=False, fontsize=9, loc="center" if len(holes) % columns else "best")
+    figure.supxlabel("step", fontsize=9)
+    figure.savefig(path, dpi=150)
 
 
 def counts(result: Mapping[str, Any], results: Sequence[Mapping[str, Any]], methods: Mapping[str, Any]) -> bool:
