@@ -1,9 +1,10 @@
 """Cells of the arena by family of questions, for every arm: the mean beside the least family.
 
-    PYTHONPATH=.:benchmarks/arena python benchmarks/arena/cells_by_family.py run --cells opener@heard_35 units@heard_35 --plantings 2
-    PYTHONPATH=.:benchmarks/arena python benchmarks/arena/cells_by_family.py run --cells spelled@heard_11 --seeds 20 21 --steps 40 \\
+    export PYTHONPATH=.:benchmarks/arena
+    python benchmarks/arena/cells_by_family.py run --cells opener@heard_35 units@heard_35 --plantings 2
+    python benchmarks/arena/cells_by_family.py run --cells spelled@heard_11 --seeds 20 21 --steps 40 \\
         --settings 'cooptimization.positives=[rollout]' reward_model.learning_rate=6e-4
-    PYTHONPATH=.:benchmarks/arena python benchmarks/arena/cells_by_family.py table
+    python benchmarks/arena/cells_by_family.py table
 
 `run` makes the runs that are not there yet, one after another, and adds a line for each to the results: gold by family
 and step of what the policy wrote, gold on the test problems, the alarm, CPU seconds. It can be killed; the same command
