@@ -27,7 +27,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.text import one_line
 from cooper_base.errors import InputError, MissingExtraError, users_function
 from cooper_base.progress import awaited
-from cooper_verify.grader import RAISED, Asked, Grader, Opinion, checked_opinions
+from cooper_verify.grader import RAISED, Asked, Grader, Opinion, opinions_on
 from cooper_verify.graders.function import FunctionGrader
 from cooper_verify.rules.child import ChildProcess, limit, private_streams
 
@@ -112,7 +112,7 @@ def opinions_on_each(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
     answers are found. Raises InputError as it does."""
     try:
         with exits_are_faults(grader.name):
-            return checked_opinions(grader, answers)
+            return opinions_on(grader, answers)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - of the user's code

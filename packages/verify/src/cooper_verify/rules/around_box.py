@@ -10,7 +10,6 @@ from itertools import pairwise
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import Box
 from cooper_verify.rules.number_words import changes_after, changes_number
-from cooper_verify.rules.retraction import is_retracted
 from cooper_verify.rules.sentence import unit_length
 
 _REACH = 160
@@ -48,10 +47,7 @@ _BINDS_AFTER = re.compile(r"\s*(?:[*/^_!%]|\\(?:times|cdot|div|%)|[(\w\\])")
 
 
 def whole_of(text: str, box: Box) -> tuple[str, int]:
-    """The content of a box with what stands around it, as one text, and where that ends.
-
-    Words of a unit are part of the text, but it ends before them: they may go on ("5 red and blue shoes").
-    """
+    """The content of a box with what stands around it, as one text, and where that ends."""
     before = _left(text, box)
     after, end = _right(text, box, before)
     content = text[box.start : box.end]
@@ -68,6 +64,11 @@ def whole_of(text: str, box: Box) -> tuple[str, int]:
     return f"{before}{content}{after}", end
 
 
+_MINUS_BEFORE = re.compile(
+    rf"(?i)(?:(?P<said>[:=][\s*$]*|{words_of('verb', 'states', 'conclusion')}[\s*$]*)|[^\W\d_][\s*$]+)(?:\\[(\[]\s*)?-"
+    r"(?:\s*\\[)\]]|\s*\$(?!\$))?[\s$]*(?:\\[(\[]\s*)?\Z"
+)
+"""A minus apart from its box: "x = - ", "thus -$"."""
 _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")
 
 
@@ -99,6 +100,8 @@ _NAME_CHARS = 40
 def _left(text: str, box: Box) -> str:
     """The operand or the opening of a function before a box: `-`, `1-`, `\\frac{1}{`; empty where there is none."""
     near = text[max(0, box.command - _REACH) : box.command]
+    if minus := _MINUS_BEFORE.search(near):
+        return "-" if minus["said"] else "-{}"  # "Answer - 12" may have a dash: it cannot be read
     if not near or near[-1] in "\n$:=":
         return ""
     start = 0
@@ -173,16 +176,16 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
         return kept + phrase[:length], start + place + length
     line = re.match(r"[^.\n$]{1,60}", phrase)
     is_base_again = "_" in text[box.start : box.end]  # 101_2 in base two
-    if line and not is_base_again and changes_after(line.group()) and not is_retracted(line.group()):
+    if line and not is_base_again and changes_after(line.group()):
         return kept + line.group(), start + place + line.end()
     length = unit_length(phrase) if phrase[:1] in " ~" or phrase[:1] > "\u2e80" else 0
     length = 0 if changes_number(phrase[:length]) else length
-    return kept + phrase[:length], start + end
+    return kept + phrase[:length], start + (place + length if length else end)
 
 
 def _belongs(words: re.Match[str]) -> bool:
-    """Whether a `\\text` behind a box goes on with its value, not with another answer or an ordinal's ending."""
-    return not _ORDINAL.match(words.group(1)) and (changes_after(words.group()) or not is_retracted(words.group()))
+    """Whether a `\\text` behind a box goes on with its value, and is not an ordinal's ending."""
+    return not _ORDINAL.match(words.group(1))
 
 
 def _formula_end(near: str, depth: int) -> int:
