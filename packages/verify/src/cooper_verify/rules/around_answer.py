@@ -16,6 +16,8 @@ from cooper_verify.rules.words import unread, unread_behind, unread_beside, unre
 _REACH = 400
 """So many characters of a sentence before an answer are read."""
 _SENTENCE_BREAK = re.compile(r"[.!?](?=\s|\Z)|\n|[\u3002\uff01\uff1f]|</?\w{1,12}>")
+_CLAUSE_BREAK = re.compile(rf"(?i){_SENTENCE_BREAK.pattern}|[,;]\s(?={words_of('conclusion')})")
+"""Before a box, what precedes ", so" is another clause."""
 _FORMULA = re.compile(
     r"\$\$[^$]{1,300}\$\$|\$[^$\n]{1,300}\$|\\\((?:(?!\\\)).){0,300}\\\)|\\\[(?:(?!\\\]).){0,300}\\\]"
 )
@@ -38,12 +40,18 @@ _MARK = re.compile(EMOJI)
 def before_box(text: str, place: int) -> list[str]:
     """What is left over of the sentence in front of a box or a formula."""
     near = text[max(0, place - _REACH) : place]
-    start = max((end.end() for end in _SENTENCE_BREAK.finditer(near)), default=0)
+    start = _last_end(_CLAUSE_BREAK, near)
     clause = _without_calculation(_USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:]))))
     verb = _LAST_VERB.match(clause)
     beside = unread_beside(clause[verb.start(1) :]) if verb else []
     words = unread(clause[: verb.start(1)], is_subject=True) if verb else unread(clause)
     return beside + unread_outside(words, text[: max(0, place - len(near) + start)])
+
+
+def _last_end(breaks: re.Pattern[str], text: str) -> int:
+    """Where the last break in a text ends; 0 if there is none."""
+    line = text.rfind("\n") + 1
+    return max((end.end() for end in breaks.finditer(text, line)), default=line)
 
 
 def _without_calculation(clause: str) -> str:
@@ -72,7 +80,7 @@ def before_statement(statement: re.Match[str]) -> list[str]:
     if not statement.group()[:1].isalpha():
         return []
     near = statement.string[max(0, statement.start() - _REACH) : statement.start()]
-    start = max((end.end() for end in _SENTENCE_BREAK.finditer(near)), default=0)
+    start = _last_end(_SENTENCE_BREAK, near)
     words = unread(f"{_FORMULA.sub(' ', near[start:])} {statement.group()}", is_subject=True)
     return unread_outside(words, statement.string[: statement.start() - len(near) + start])
 

@@ -69,6 +69,7 @@ _MINUS_BEFORE = re.compile(
     r"(?:\s*\\[)\]]|\s*\$(?!\$))?[\s$]*(?:\\[(\[]\s*)?\Z"
 )
 """A minus apart from its box: "x = - ", "thus -$"."""
+_MINUS_CHARS = 20
 _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")
 
 
@@ -100,7 +101,7 @@ _NAME_CHARS = 40
 def _left(text: str, box: Box) -> str:
     """The operand or the opening of a function before a box: `-`, `1-`, `\\frac{1}{`; empty where there is none."""
     near = text[max(0, box.command - _REACH) : box.command]
-    if minus := _MINUS_BEFORE.search(near):
+    if "-" in near[-_MINUS_CHARS:] and (minus := _MINUS_BEFORE.search(near)):
         return "-" if minus["said"] else "-{}"  # "Answer - 12" may have a dash: it cannot be read
     if not near or near[-1] in "\n$:=":
         return ""

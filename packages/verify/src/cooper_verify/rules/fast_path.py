@@ -19,7 +19,7 @@ from cooper_verify.rules.number import plain_number
 from cooper_verify.rules.number_words import changes_number, with_scales
 from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
 from cooper_verify.rules.reply import code_of, reply_of
-from cooper_verify.rules.rule import copies_question
+from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
 from cooper_verify.rules.values.expression import Symbolic
@@ -129,8 +129,12 @@ def fast_reading(question: str, answer: str, completion: str, expressions: bool)
     if question and not expressions and copies_question(question, without_thoughts(completion)):
         return FastReading("wrong")
     reply = reply_of(completion)
-    known = f"{question}\n{topics(code)}" if (code := code_of(completion)) else question
-    if (verdict := fast_verdict(answer, reply, expressions, known)) is not None:
+    known = question
+    verdict = fast_verdict(answer, reply, expressions, known)
+    if verdict in (None, "unparsed") and (code := code_of(completion)):
+        known = f"{question}\n{topics(code)}"
+        verdict = fast_verdict(answer, reply, expressions, known)
+    if verdict is not None:
         return FastReading(verdict)
     if len(answer) > TAIL_CHARS:
         return FastReading(None, reply, reply, known)
@@ -204,9 +208,9 @@ def verdict_by(
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
         texts, around = [line], ()
-    if not texts or not reference:
+    if not texts or not reference or not words.know(around):
         return "unparsed"
-    if not words.know(around):
+    if final.kind == "unmarked" and question and repeats_question(question, completion):
         return "unparsed"
     verdict = _verdict_on_all(texts, reference, comparison)
     if verdict == "wrong" and len(texts) == 1 and (option := _OPTION.match(texts[0])):

@@ -9,6 +9,7 @@ import re
 from cooper_base.data.thoughts import own_turn
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.marks import first_mark
+from cooper_verify.rules.text_cache import text_cache
 
 TAIL_CHARS = 8000
 """Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
@@ -50,6 +51,7 @@ _LANGUAGES_OF_CODE = {
 }
 
 
+@text_cache(256)
 def reply_of(completion: str) -> str:
     """The part of a completion that may give its answer, at most `TAIL_CHARS` characters.
 

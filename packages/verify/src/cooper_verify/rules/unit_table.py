@@ -19,6 +19,7 @@ length foot=0.3048 | ft | foot | feet pied pieds fuß piedi фут футов �
 length yard=0.9144 | yd yds | yard | ярд ярдов 码 ヤード 야드
 length mile=1609.344 | mi | mile | milla millas meile meilen miglia milhas миля мили миль 英里 マイル 마일
 length nautical_mile=1852 | nmi | |
+length light_year=9460730472580800 | ly | lightyear |
 length angstrom=1/10000000000 | Å | angstrom |
 length kilometre=1000 | | | kms 公里 千米 キロメートル 킬로미터
 length decimetre=1/10 | | | 分米
@@ -55,7 +56,7 @@ mass length^2 time^-3 kilowatt=1000000 | | | 千瓦 кВт
 mass length^2 time^-2 joule=1000 | +J | +joule | 焦耳 焦 ジュール 줄 джоуль джоулей Дж
 mass length^2 time^-2 watthour=3600000 | +Wh | +watthour | 千瓦时=1000
 mass length^2 time^-2 calorie=4184 | +cal | +calorie | калория калорий
-mass length^2 time^-2 electronvolt=1.602176634/10000000000000000 | +eV | +electronvolt | +electron-volt
+mass length^2 time^-2 electronvolt=1.602176634/10000000000000000 | +eV | +electronvolt |
 mass length time^-2 newton=1000 | +N | +newton | 牛顿 牛 ニュートン 뉴턴 ньютон ньютонов Н
 mass length^-1 time^-2 pascal=1000 | +Pa | +pascal | 帕 帕斯卡 パスカル паскаль Па
 mass length^-1 time^-2 atmosphere=101325000 | atm | atmosphere |
@@ -109,6 +110,8 @@ _PREFIXES = {
     **{"quilo": ("k", 3), "chilo": ("k", 3), "mili": ("m", -3), "zenti": ("c", -2), "senti": ("c", -2)},
     **{"кило": ("к", 3), "санти": ("с", -2), "милли": ("м", -3), "деци": ("д", -1), "мега": ("М", 6)},
 }
+_SI = {power: prefix for prefix, (_, power) in reversed(_PREFIXES.items())}
+"""The English name of a prefix, which is the first for each power."""
 _CYRILLIC = {"м": "метр", "г": "грамм", "л": "литр"}
 """Symbols with Cyrillic prefixes: км, кг, мл."""
 SQUARED = {"squared", "carré", "carrés", "cuadrado", "cuadrados", "quadrati", "quadrados", "quadrato", "quadrado"}
@@ -168,7 +171,7 @@ def _prefixed(word: str, measure: Measure, is_symbol: bool) -> Iterator[tuple[st
     if not word.endswith("_"):
         yield word, measure, is_symbol
     for prefix, (symbol, power) in _PREFIXES.items() if takes_prefix else ():
-        larger = measure._replace(name=prefix + measure.name, size=measure.size * Fraction(10) ** power)
+        larger = measure._replace(name=_SI[power] + measure.name, size=measure.size * Fraction(10) ** power)
         yield (symbol + word if is_symbol else prefix + word).replace("_", ""), larger, is_symbol
         if symbol == "μ" and is_symbol:
             yield f"u{word}".replace("_", ""), larger, True

@@ -68,6 +68,8 @@ _PIECE = re.compile(
     r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++(?>(?:['\u2019][^\W\d_]++)?)|\u00c5)"
     r"(?P<power>\s?\^\s?(?:\{\s?[-+]?[1-9]\s?\}|[-+]?[1-9])(?!\d)|[23](?!\w))?"
 )
+_JOINED = re.compile(r"([^\W\d_]{2,}+)-([^\W\d_]{2,}+)")
+"""Two words that may be one measure: "light-years"."""
 _QUOTIENT = re.compile(r"\\[dt]?frac\s?\{([^{}\d]{1,40})\}\s?\{([^{}\d]{1,40})\}")
 _GREEK = re.compile(r"[\u0370-\u03ff]")
 
@@ -131,6 +133,10 @@ def _read(flat: str, money: Measure | None = None) -> Unit | None:
     if money:
         reader.add(money, 1)
     while position < len(flat):
+        if (joined := _JOINED.match(flat, position)) and (measure := measure_of("".join(joined.groups()))):
+            reader.add(measure, 1)
+            position = joined.end()
+            continue
         if not (piece := _PIECE.match(flat, position)):
             return None
         position = piece.end()
@@ -138,7 +144,7 @@ def _read(flat: str, money: Measure | None = None) -> Unit | None:
             depth += piece["space"].count("(") - piece["space"].count(")")
         elif piece["times"]:
             reader.is_ambiguous = reader.is_ambiguous or (reader.has_divided and depth <= 0)
-        elif piece["over"] or (piece["word"] in PER and (reader.names or reader.phrase)):
+        elif piece["over"] or piece["word"] == "per" or (piece["word"] in PER and (reader.names or reader.phrase)):
             reader.divide()
         elif not _read_word(reader, piece):
             return None
@@ -199,7 +205,7 @@ def is_unit(text: str) -> bool:
     if CHANGES_NUMBER.search(flat) or changes_after(f" {flat}") or CONDITION.search(flat):
         return False
     unit = read_unit(text)
-    if unit is None or not unit:
+    if unit is None or (not unit and flat.strip() not in _COUNTERS):
         return False
     words = re.findall(r"[^\W\d_]+", flat)
     if words and (words[0] in ("st", "nd", "rd", "th") or words[-1] in ("a", "an")):
@@ -245,6 +251,8 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
         return "same"
     if one.is_ambiguous or other.is_ambiguous:
         return "unknown"
+    if one.powers != other.powers and (one.is_("cent") or other.is_("cent")):
+        return "unknown"  # of dollars, or of another currency
     if one.powers == other.powers and (one.size, one.offset) == (other.size, other.offset):
         return "same"
     if one.is_known and other.is_known:
@@ -278,7 +286,8 @@ def unit_of(text: str) -> Unit:
     if len(text) > _LONGEST:
         return NO_UNIT
     bare = _QUOTIENT.sub(r" \1/(\2)", bare_text(text))
-    if money := _MONEY.match(text) or _MONEY.match(bare):
+    is_formula = text.startswith("$") and text.count("$") % 2 == 0  # `$12$ dozen` has no dollars
+    if not is_formula and (money := _MONEY.match(text) or _MONEY.match(bare)):
         rest = _FIRST.search(_COMMAND.sub(" 1 ", bare), 1)
         measure = measure_of(money["sign"][-1])
         return _read(_COMMAND.sub(" 1 ", bare)[rest.start() :] if rest else "", measure) or NO_UNIT

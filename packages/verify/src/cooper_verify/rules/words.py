@@ -8,10 +8,10 @@ or doubt, which say something about a value wherever they stand.
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
+from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import stem
@@ -91,6 +91,11 @@ def _tokens(text: str, longest: int = _LONGEST) -> list[str]:
 
 def unread(text: str, is_subject: bool = False) -> list[str]:
     """The words of a text that are no frames. A subject, in front of a verb, may also have words that name a value."""
+    return [*_unread_in(text, is_subject)]
+
+
+@text_cache(4096)
+def _unread_in(text: str, is_subject: bool) -> list[str]:
     words = [word for token in _tokens(text) if token[0].isalpha() for word in _unread(token, False)]
     return [word for word in words if word.casefold() not in _NAMES] if is_subject else words
 
@@ -170,6 +175,10 @@ class Words:
     def __init__(self, *texts: str) -> None:
         self._texts = texts
 
+    def know_unit(self, words: Iterable[str], may_be_one: bool) -> bool:
+        """Whether these words behind a number are known, or name things that are counted."""
+        return all(is_counted(word, may_be_one) or self._knows(word) for word in words)
+
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any
         form."""
@@ -183,10 +192,11 @@ class Words:
             return False
         if word[0] > "\u2e80":
             return len(word) > 1 and any(word in text for text in self._texts) and not _UNSPACED_VALUES.search(word)
-        if any(_form(word) in _known(text).forms for text in self._texts):
+        known = [*map(_known, self._texts)]
+        if any(word.casefold() in text.words for text in known) or any(_form(word) in text.forms for text in known):
             return True
         letters = "".join(sorted(word))  # a name that is misspelled: Micheal
-        return word[0].isupper() and any(letters in _known(text).names for text in self._texts)
+        return word[0].isupper() and any(letters in text.names for text in known)
 
 
 _IRREGULAR: dict[str, str] = dict(
@@ -217,27 +227,41 @@ def _form(word: str) -> str:
 _DENIES = re.compile(r"\b(?:cannot|no)\b|n't\b")
 
 
-class _Known(NamedTuple):
-    forms: frozenset[str]
-    pairs: frozenset[tuple[str, ...]]
-    """Words beside each other, or with one word between them, in both orders."""
-    names: frozenset[str]
-    """The letters of words that begin with a capital, in order."""
+class _Known:
+    """The words of a text, of which each table is made when it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _tokens(text, len(text))
+        self.words = frozenset(token.casefold() for token in self._tokens)
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        forms = {*map(_form, self._tokens)}
+        forms |= {_form(part) for token in self._tokens if "-" in token for part in token.split("-")}
+        if not forms.isdisjoint((*_COMPARING, "compar", "differenc")):
+            forms.update(_COMPARING)
+        if _DENIES.search(self._text):
+            forms.add("not")
+        return frozenset(forms)
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, ...]]:
+        """Words beside each other, or with one word between them, in both orders."""
+        forms = [*map(_form, self._tokens)]
+        content = [form for form, token in zip(forms, self._tokens, strict=True) if _is_content(token)]
+        near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
+        return frozenset([*near, *(pair[::-1] for pair in near)])
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The letters of words that begin with a capital, in order."""
+        return frozenset("".join(sorted(token)) for token in self._tokens if token[0].isupper())
 
 
 @text_cache(4096)
 def _known(text: str) -> _Known:
-    tokens = _tokens(text, len(text))
-    forms = [_form(token) for token in tokens]
-    parts = [_form(part) for token in tokens if "-" in token for part in token.split("-")]
-    if {*_COMPARING, "compar", "differenc"} & {*forms}:
-        parts += _COMPARING
-    if _DENIES.search(text):
-        parts.append("not")
-    content = [_form(token) for token in tokens if _is_content(token)]
-    near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
-    names = frozenset("".join(sorted(token)) for token in tokens if token[0].isupper())
-    return _Known(frozenset(forms + parts), frozenset([*near, *(pair[::-1] for pair in near)]), names)
+    return _Known(text)
 
 
 def unread_outside(words: Sequence[str], earlier: str) -> list[str]:

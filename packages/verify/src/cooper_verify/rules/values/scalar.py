@@ -7,6 +7,7 @@ question may be to compute them. A unit on one side only changes nothing. Two un
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.number import any_number, figures_value, is_division, number_value, with_divisions
@@ -20,7 +21,7 @@ from cooper_verify.rules.number_words import (
 )
 from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
+from cooper_verify.rules.units import NO_UNIT, Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
 from cooper_verify.rules.values.expression import Symbolic, is_rounded, is_rounding, same
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
@@ -52,15 +53,17 @@ class Scalar:
     is_approximate: bool = False
     base: int = 10
 
-    @property
+    @cached_property
     def unit(self) -> Unit:
+        if self.measured.isdecimal():
+            return NO_UNIT
         attached = _ATTACHED.fullmatch(self.measured)
         return unit_of(f"1 {attached.group(2)}" if attached else self.measured)
 
     @property
     def is_attached(self) -> bool:
         """Whether its unit may be a factor: `6m`."""
-        return bool(_ATTACHED.fullmatch(self.measured)) and " " not in self.measured
+        return not self.measured[-1:].isdecimal() and bool(_ATTACHED.fullmatch(self.measured)) and " " not in self.measured
 
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
@@ -285,6 +288,8 @@ _ROUNDING = Fraction(1, 10**6)
 def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
     """The trees that an answer may mean to a reference: `40%` is 40 and 0.4, and 30 degrees are pi/6."""
     tree = answer.tree
+    if not reference.unit and not answer.unit:
+        return [tree]
     shares = [scalar.unit.is_("percent") for scalar in (reference, answer)]
     if shares == [True, False]:
         return [tree, ("*", tree, number(100))]

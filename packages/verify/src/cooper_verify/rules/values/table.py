@@ -53,8 +53,11 @@ class Comparison:
 
 def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
     verdict = compare_scalars(one, other, comparison.symbolic, comparison.expressions)
-    is_known = verdict != "correct" or comparison.words.know(other.unit.words)
-    return verdict if is_known else "unparsed"
+    if verdict == "correct" and (unit := other.unit).words:
+        value = constant(other.tree)
+        may_be_one = (value is not None and abs(value) <= 1) or any(power < 0 for _, power in unit.powers)
+        return verdict if comparison.words.know_unit(unit.words, may_be_one) else "unparsed"
+    return verdict
 
 
 def _by_parts(compare: Callable[..., Verdict]) -> Callable[..., Verdict]:
