@@ -45,7 +45,7 @@ _FINAL = re.compile(
 )
 EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
 MARK_ENDS = r"(?<!!)!++(?=\s++[A-Z]|[^\S\n]*+(?:\n|\Z)(?!\s*+(?:\\[\])]|\$)))"  # in a formula it is a factorial
-SENTENCE_END = re.compile(rf"(?<!\bRs)[.?](?=\s|$)|{MARK_ENDS}|(?i:</answer>)|\n")
+SENTENCE_END = re.compile(rf"(?<!\bRs)(?<!\bsq)(?<!\bcu)[.?](?=\s|$)|{MARK_ENDS}|(?i:</answer>)|\n")
 _BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")

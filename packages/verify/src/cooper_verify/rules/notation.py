@@ -19,7 +19,7 @@ _SPECIAL = {
     **{"\u2102": r"\mathbb{C}", "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2212": "-", "\u2796": "-"},
     **{"\ufe0e": "", "\ufe0f": ""},
 }
-_OVERRIDES = "\u202d\u202e\u2066\u2067"
+_OVERRIDES = "\u202d\u202e\u2067"
 """They turn the order of what is seen, so that they are no formatting."""
 _UNCHANGED = "\u00aa\u2122\u2120\u2033\u2034\u2057"  # ordinal indicators, trade marks and double primes
 

@@ -115,7 +115,7 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     text = sentence.strip()
     if not text or len(text) > LONGEST or text.endswith("?"):
         return None
-    text = _MINUS_IN_WORDS.sub("-", text.rstrip(" .,;:!"))
+    text = _ABBREVIATED.sub(r"\1", _MINUS_IN_WORDS.sub("-", text.rstrip(" .,;:!")))
     tokens = _tokens(text)
     runs = _runs(text, tokens)
     if not runs or _QUOTED.search(text) or _ODD.search(text[: runs[0].start] + text[runs[-1].end :]):
@@ -160,6 +160,8 @@ _QUOTED = re.compile(
     r"(?i)\b(?:number|value) (?:in|from|of) (?:the|this) (?:question|problem|task)\b|\b(?:is|are) given\b"
 )
 _MINUS_IN_WORDS = re.compile(r"(?i)\b(?:minus|negative)\s(?=\$?\d)")
+_ABBREVIATED = re.compile(r"(?i)\b(sq|cu)\.(?=\s)")
+"""Square and cubic: "sq. ft"."""
 _ODD = re.compile(r"[^\w\s.,;:!?'\"()\[\]{}*$`\\%\u2018-\u201f\u2026\u2013\u2014/=<>+-]|(?:\A|\s)[A-Za-z]\.\s*\Z|[_^]")
 """Signs around a value that carry meaning, or none that is known: primes, `~`, `\u2213`, an index; "p. 12"."""
 _DIMENSION = re.compile(r"\A\s*(?:old|long|tall|wide|high|deep|away|apart)\b")
