@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from wordfreq import top_n_list
 
+from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.symbolic import maths_verdict
 from cooper_verify.rules.unit_table import MEASURES, Measure
 from cooper_verify.rules.units import unit_of
@@ -67,7 +68,10 @@ def cases(count: int, seed: int) -> Iterator[Case]:
 
 def _beside_word(draw: random.Random) -> Case:
     language = draw.choice(["en", *PLACES])
-    return Case("word", "12", draw.choice(PLACES[language]).format(draw.choice(vocabulary(language))))
+    place, word = draw.choice(PLACES[language]), draw.choice(vocabulary(language))
+    while is_counted(word) and place.index("12") < place.index("{}"):  # "12 apples"
+        word = draw.choice(vocabulary(language))
+    return Case("word", "12", place.format(word))
 
 
 def _other_unit(draw: random.Random) -> Case:
