@@ -21,6 +21,8 @@ _CLAUSE_BREAK = re.compile(rf"(?i){_SENTENCE_BREAK.pattern}|[,;]\s(?={words_of('
 _FORMULA = re.compile(
     r"\$\$[^$]{1,300}\$\$|\$[^$\n]{1,300}\$|\\\((?:(?!\\\)).){0,300}\\\)|\\\[(?:(?!\\\]).){0,300}\\\]"
 )
+_STRIKES = re.compile(r"(?:<(?:s|del|strike)>|\\(?:x?cancel|bcancel|cancelto|sout|st|xout|not|phantom|hphantom)\s?\{?)\s*+\Z")
+"""What strikes out or hides the box behind it."""
 _COMMAND = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)")
 _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
@@ -45,7 +47,8 @@ def before_box(text: str, place: int) -> list[str]:
     verb = _LAST_VERB.match(clause)
     beside = unread_beside(clause[verb.start(1) :]) if verb else []
     words = unread(clause[: verb.start(1)], is_subject=True) if verb else unread(clause)
-    return beside + unread_outside(words, text[: max(0, place - len(near) + start)])
+    struck = ["~~"] if near.endswith("~~") or _STRIKES.search(near) else []
+    return struck + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
 
 
 def _last_end(breaks: re.Pattern[str], text: str) -> int:

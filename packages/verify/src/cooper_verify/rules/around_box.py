@@ -27,6 +27,11 @@ _BULLET = re.compile(r"\A\s*(?:[-*+\u2022]|\d{1,2}[.)]|\(\w\))\s+\Z")
 _OPERATES = re.compile(
     r"[-+*/^_<>|\u00d7\u00f7\u00b1\u00b7({\[]\s*\Z|\\(?:times|cdot|div|pm|mp|sqrt|[lg](?:eq?|t)|neq?|not)\s*\Z|[\w)}\]]\Z"
 )
+_APPLIES = re.compile(
+    r"\\(?!(?:text|math(?:bf|rm|it|sf|tt)|underline|emph|left|right|displaystyle|bigg?|Big|[lL]arge|LARGE|huge|color|bf|it|newline"
+    r"|noindent|hline|centering|limits)(?![a-z]))[A-Za-z]+\s*(?:\{[^{}]*\})?\s*\{?\s*\Z|\w\s*[<>]\s*\Z"
+)
+"""A command or a relation in front of a box that takes it as its operand: `\\log`, `\\frac{1}{`, `\\neq`, `x <`."""
 _NO_SPACE = re.compile(r"\\[,;:! ]|~|\s|\\(?:left|right|displaystyle|bigg?|Big|large|Large|huge)(?![A-Za-z])")
 _SPACES = re.compile(r"(?:\\[,;:! ]|[~\s])+")
 _CLOSES = re.compile(r"[\s~]*+(?:\\[\])]|\${1,2})")
@@ -70,6 +75,8 @@ _MINUS_BEFORE = re.compile(
 )
 """A minus apart from its box: "x = - ", "thus -$"."""
 _MINUS_CHARS = 20
+_MINUS_ALONE = re.compile(r"(?:\A|\n)[\s*]*+(?:\$\s?-\s?\$|\$?-(?:\\[,;:!]|~))[\s~$]*+\Z")
+r"""A minus in a formula of its own, or with a space of LaTeX: `$-$ \boxed{12}`. With a plain space it is a bullet."""
 _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")
 
 
@@ -103,6 +110,8 @@ def _left(text: str, box: Box) -> str:
     near = text[max(0, box.command - _REACH) : box.command]
     if "-" in near[-_MINUS_CHARS:] and (minus := _MINUS_BEFORE.search(near)):
         return "-" if minus["said"] else "-{}"  # "Answer - 12" may have a dash: it cannot be read
+    if "-" in near[-_MINUS_CHARS:] and _MINUS_ALONE.search(near):
+        return "-"
     if not near or near[-1] in "\n$:=":
         return ""
     start = 0
@@ -117,14 +126,14 @@ def _left(text: str, box: Box) -> str:
     is_line_start = (start > 0 and near[start - 1] == "\n") or (start == 0 and box.command <= _REACH)
     if is_line_start and _BULLET.match(near[start:]):
         return ""
-    if not _OPERATES.search(side.rstrip() if _in_formula(text, box.command) else side):
+    if not _OPERATES.search(side.rstrip() if _in_formula(text, box.command) else side) and not _APPLIES.search(side):
         return ""
     return "" if _is_loose(side, text, box) else _balanced_left(side)
 
 
 def _is_loose(side: str, text: str, box: Box) -> bool:
     """Whether the signs before a box in plain text are no operand: a dash, the number of a step, a word."""
-    if _in_formula(text, box.command):
+    if _in_formula(text, box.command) or _APPLIES.search(side):
         return False
     return side[-1:].isspace() or not re.search(r"[-+*/^\u00d7\u00f7\u00b1\u00b7]\Z|\\[a-z]+\{?\Z", side)
 

@@ -98,7 +98,7 @@ LANGUAGES = [
         " value loss balance money change quantity answer final correct right steps required desired"
         " requested needed asked solution solutions question problem exercise expression equation"
         " formula unit units simplified simplest simplify evaluate mixed obtain obtains find finds see"
-        " know conclude compute calculate determine using use substituting means let's hope helps summary"
+        " know conclude compute calculate determine using use substituting means let's hope helps qed done summary"
         " conclusion step work solve solved need needs must today everyone get obtained making makes"
         " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"
         " hundredths tenth place places boxed box it's that's here's there's we're he'll she'll they'll"
