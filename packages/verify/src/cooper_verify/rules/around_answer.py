@@ -23,6 +23,11 @@ _FORMULA = re.compile(
 )
 _STRIKES = re.compile(r"(?:<(?:s|del|strike)>|\\(?:x?cancel|bcancel|cancelto|sout|st|xout|not|phantom|hphantom)\s?\{?)\s*+\Z")
 """What strikes out or hides the box behind it."""
+_OPEN_FORMULA = re.compile(
+    r"(?:[-+*/<>^_\u2260\u2264\u2265\u00ac]|\\(?!(?:approx|equiv|to|therefore|implies|(?:long)?(?:left)?rightarrow|(?:Long)?(?:Left)?Rightarrow)"
+    r"(?![A-Za-z]))[A-Za-z]+)\s*\$[\s~]*+\Z"
+)
+"""A formula that ends in a sign whose operand is the box: `$x \\neq$`."""
 _COMMAND = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)")
 _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
@@ -47,7 +52,7 @@ def before_box(text: str, place: int) -> list[str]:
     verb = _LAST_VERB.match(clause)
     beside = unread_beside(clause[verb.start(1) :]) if verb else []
     words = unread(clause[: verb.start(1)], is_subject=True) if verb else unread(clause)
-    struck = ["~~"] if near.endswith("~~") or _STRIKES.search(near) else []
+    struck = ["~~"] if near.endswith("~~") or _STRIKES.search(near) or _OPEN_FORMULA.search(near) else []
     return struck + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
 
 

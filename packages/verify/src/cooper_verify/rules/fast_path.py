@@ -24,7 +24,7 @@ from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
 from cooper_verify.rules.values.expression import Symbolic
 from cooper_verify.rules.values.reading import answer_readings, ratio_readings, readings
-from cooper_verify.rules.values.scalar import Scalar, read_parts
+from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.words import Words, topics
@@ -75,7 +75,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
         return "choice"
-    if read_parts(reference):
+    if read_parts(reference) or LETTERS_OF_A_BASE.fullmatch(reference):
         return "maths"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
     is_time = _CLOCK.search(text) and "=" not in text

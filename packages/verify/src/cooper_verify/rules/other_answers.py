@@ -94,7 +94,9 @@ def differ(first: str, other: str) -> bool:
     """
     texts = [with_divisions(reference_text(text)) for text in (first, other)]
     values = [_value(text) for text in texts]
-    if None not in values and compare_units(*map(unit_of, texts)) == "same":
+    units = [unit_of(text) for text in texts]
+    is_percent = [unit.is_("percent") for unit in units]
+    if None not in values and compare_units(*units) == "same" and is_percent[0] == is_percent[1]:
         return values[0] != values[1]
     if all(_SPELLED.search(text) or re.search(r"\d", text) for text in texts) and any(map(_SPELLED.search, texts)):
         return False

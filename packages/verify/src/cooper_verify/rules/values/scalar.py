@@ -68,7 +68,7 @@ class Scalar:
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d{1,9})\s*\}?")
-_LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
+LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
 """`0xFF` and `FF_{16}`, which are no products."""
 _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
 """`17 R 3`, which is no product."""
@@ -106,7 +106,7 @@ def read_scalar(text: str) -> Scalar | None:
         or any(map(_changes, TEXT_COMMAND.findall(scaled)))
     ):
         return None
-    if _LETTERS_OF_A_BASE.fullmatch(scaled) or _WITH_REMAINDER.fullmatch(scaled):
+    if LETTERS_OF_A_BASE.fullmatch(scaled) or _WITH_REMAINDER.fullmatch(scaled):
         return None
     if (base := _BASE.fullmatch(scaled)) and (figures := figures_value(base.group(1))) is not None:
         return Scalar(text, number(figures), True, base=int(base.group(2)))
