@@ -142,7 +142,9 @@ def test_the_rule_is_precise_and_misses_right_answers_in_the_listed_forms_only()
         forms: list[Form] = [form for form in FORMS if can_render(value, form)]
         for form in forms:
             text = f"{problem.metadata['work']} answer: {render_answer(value, form)}"
-            assert figures_verdict(problem.answer, text, problem.question) == ("unparsed" if form in RULE_MISSES else "correct"), text
+            assert figures_verdict(problem.answer, text, problem.question) == (
+                "unparsed" if form in RULE_MISSES else "correct"
+            ), text
         slip = corrupt(problem, problem.solution or "")
         assert figures_verdict(problem.answer, slip, problem.question) != "correct", slip
 

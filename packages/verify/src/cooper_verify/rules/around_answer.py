@@ -21,7 +21,9 @@ _CLAUSE_BREAK = re.compile(rf"(?i){_SENTENCE_BREAK.pattern}|[,;]\s(?={words_of('
 _FORMULA = re.compile(
     r"\$\$[^$]{1,300}\$\$|\$[^$\n]{1,300}\$|\\\((?:(?!\\\)).){0,300}\\\)|\\\[(?:(?!\\\]).){0,300}\\\]"
 )
-_STRIKES = re.compile(r"(?:<(?:s|del|strike)>|\\(?:x?cancel|bcancel|cancelto|sout|st|xout|not|phantom|hphantom)\s?\{?)\s*+\Z")
+_STRIKES = re.compile(
+    r"(?:<(?:s|del|strike)>|\\(?:x?cancel|bcancel|cancelto|sout|st|xout|not|phantom|hphantom)\s?\{?)\s*+\Z"
+)
 """What strikes out or hides the box behind it."""
 _OPEN_FORMULA = re.compile(
     r"(?:[-+*/<>^_\u2260\u2264\u2265\u00ac]|\\(?!(?:approx|equiv|to|therefore|implies|(?:long)?(?:left)?rightarrow|(?:Long)?(?:Left)?Rightarrow)"

@@ -63,7 +63,9 @@ class Scalar:
     @property
     def is_attached(self) -> bool:
         """Whether its unit may be a factor: `6m`."""
-        return not self.measured[-1:].isdecimal() and bool(_ATTACHED.fullmatch(self.measured)) and " " not in self.measured
+        return (
+            not self.measured[-1:].isdecimal() and bool(_ATTACHED.fullmatch(self.measured)) and " " not in self.measured
+        )
 
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
