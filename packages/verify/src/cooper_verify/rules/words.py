@@ -21,8 +21,8 @@ from cooper_verify.rules.unit_table import measure_of
 CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _LETTER = rf"(?:(?![{CJK}])[^\W\d_])"
 _WORD = re.compile(
-    rf"(?<!\\)(?<![A-Za-z]){_LETTER}{{2,}}+(?>(?:['\u2019-]{_LETTER}++)*)"
-    rf"|(?<!\\)(?<![A-Za-z]){_LETTER}(?:['\u2019]{_LETTER}++)?|[{CJK}]++"
+    rf"(?<!\\)(?<![A-Za-z])(?>{_LETTER}{{2,}})(?>(?:['\u2019-](?>{_LETTER}+))*)"
+    rf"|(?<!\\)(?<![A-Za-z]){_LETTER}(?>(?:['\u2019](?>{_LETTER}+))?)|[{CJK}]++"
 )
 """A word, a single letter, or a run of a script that has no spaces between words."""
 _WORD_OR_NUMBER = re.compile(rf"{_WORD.pattern}|\d+(?:[.,]\d+)*")
