@@ -125,7 +125,8 @@ def sample(cooper: Cooper, problems: list[Any], n: int = N) -> list[Group]:
 
 
 def verdict(problem: Any, text: str) -> str:
-    return figures_verdict(problem.answer, text) if problem.metadata["family"] in JUDGED else "silent"
+    is_judged = problem.metadata["family"] in JUDGED
+    return figures_verdict(problem.answer, text, problem.question) if is_judged else "silent"
 
 
 def read(cooper: Cooper, rows: list[Row]) -> Tensor:

@@ -99,7 +99,7 @@ def labelled_samples(seed: int) -> list[LabelledCompletion]:
     texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, problems, 2, seed)
     asked = [(problem, text) for problem, own in zip(problems, texts, strict=True) for text in own]
     with RuleVerifier() as verifier:
-        verdicts = verifier.verify_many([(problem.answer, text) for problem, text in asked])
+        verdicts = verifier.verify_problems(asked)
     rows = [
         LabelledCompletion(problem.question, problem.answer, text, float(verdict == "correct"))
         for (problem, text), verdict in zip(asked, verdicts, strict=True)

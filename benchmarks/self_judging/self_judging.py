@@ -168,7 +168,7 @@ class Alone:
         self.mixed: list[list[list[list[int]]]] = []
         """Of each problem that has both, the inputs of right and of wrong completions."""
         for problem, texts in self.samples(arithmetic_problems("train", 600, seed), 8):
-            verdicts = [figures_verdict(problem.answer, text) for text in texts]
+            verdicts = [figures_verdict(problem.answer, text, problem.question) for text in texts]
             inputs = list(zip(self.encoded(problem, texts), verdicts, strict=True))
             sides = [[row for row, verdict in inputs if verdict == side] for side in ("correct", "wrong")]
             self.mixed += [sides] if all(sides) else []

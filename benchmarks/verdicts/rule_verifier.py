@@ -36,7 +36,7 @@ def main() -> None:
     with RuleVerifier() as verifier:
         verifier.verify("1", r"\boxed{x^2}")  # starts the worker process, outside the measured time
         start = time.perf_counter()
-        ours = verifier.verify_many(pairs)
+        ours = verifier.verify_many(pairs, [row["question"] for row in rows])
         seconds = {"ours": time.perf_counter() - start}
         counts = dict(verifier.counts)
     start = time.perf_counter()

@@ -37,10 +37,10 @@ def references(kind: str) -> References:
         ("same", EXACT, "unknown", "Not independent"),
         ("collapsed", Options(), "broken", "Without a reward"),
         ("unnoticed", Options(), "wrong paid", ""),
-        ("nonsense", Options(), "hacked", ""),
+        ("nonsense", Options(), "wrong paid", ""),
         ("units", Options(), "wrong paid", ""),
         ("remarks", Options(), "wrong paid", ""),
-        ("unspaced", Options(), "unknown", "Too lenient"),
+        ("unspaced", Options(), "wrong paid", ""),
     ],
 )
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):

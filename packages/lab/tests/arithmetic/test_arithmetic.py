@@ -142,9 +142,11 @@ def test_the_rule_is_precise_and_misses_right_answers_in_the_listed_forms_only()
         forms: list[Form] = [form for form in FORMS if can_render(value, form)]
         for form in forms:
             text = f"{problem.metadata['work']} answer: {render_answer(value, form)}"
-            assert figures_verdict(problem.answer, text) == ("unparsed" if form in RULE_MISSES else "correct"), text
+            assert figures_verdict(problem.answer, text, problem.question) == (
+                "unparsed" if form in RULE_MISSES else "correct"
+            ), text
         slip = corrupt(problem, problem.solution or "")
-        assert figures_verdict(problem.answer, slip) != "correct", slip
+        assert figures_verdict(problem.answer, slip, problem.question) != "correct", slip
 
 
 def test_reference_answers_verify_against_themselves_and_solutions_are_right():
@@ -159,7 +161,7 @@ def test_drawn_solutions_are_right_and_a_tenth_to_a_third_are_in_forms_the_rule_
     problems = arithmetic_problems("train", 1000, 0)
     solutions = [draw_solution(problem, random) for problem in problems]
     assert all(gold(problem, text) for problem, text in zip(problems, solutions, strict=True))
-    verdicts = [figures_verdict(p.answer, text) for p, text in zip(problems, solutions, strict=True)]
+    verdicts = [figures_verdict(p.answer, text, p.question) for p, text in zip(problems, solutions, strict=True)]
     assert 0.1 < sum(verdict != "correct" for verdict in verdicts) / len(verdicts) < 0.35
 
 

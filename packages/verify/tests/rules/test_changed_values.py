@@ -78,8 +78,8 @@ def rule(kind: str) -> Rule:
     return OneRule.model_validate({"rule": {"kind": kind}}).rule.build()
 
 
-def verdicts(kind: str, answer: str, texts: list[str]) -> list[Verdict]:
-    return rule(kind).verify_problems([(Problem("p", "What is it?", answer), text) for text in texts])
+def verdicts(kind: str, answer: str, texts: list[str], question: str = "What is it?") -> list[Verdict]:
+    return rule(kind).verify_problems([(Problem("p", question, answer), text) for text in texts])
 
 
 @pytest.mark.parametrize("words", [*SCALES, *CONDITIONS, *REJECTIONS, *BASES])
@@ -117,7 +117,7 @@ def test_a_story_around_the_answer_costs_no_right_answer():
         *["Thus \\boxed{12} for n = 5.", "\\boxed{12}, since n is even.", "Bill is on the $\\boxed{12}$th floor."],
         *[
             "Mary got $\\boxed{12}$ M&Ms in total.",
-            "The answer is 12, assuming standard gravity.",
+            "The answer is 12, assuming gravity.",
             r"\boxed{12\text{ mm}}",
         ],
         *[r"\boxed{12}\text{ cm}", "Is the answer 12? Yes, it is 12.", "So the answer is 12 if we round."],
@@ -127,7 +127,11 @@ def test_a_story_around_the_answer_costs_no_right_answer():
             "The answer is 12 miles.",
         ],
     ]
-    assert dict(zip(texts, verdicts("maths", "12", texts), strict=True)) == dict.fromkeys(texts, "correct")
+    question = "How many dollars does she save if she hires the accountant? Bill is on a floor of the given triangle; n"
+    question += " is even, by Heron's formula. How many M&Ms has Mary got, if we round, assuming gravity, where"
+    question += " the formula is used when the result is rounded to the nearest integer, and n = 5?"
+    found = verdicts("maths", "12", texts, question)
+    assert dict(zip(texts, found, strict=True)) == dict.fromkeys(texts, "correct")
 
 
 def test_what_is_denied_or_asked_is_no_answer():

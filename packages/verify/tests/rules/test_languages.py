@@ -3,7 +3,6 @@
 import pytest
 
 from cooper_base.data.text import boxed
-from cooper_verify.rules.extraction import extract_answer
 from cooper_verify.rules.fast_path import fast_verdict
 from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_verify.rules.languages import LANGUAGES
@@ -66,6 +65,34 @@ SENTENCES = {
         "option": "Opción {}",
         "option stated": "La respuesta correcta es {}.",
     },
+    "Portuguese": {
+        "statement": "A resposta é {}.",
+        "final": "A resposta final é {}.",
+        "label": "Resposta: {}",
+        "sentence": "Portanto, a distância é {} km.",
+        "estimate": "A resposta é aproximadamente {}.",
+        "no statement": "A resposta não é {}.",
+        "no sentence": "A distância não é {} km.",
+        "bound": "A resposta é pelo menos {}.",
+        "bound in a sentence": "A distância é pelo menos {} km.",
+        "either": "A resposta é {} ou 99.",
+        "option": "Opção {}",
+        "option stated": "A resposta correta é {}.",
+    },
+    "Italian": {
+        "statement": "La risposta è {}.",
+        "final": "La risposta finale è {}.",
+        "label": "Risposta: {}",
+        "sentence": "Quindi la distanza è {} km.",
+        "estimate": "La risposta è circa {}.",
+        "no statement": "La risposta non è {}.",
+        "no sentence": "La distanza non è {} km.",
+        "bound": "La risposta è almeno {}.",
+        "bound in a sentence": "La distanza è almeno {} km.",
+        "either": "La risposta è {} o 99.",
+        "option": "Opzione {}",
+        "option stated": "La risposta corretta è {}.",
+    },
     "Russian": {
         "statement": "Ответ равен {}.",
         "final": "Окончательный ответ: {}.",
@@ -124,8 +151,6 @@ SENTENCES = {
     },
 }
 ELSEWHERE = [
-    *["La risposta è {}.", "Quindi la distanza è {} km.", "La risposta non è {}.", "La risposta è circa {}."],
-    *["A resposta é {}.", "Portanto, a distância é {} km.", "A resposta não é {}."],
     *["Het antwoord is {}.", "Het antwoord is niet {}.", "Dus de afstand is {} km."],
     *["Odpowiedź to {}.", "Odpowiedź to nie {}.", "Cevap {}.", "الجواب هو {}.", "उत्तर {} है।", "Svaret är inte {}."],
 ]
@@ -165,7 +190,7 @@ def test_an_option_is_read_in_a_language(name: str):
 
 
 @pytest.mark.parametrize("sentence", ELSEWHERE)
-def test_in_other_languages_only_a_box_counts(sentence: str):
-    assert extract_answer(sentence.format(12)).texts == ()
+def test_in_other_languages_only_a_box_that_stands_alone_counts(sentence: str):
     assert fast_verdict("12", sentence.format(12)) == "unparsed"
-    assert fast_verdict("12", sentence.format(boxed("12"))) == "correct"
+    assert fast_verdict("12", sentence.format(boxed("12"))) == "unparsed"  # it may say that it is not 12
+    assert fast_verdict("12", f"{sentence.format('')}\n{boxed('12')}") == "correct"

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from benchmarks.verdicts.answer_forms import PLACES, TYPES, Pair, breaks, judged, shares
 
+from benchmarks.verdicts import answer_words
 from cooper_verify.rules.symbolic import maths_verdict
 from cooper_verify.rules.values.table import TABLE
 
@@ -31,6 +32,16 @@ def test_nearly_all_forms_of_each_type_are_read_in_every_place(sample: list[tupl
 @pytest.mark.slow
 def test_the_laws_hold_for_a_hundred_thousand_pairs():
     assert [(pair, verdict) for pair, verdict in judged(100_000, seed=1) if breaks(pair, verdict)] == []
+
+
+def test_no_word_unit_or_name_beside_a_value_is_paid():
+    """In ten languages and several scripts: words, units with random exponents, names in random order."""
+    assert answer_words.paid(3_000, seed=0) == []
+
+
+@pytest.mark.slow
+def test_none_of_a_hundred_thousand_words_units_and_names_is_paid():
+    assert answer_words.paid(100_000, seed=1) == []
 
 
 def test_types_compare_in_both_directions():

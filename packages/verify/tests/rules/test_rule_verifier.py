@@ -197,8 +197,13 @@ def test_completions_that_end_in_the_same_answer_cost_one_question():
         r"\boxed{2(x+1)}, wait, no",
     ]
     with RuleVerifier() as verifier:
-        assert verifier.verify_many([("2x+2", text) for text in texts]) == ["correct", "correct", "wrong", "wrong"]
-        assert (verifier.counts["answered"], verifier.counts["cached"]) == (2, 1)
+        assert verifier.verify_many([("2x+2", text) for text in texts]) == [
+            "correct",
+            "correct",
+            "unparsed",
+            "unparsed",
+        ]
+        assert (verifier.counts["answered"], verifier.counts["cached"]) == (1, 1)
         assert verifier.cpu_s_of("2x+2", texts[0]) == verifier.cpu_s_of("2x+2", texts[1]) > 0
 
 

@@ -118,19 +118,23 @@ CASES = {
 }
 
 
+QUESTION = "How many apples, cats, nuts, cups and pears has James, who is out, and what does Derrick make in June?"
+"""What the answers speak of."""
+
+
 @pytest.mark.parametrize(
     ("answer", "completion", "expected"), [(*case, verdict) for verdict, cases in CASES.items() for case in cases]
 )
 def test_the_verdict_table(answer, completion, expected):
-    assert maths_verdict(answer, completion) == expected
-    assert fast_verdict(answer, completion) in (expected, None)
+    assert maths_verdict(answer, completion, question=QUESTION) == expected
+    assert fast_verdict(answer, completion, question=QUESTION) in (expected, None)
 
 
 def test_the_usual_endings_take_the_fast_path():
     endings = ("answer: 1,234 apples", r"so \boxed{1234}.", "#### 1234", "The answer is $1,234.")
-    assert [fast_verdict("1234", ending) for ending in endings] == ["correct"] * 4
+    assert [fast_verdict("1234", ending, question=QUESTION) for ending in endings] == ["correct"] * 4
     assert fast_verdict("3/4", "answer: 0.75") == "correct"
-    assert fast_verdict("3/4", "answer: 3/5 cups") == "wrong"
+    assert fast_verdict("3/4", "answer: 3/5 cups", question=QUESTION) == "wrong"
 
 
 def test_a_statement_after_a_box_that_was_not_closed_is_the_answer():
@@ -171,19 +175,19 @@ number = st.one_of(
 @settings(max_examples=80, deadline=None)
 def test_fast_and_slow_agree_on_numbers(one, other, ending):
     for found in (one, other):
-        fast = fast_verdict(one, ending % found)
-        assert fast in (None, maths_verdict(one, ending % found))
-    assert maths_verdict(one, ending % one) == "correct"
+        fast = fast_verdict(one, ending % found, question=QUESTION)
+        assert fast in (None, maths_verdict(one, ending % found, question=QUESTION))
+    assert maths_verdict(one, ending % one, question=QUESTION) == "correct"
 
 
 @pytest.mark.parametrize("reference", ["0/1", "4/2", "99/1", "-6/3"])
 def test_a_reference_that_is_not_reduced_is_its_own_answer(reference):
     for answer in ("{}", "{} apples", "{} meters"):
-        assert maths_verdict(reference, f"answer: {answer.format(reference)}") == "correct"
+        assert maths_verdict(reference, f"answer: {answer.format(reference)}", question=QUESTION) == "correct"
     assert maths_verdict("2", "answer: 4/2 apples") == "unparsed"  # a calculation that is not done
 
 
 def test_several_numbers_are_wrong_at_once():
     several = (r"\boxed{3, 4}", "answer: 16 or 17 nuts", "answer: 1.5 apples and 1/2 or 3")
-    assert [fast_verdict("4", text) for text in several] == ["wrong"] * 3
+    assert [fast_verdict("4", text, question=QUESTION) for text in several] == ["wrong"] * 3
     assert fast_verdict("4", r"\boxed{4, 4}") == "unparsed"

@@ -151,7 +151,7 @@ def natural_rows(problems: Sequence[Problem], tokenizer: Any, random: Random, se
     sampled = random.sample(list(problems), SAMPLED)
     texts = draw(load_policy(str(ASSETS / "policy")), tokenizer, sampled, n=2, seed=seed)
     flat = [(problem, text) for problem, completions in zip(sampled, texts, strict=True) for text in completions]
-    verdicts = [figures_verdict(problem.answer, text) for problem, text in flat]
+    verdicts = [figures_verdict(problem.answer, text, problem.question) for problem, text in flat]
     labels = {"correct": 1.0, "wrong": 0.0}
     return [
         LabelledCompletion(problem.question, problem.answer, text, labels[verdict])

@@ -117,7 +117,7 @@ def measure(
         for text in texts
     ]
     right = [gold(problem, text) for problem, text in items]
-    verdicts = [figures_verdict(problem.answer, text) for problem, text in items]
+    verdicts = [figures_verdict(problem.answer, text, problem.question) for problem, text in items]
     accepted = [verdict == "correct" for verdict in verdicts]
     both = sum(a and b for a, b in zip(right, accepted, strict=True))
     return {

@@ -21,12 +21,12 @@ class FiguresRule(ComputedConfig):
     kind: Literal["figures"] = "figures"
 
     def verdict(self, problem: Problem, text: str) -> Verdict:
-        return figures_verdict(problem.answer, text)
+        return figures_verdict(problem.answer, text, problem.question)
 
 
-def figures_verdict(answer: str, text: str) -> Verdict:
-    """The rule's verdict on a completion."""
+def figures_verdict(answer: str, text: str, question: str = "") -> Verdict:
+    """The rule's verdict on a completion. The question's words, such as "eggs", may stand behind a number."""
     stated = find_answer(text)
     if form_of(text[stated.start : stated.end].removesuffix(".").rstrip()) in RULE_MISSES:
         return "unparsed"
-    return fast_verdict(answer, text) or "unparsed"
+    return fast_verdict(answer, text, question=question) or "unparsed"

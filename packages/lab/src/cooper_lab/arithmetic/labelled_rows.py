@@ -32,7 +32,7 @@ def label_samples(
             LabelledCompletion(problem.question, problem.answer, text, label)
             for text, label in ((solution, 1.0), (slip, 0.0))
         ]
-    verdicts = [figures_verdict(answer, text) for _, answer, text in rows_to_label]
+    verdicts = [figures_verdict(answer, text, question) for question, answer, text in rows_to_label]
     labels = {"correct": 1.0, "wrong": 0.0}
     natural = [
         LabelledCompletion(*row, labels[verdict])

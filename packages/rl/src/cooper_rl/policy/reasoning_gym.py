@@ -13,7 +13,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.errors import InputError
 from cooper_verify.problems.reasoning_gym import dataset
-from cooper_verify.rules.extraction import is_retracted, text_answer
+from cooper_verify.rules.extraction import text_answer
 from cooper_verify.rules.guard import guarded
 
 _LIST = re.compile(r"[\w\s,.\[\]'\"-]*")  # without calls and arithmetic
@@ -57,7 +57,7 @@ def _stated_answer(completion: str) -> str | None:
     tags = [tag[1] for tag in _TAG.finditer(completion) if tag[1] is not None]
     if found.boxes:
         first, *others = found.boxes
-        answer = None if others or found.line or is_retracted(found.after) else first
+        answer = None if others or found.line or found.words else first
     elif tags:
         answer = tags[-1]
     else:

@@ -34,12 +34,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def verdicts(pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
-    """Verdicts on pairs of a reference and a completion, in order. A pair on which the rule raises is `unparsed`. Where
-    none of its processes can be started, that is logged and all are: a trainer that calls a drop-in must not end by it.
+def verdicts(pairs: Sequence[tuple[str, str]], questions: Sequence[str] | None = None) -> list[Verdict]:
+    """Verdicts on pairs of a reference and a completion, in order, with their questions where they are known. A pair on
+    which the rule raises is `unparsed`. Where none of its processes can be started, that is logged and all are: a
+    trainer that calls a drop-in must not end by it.
     """
+
+    def ask(asked: Sequence[tuple[str, str, str | None]]) -> list[Verdict]:
+        known = None if questions is None else [question or "" for *_, question in asked]
+        return _rule.verify_many([(reference, completion) for reference, completion, _ in asked], known)
+
+    items = [(*pair, question) for pair, question in zip(pairs, questions or [None] * len(pairs), strict=True)]
     try:
-        return isolated("drop-in", _rule.verify_many, pairs, lambda _: "unparsed", lambda pair: pair)
+        return isolated("drop-in", ask, items, lambda _: "unparsed", lambda item: item[:2])
     except InputError:
         logger.exception("no verdicts on %d answers", len(pairs))
         return ["unparsed"] * len(pairs)
@@ -57,6 +64,16 @@ def written(value: Any) -> str:
         return latex(value)
     except Exception:  # noqa: BLE001 - a printer of sympy may raise anything
         return ""
+
+
+def asked(prompt: Any) -> str:
+    """The question in a prompt, a text or messages: all that is no system's; nothing if it cannot be read."""
+    if isinstance(prompt, str):
+        return prompt
+    if not isinstance(prompt, Sequence):
+        return ""
+    turns = (turn for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user")
+    return "\n".join(content for turn in turns if isinstance(content := turn.get("content"), str))
 
 
 def reply(completion: Any) -> str:

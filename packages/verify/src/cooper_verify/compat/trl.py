@@ -9,7 +9,7 @@ leaves the row out, is for a reference that is not correct against itself.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cooper_verify.compat.process_rule import reply, verdicts, written
+from cooper_verify.compat.process_rule import asked, reply, verdicts, written
 
 
 def accuracy_reward(
@@ -26,15 +26,18 @@ def accuracy_reward(
         solution: a reference for each completion, an answer or a whole solution.
         answer: the same under another name, read if there is no `solution`.
         log_extra: given by the trainer; gets the columns `solution` and `verdict`.
-        kwargs: the trainer's other columns, which are not read.
+        kwargs: the trainer's other columns, of which `prompts` has the questions.
     """
     given = [written(value) for value in (answer if solution is None else solution) or ()]
     references = [*given, *[""] * (len(completions) - len(given))]
-    asked = [(reference, reply(completion)) for reference, completion in zip(references, completions, strict=False)]
-    found = verdicts([*asked, *((reference, reference) for reference, _ in asked)])
-    of_completions, of_references = found[: len(asked)], found[len(asked) :]
+    pairs = [(reference, reply(completion)) for reference, completion in zip(references, completions, strict=False)]
+    questions = [asked(prompt) for prompt in kwargs.get("prompts") or ()][: len(pairs)]
+    questions += [""] * (len(pairs) - len(questions))
+    # References are read alone: a question that is its own answer is none.
+    of_completions = verdicts(pairs, questions)
+    of_references = verdicts([(reference, reference) for reference, _ in pairs])
     if log_extra is not None:
-        log_extra("solution", references[: len(asked)])
+        log_extra("solution", references[: len(pairs)])
         log_extra("verdict", list(of_completions))
     return [
         float(verdict == "correct") if against_itself == "correct" else None

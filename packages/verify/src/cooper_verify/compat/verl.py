@@ -13,7 +13,7 @@ scores -1 for a wrong answer (as `math_dapo` does). The score is 1.0 for `correc
 
 from typing import Any
 
-from cooper_verify.compat.process_rule import verdicts, written
+from cooper_verify.compat.process_rule import asked, verdicts, written
 
 
 def compute_score(
@@ -30,10 +30,11 @@ def compute_score(
 
     Called as `verl.utils.reward_score.math_verify.compute_score(model_output, ground_truth, timeout_score)` or, by the
     reward managers, with the keywords `data_source`, `solution_str`, `ground_truth` and `extra_info`, of which the
-    second and the third are read.
+    first is not read. `extra_info["question"]` is the question, where there is one.
     """
     completion = model_output if solution_str is None else solution_str
-    (verdict,) = verdicts([(written(ground_truth), written(completion))])
+    question = extra_info.get("question") if isinstance(extra_info, dict) else None
+    (verdict,) = verdicts([(written(ground_truth), written(completion))], [asked(question)])
     return float(timeout_score) if verdict == "timeout" else float(verdict == "correct")
 
 
@@ -41,4 +42,4 @@ def default_compute_score(
     data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any = None, **kwargs: Any
 ) -> float:
     """`compute_score` in the order of `verl.utils.reward_score.default_compute_score`."""
-    return compute_score(solution_str, ground_truth)
+    return compute_score(solution_str, ground_truth, extra_info=extra_info)

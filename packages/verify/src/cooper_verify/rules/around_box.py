@@ -10,7 +10,6 @@ from itertools import pairwise
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import Box
 from cooper_verify.rules.number_words import changes_after, changes_number
-from cooper_verify.rules.retraction import is_retracted
 from cooper_verify.rules.sentence import unit_length
 
 _REACH = 160
@@ -28,6 +27,11 @@ _BULLET = re.compile(r"\A\s*(?:[-*+\u2022]|\d{1,2}[.)]|\(\w\))\s+\Z")
 _OPERATES = re.compile(
     r"[-+*/^_<>|\u00d7\u00f7\u00b1\u00b7({\[]\s*\Z|\\(?:times|cdot|div|pm|mp|sqrt|[lg](?:eq?|t)|neq?|not)\s*\Z|[\w)}\]]\Z"
 )
+_APPLIES = re.compile(
+    r"\\(?!(?:text|math(?:bf|rm|it|sf|tt)|underline|emph|left|right|displaystyle|bigg?|Big|[lL]arge|LARGE|huge|color|bf|it|newline"
+    r"|noindent|hline|centering|limits)(?![a-z]))[A-Za-z]+\s*(?:\{[^{}]*\})?\s*\{?\s*\Z|\w\s*[<>]\s*\Z"
+)
+"""A command or a relation in front of a box that takes it as its operand: `\\log`, `\\frac{1}{`, `\\neq`, `x <`."""
 _NO_SPACE = re.compile(r"\\[,;:! ]|~|\s|\\(?:left|right|displaystyle|bigg?|Big|large|Large|huge)(?![A-Za-z])")
 _SPACES = re.compile(r"(?:\\[,;:! ]|[~\s])+")
 _CLOSES = re.compile(r"[\s~]*+(?:\\[\])]|\${1,2})")
@@ -48,10 +52,7 @@ _BINDS_AFTER = re.compile(r"\s*(?:[*/^_!%]|\\(?:times|cdot|div|%)|[(\w\\])")
 
 
 def whole_of(text: str, box: Box) -> tuple[str, int]:
-    """The content of a box with what stands around it, as one text, and where that ends.
-
-    Words of a unit are part of the text, but it ends before them: they may go on ("5 red and blue shoes").
-    """
+    """The content of a box with what stands around it, as one text, and where that ends."""
     before = _left(text, box)
     after, end = _right(text, box, before)
     content = text[box.start : box.end]
@@ -68,6 +69,14 @@ def whole_of(text: str, box: Box) -> tuple[str, int]:
     return f"{before}{content}{after}", end
 
 
+_MINUS_BEFORE = re.compile(
+    rf"(?i)(?:(?P<said>[:=][\s*$]*|{words_of('verb', 'states', 'conclusion')}[\s*$]*)|[^\W\d_][\s*$]+)(?:\\[(\[]\s*)?-"
+    r"(?:\s*\\[)\]]|\s*\$(?!\$))?[\s$]*(?:\\[(\[]\s*)?\Z"
+)
+"""A minus apart from its box: "x = - ", "thus -$"."""
+_MINUS_CHARS = 20
+_MINUS_ALONE = re.compile(r"(?:\A|\n)[\s*]*+(?:\$\s?-\s?\$|\$?-(?:\\[,;:!]|~))[\s~$]*+\Z")
+r"""A minus in a formula of its own, or with a space of LaTeX: `$-$ \boxed{12}`. With a plain space it is a bullet."""
 _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")
 
 
@@ -99,6 +108,10 @@ _NAME_CHARS = 40
 def _left(text: str, box: Box) -> str:
     """The operand or the opening of a function before a box: `-`, `1-`, `\\frac{1}{`; empty where there is none."""
     near = text[max(0, box.command - _REACH) : box.command]
+    if "-" in near[-_MINUS_CHARS:] and (minus := _MINUS_BEFORE.search(near)):
+        return "-" if minus["said"] else "-{}"  # "Answer - 12" may have a dash: it cannot be read
+    if "-" in near[-_MINUS_CHARS:] and _MINUS_ALONE.search(near):
+        return "-"
     if not near or near[-1] in "\n$:=":
         return ""
     start = 0
@@ -113,14 +126,14 @@ def _left(text: str, box: Box) -> str:
     is_line_start = (start > 0 and near[start - 1] == "\n") or (start == 0 and box.command <= _REACH)
     if is_line_start and _BULLET.match(near[start:]):
         return ""
-    if not _OPERATES.search(side.rstrip() if _in_formula(text, box.command) else side):
+    if not _OPERATES.search(side.rstrip() if _in_formula(text, box.command) else side) and not _APPLIES.search(side):
         return ""
     return "" if _is_loose(side, text, box) else _balanced_left(side)
 
 
 def _is_loose(side: str, text: str, box: Box) -> bool:
     """Whether the signs before a box in plain text are no operand: a dash, the number of a step, a word."""
-    if _in_formula(text, box.command):
+    if _in_formula(text, box.command) or _APPLIES.search(side):
         return False
     return side[-1:].isspace() or not re.search(r"[-+*/^\u00d7\u00f7\u00b1\u00b7]\Z|\\[a-z]+\{?\Z", side)
 
@@ -173,16 +186,16 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
         return kept + phrase[:length], start + place + length
     line = re.match(r"[^.\n$]{1,60}", phrase)
     is_base_again = "_" in text[box.start : box.end]  # 101_2 in base two
-    if line and not is_base_again and changes_after(line.group()) and not is_retracted(line.group()):
+    if line and not is_base_again and changes_after(line.group()):
         return kept + line.group(), start + place + line.end()
     length = unit_length(phrase) if phrase[:1] in " ~" or phrase[:1] > "\u2e80" else 0
     length = 0 if changes_number(phrase[:length]) else length
-    return kept + phrase[:length], start + end
+    return kept + phrase[:length], start + (place + length if length else end)
 
 
 def _belongs(words: re.Match[str]) -> bool:
-    """Whether a `\\text` behind a box goes on with its value, not with another answer or an ordinal's ending."""
-    return not _ORDINAL.match(words.group(1)) and (changes_after(words.group()) or not is_retracted(words.group()))
+    """Whether a `\\text` behind a box goes on with its value, and is not an ordinal's ending."""
+    return not _ORDINAL.match(words.group(1))
 
 
 def _formula_end(near: str, depth: int) -> int:

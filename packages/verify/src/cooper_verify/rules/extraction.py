@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cooper_base.data.thoughts import without_thoughts
+from cooper_verify.rules.around_answer import before_box, before_statement, behind_answer, between_boxes, counted_in
 from cooper_verify.rules.around_box import wholes_of
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
@@ -37,18 +38,17 @@ from cooper_verify.rules.marks import (
     SENTENCE_END,
     Box,
     final_boxes,
-    is_denied,
     is_final,
     last_statement,
     opens_box,
 )
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.reply import TAIL_CHARS, reply_of
-from cooper_verify.rules.retraction import is_retracted
-from cooper_verify.rules.sentence import LONGEST, reduced, value_in
+from cooper_verify.rules.sentence import LONGEST, Stated, reduced, value_in
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.words import unread, unread_outside
 
-__all__ = ["SENTENCE_END", "TAIL_CHARS", "FinalAnswer", "TextAnswer", "clean", "extract_answer", "is_retracted"]
+__all__ = ["SENTENCE_END", "TAIL_CHARS", "FinalAnswer", "TextAnswer", "clean", "extract_answer"]
 __all__ += ["reference_text", "text_answer"]
 
 _SOLUTION_CHARS = 32_000
@@ -64,7 +64,7 @@ _DECORATION = re.compile(rf"(?>(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,!]++|[;:]|{EMOJI}
 _EXCLAMATION = re.compile(rf"(?<=[\w)%*]){MARK_ENDS}|(?<=[\w)%*])!++(?=\s*+{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)")
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
-_THIN_SPACE = r"(?: ?\{, ?\}|,\\! ?|\\,|\\ |[ \u00a0\u2009\u202f])"
+_THIN_SPACE = r"(?: ?\{, ?\}|(?:\\!)?,\\! ?|\\!,|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
 _WRAPPINGS = (
     *(
@@ -98,8 +98,11 @@ class FinalAnswer:
     its content with what stands around it. Of a statement or a last sentence: the value with its unit ("5 miles",
     "about 3.5 km", `x = 1 or x = 2`) where the sentence is understood (`value_in`), else the statement to the end of
     its sentence. Unmarked and not understood there is none, unless the completion is one short line."""
-    after: str = ""
-    """The text after the last of them; it may take them back (`is_retracted`)."""
+    words: tuple[str, ...] = ()
+    """Words and numbers around them that may change them: they count only where the question or the reference has all
+    of these (`Words.know`)."""
+    counted: tuple[str, ...] = ()
+    """Words of their units that are known: the grammar shows that they are what is counted."""
 
 
 class _Places(NamedTuple):
@@ -123,19 +126,34 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     if _ends_in_open_box(places):
         return FinalAnswer("boxed", ())
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
-    if statement and is_denied(statement):
-        stated = ""
-    if boxes and statement and stated and _VALUE.search(stated) and is_final(statement):
+    if boxes and statement and stated and _VALUE.search(stated.text) and is_final(statement):
         boxes = []
     if boxes:
         wholes, end = _wholes(tail, boxes)
         values = [clean(whole) for whole in wholes if not _is_long_prose(whole)]
-        texts = dict.fromkeys(filter(None, [*values, stated or ""]))
-        return FinalAnswer("boxed", tuple(texts), after if stated else tail[end:])
+        texts = tuple(dict.fromkeys(filter(None, [*values, stated.text if stated else ""])))
+        words = before_box(tail, boxes[0].command) + between_boxes(tail, boxes)
+        words += _behind_boxes(tail[end:], texts, statement, stated, after)
+        return FinalAnswer("boxed", texts, tuple(words), counted_in(tail, boxes))
     if stated is not None:
-        return FinalAnswer("stated", (stated,) if stated else (), after)
+        texts = (stated.text,) if stated.text else ()
+        return FinalAnswer("stated", texts, (*stated.words, *behind_answer(after, texts)), stated.counted)
     unmarked = _unmarked(tail, factorials)
-    return FinalAnswer("unmarked", (unmarked,) if unmarked else ())
+    return FinalAnswer("unmarked", (unmarked.text,) if unmarked.text else (), unmarked.words, unmarked.counted)
+
+
+def _behind_boxes(
+    behind: str, texts: Sequence[str], statement: re.Match[str] | None, stated: Stated | None, after: str
+) -> list[str]:
+    """What is left over behind boxes. Where the end of the text gives their value again, only that counts."""
+    if stated and statement:
+        before = statement.string[: statement.start()]
+        between = behind_answer(behind[: len(behind) - len(statement.string) + len(before)], texts)
+        return [*(between if len(texts) > 1 else []), *stated.words, *behind_answer(after, texts)]
+    left = behind_answer(behind, texts)
+    if left and len(texts) == 1 and (again := _unmarked(behind.strip(), False)).text == texts[0]:
+        return [*again.words]
+    return left
 
 
 def _wholes(tail: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
@@ -145,26 +163,31 @@ def _wholes(tail: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
     return wholes_of(tail, boxes)
 
 
+NOTHING = Stated("", ())
 _LAST_FORMULA = re.compile(r"(?:\\\[|\$\$)\s*+((?:(?!\\\[|\\\]|\$\$).){1,400}?)\s*(?:\\\]|\$\$)[\s.,`*]*\Z", re.DOTALL)
 _JSON_OBJECT = re.compile(r"\s*[\[{]\s*[\[{]?\s*[\"']")
-_SENTENCE = re.compile(r"(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)")
+_SENTENCE = re.compile(
+    r"(?<!\bp)(?<!\bpp)(?<!\b[nN]o)(?<!\b[fF]ig)(?<!\b[eE]q)(?<!\b[cC]h)(?<!\b[sS]ec)(?<!\b[vV]ol)(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)"
+)
 
 
-def _unmarked(tail: str, factorials: bool) -> str:
+def _unmarked(tail: str, factorials: bool) -> Stated:
     """The answer of a completion that marks none: the completion if it is short, else what its last sentence states."""
     if not factorials:
         tail = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
     tail = tail.rstrip("` \n")
     if not tail or _JSON_OBJECT.match(tail[tail.rfind("\n") + 1 :]):
-        return ""
+        return NOTHING
     if display := _LAST_FORMULA.search(tail, max(0, len(tail) - LONGEST)):
-        return clean(reduced(display.group(1)))
+        return Stated(clean(reduced(display.group(1))), tuple(before_box(tail, display.start())))
     line = tail[tail.rfind("\n") + 1 :]
     sentences = _SENTENCE.split(line[-2 * LONGEST :])
-    if (value := value_in(_BOLD.sub("", sentences[-1]), tail)) is not None:
-        return clean(value)
+    if (value := value_in(_BOLD.sub("", sentences[-1]))) is not None:
+        earlier = tail[: len(tail) - len(sentences[-1])]
+        return Stated(clean(value.text), tuple(unread_outside(value.words, earlier)), value.counted)
     is_short = line == tail.strip() and len(line) <= _SHORT_CHARS and len(sentences) == 1
-    return clean(line) if is_short and not _HAS_NUMBER_AND_WORDS.search(line) and not line.endswith("?") else ""
+    is_value = is_short and not _HAS_NUMBER_AND_WORDS.search(line) and not line.endswith("?")
+    return Stated(clean(line), ()) if is_value else NOTHING
 
 
 _HAS_NUMBER_AND_WORDS = re.compile(r"(?s)\d.*?(?<![\\A-Za-z])[^\W\d_]{2}|(?<![\\A-Za-z])[^\W\d_]{2}.*?\d")
@@ -208,9 +231,14 @@ def clean(text: str) -> str:
     return _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
 
 
+_ABOUT = re.compile(r"~\s?-?[\d.]+\Z")
+
+
 def _without_edge_spaces(text: str) -> str:
     text = text.strip()
     start, end = 0, len(text)
+    if _ABOUT.match(text):
+        return text
     while text.startswith(_EDGE_SPACES, start, end):
         start += next(len(space) for space in _EDGE_SPACES if text.startswith(space, start, end))
     while text.endswith(_ENDS, start, end) and not _GOES_ON.search(text[max(start, end - 4) : end]):
@@ -243,15 +271,17 @@ def _field_value(statement: re.Match[str]) -> tuple[str, str] | None:
     ]
 
 
-def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]:
+def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, str]:
     """The value in a statement, up to the end of its sentence, and the text after it."""
     if statement.group()[0] in "\"'" and (field := _field_value(statement)):
-        return clean(field[0]), ""
+        return Stated(clean(field[0]), ()), ""
     text = _after_statement(statement)
     rest = text.lstrip(" \t\n:*=")
     start = statement.end() + len(text) - len(rest)
+    words = before_statement(statement)
     if display := _DISPLAY.match(rest):
-        return clean(display.group(1) or display.group(2) or ""), statement.string[start + display.end() :]
+        value = clean(display.group(1) or display.group(2) or "")
+        return Stated(value, tuple(words)), statement.string[start + display.end() :]
     end = SENTENCE_END.search(rest)
     is_asked = end is not None and end.group() == "?" and not rest[end.end() :].strip()
     sentence = rest[: end.end() if is_asked or end.group()[0] == "!" else end.start()] if end else rest
@@ -260,13 +290,16 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
         sentence = f"{changed.group()} {sentence}"
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not _VALUE_SIGN.search(sentence, 0, later.start()):
+        words += unread_outside(unread(sentence[: later.end()]), statement.string[: statement.start()])
         sentence = sentence[later.end() :].lstrip()
     if _is_long_prose(sentence):
-        return "", after
+        return NOTHING, after
     sentence = sentence if factorials else _without_decoration(_BOLD.sub("", sentence))
     is_prose = _PROSE.search(sentence) is not None and re.search(r"\d", sentence) is not None
-    value = value_in(sentence, statement.string) if is_prose else None
-    return clean(_STATEMENT_ENDING.sub("", sentence) if value is None else value), after
+    value = value_in(sentence, is_after_verb=True) if is_prose else None
+    if value is None:
+        return Stated(clean(_STATEMENT_ENDING.sub("", sentence)), tuple(words)), after
+    return Stated(clean(value.text), (*words, *value.words), value.counted), after
 
 
 def _is_long_prose(text: str) -> bool:
@@ -307,31 +340,39 @@ class TextAnswer:
     """The line that states the answer, after any boxes."""
     whole: str | None = None
     """The end of a completion without box and statement."""
-    after: str = ""
-    """The text after the boxes or, without boxes, after the line."""
+    words: tuple[str, ...] = ()
+    """Words around the boxes or the line that may change them, as in `FinalAnswer`."""
 
 
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
     """The answer of a completion; all fields are empty if there is none. With `letters`, `A:` is an option."""
-    tail, spans, statement = places = _places(completion)
+    tail, boxes, statement = places = _places(completion)
     if _ends_in_open_box(places):
         return TextAnswer()
     if statement and letters and statement.group().strip().upper() == "A:":
         statement = None
-    line, after = None, ""
-    if statement and is_denied(statement):
-        pass  # "I doubt that the answer is Lyon" gives none
-    elif statement:
-        text = _after_statement(statement)
-        stated = text.lstrip(_DRESS)
-        if statement.group()[0] in "\"'" and (field := _field_value(statement)):
-            line = field[0]
-        elif display := _DISPLAY.match(stated.lstrip()):
-            line = display.group(1) or display.group(2) or ""
-        else:
-            line, _, after = stated.partition("\n")
-        line = _STATEMENT_ENDING.sub("", line).strip() or None
-    if spans:
-        boxes = tuple(text for box in spans if (text := tail[box.start : box.end].strip()))
-        return TextAnswer(boxes, line, after=tail[spans[-1].end + 1 :])
-    return TextAnswer(line=line, after=after) if statement else TextAnswer(whole=tail[-_WHOLE_CHARS:] or None)
+    line, after = _stated_line(statement) if statement else (None, "")
+    words = before_statement(statement) if statement else []
+    if boxes:
+        texts = tuple(text for box in boxes if (text := tail[box.start : box.end].strip()))
+        words += before_box(tail, boxes[0].command) + between_boxes(tail, boxes)
+        is_field = statement is not None and statement.group()[0] in "\"'"
+        behind = "" if is_field else tail[boxes[-1].end + 1 : statement.start() if statement else len(tail)]
+        return TextAnswer(texts, line, words=(*words, *behind_answer(behind, texts), *behind_answer(after, texts)))
+    if statement:
+        return TextAnswer(line=line, words=(*words, *behind_answer(after, [line or ""])))
+    return TextAnswer(whole=tail[-_WHOLE_CHARS:] or None)
+
+
+def _stated_line(statement: re.Match[str]) -> tuple[str | None, str]:
+    """The line of a statement, and the text after it."""
+    text = _after_statement(statement)
+    stated = text.lstrip(_DRESS)
+    after = ""
+    if statement.group()[0] in "\"'" and (field := _field_value(statement)):
+        line = field[0]
+    elif display := _DISPLAY.match(stated.lstrip()):
+        line = display.group(1) or display.group(2) or ""
+    else:
+        line, _, after = stated.partition("\n")
+    return _STATEMENT_ENDING.sub("", line).strip() or None, after

@@ -11,22 +11,23 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, is_retracted, reference_text
+from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import plain_number
 from cooper_verify.rules.number_words import changes_number, with_scales
-from cooper_verify.rules.plain_text import MONTH, bare_text
-from cooper_verify.rules.reply import reply_of
-from cooper_verify.rules.rule import copies_question
+from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
+from cooper_verify.rules.reply import code_of, reply_of
+from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
 from cooper_verify.rules.values.expression import Symbolic
-from cooper_verify.rules.values.reading import answer_readings, readings
-from cooper_verify.rules.values.scalar import Scalar, read_parts
+from cooper_verify.rules.values.reading import answer_readings, ratio_readings, readings
+from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
+from cooper_verify.rules.words import Words, topics
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
@@ -74,7 +75,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
         return "choice"
-    if read_parts(reference):
+    if read_parts(reference) or LETTERS_OF_A_BASE.fullmatch(reference):
         return "maths"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
     is_time = _CLOCK.search(text) and "=" not in text
@@ -119,20 +120,28 @@ class FastReading(NamedTuple):
     """All that Math-Verify's verdict depends on: completions of a group often end in the same answer."""
     tail: str = ""
     """What Math-Verify must read of the completion."""
+    question: str = ""
+    """The question, with the words of the completion's programs: what they speak of is known."""
 
 
-def fast_reading(question: str | None, answer: str, completion: str, expressions: bool) -> FastReading:
-    """The reading of a completion, for which the `question` again is wrong, unless that is None."""
-    if question is not None and copies_question(question, without_thoughts(completion)):
+def fast_reading(question: str, answer: str, completion: str, expressions: bool) -> FastReading:
+    """The reading of a completion. The question again is wrong, unless `expressions` count."""
+    if question and not expressions and copies_question(question, without_thoughts(completion)):
         return FastReading("wrong")
     reply = reply_of(completion)
-    if (verdict := fast_verdict(answer, reply, expressions)) is not None:
+    known = question
+    verdict = fast_verdict(answer, reply, expressions, known)
+    if verdict in (None, "unparsed") and (code := code_of(completion)):
+        known = f"{question}\n{topics(code)}"
+        verdict = fast_verdict(answer, reply, expressions, known)
+    if verdict is not None:
         return FastReading(verdict)
     if len(answer) > TAIL_CHARS:
-        return FastReading(None, reply, reply)
+        return FastReading(None, reply, reply, known)
     final = extract_answer(reply, factorials="!" in reference_text(answer))
-    seen = reply if final.kind == "unmarked" else tuple(final.texts)
-    return FastReading(None, repr((final.kind, seen, is_retracted(final.after))), reply)
+    seen = reply if final.kind == "unmarked" else (tuple(final.texts), final.counted)
+    is_known = Words(known, reference_text(answer)).know(final.words)
+    return FastReading(None, repr((known, final.kind, seen, is_known)), reply, known)
 
 
 def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
@@ -145,7 +154,7 @@ def reference_readings(answer: str) -> int:
     return min(len({*map(type, readings(reference))}), 2) if reference_kind(reference) == "maths" else 1
 
 
-def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
+def fast_verdict(answer: str, completion: str, expressions: bool = False, question: str = "") -> Verdict | None:
     """The verdict on a completion, or None if only Math-Verify can tell. For `expressions`, see `MathsRule`.
 
     Also None for a reference that is longer than what is read of a completion: a process that can be killed reads it.
@@ -153,7 +162,7 @@ def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Ver
     if len(answer) > TAIL_CHARS:
         return None
     try:
-        return verdict_by(_undecided, _undecided, answer, completion, expressions)
+        return verdict_by(_undecided, _undecided, answer, completion, expressions, question)
     except _UndecidedError:
         return None
 
@@ -167,28 +176,70 @@ def _undecided(*asked: Any) -> NoReturn:
 
 
 def verdict_by(
-    symbolic: Symbolic, solutions: Symbolic, answer: str, completion: str, expressions: bool = False
+    symbolic: Symbolic,
+    solutions: Symbolic,
+    answer: str,
+    completion: str,
+    expressions: bool = False,
+    question: str = "",
 ) -> Verdict:
     """The verdict on a completion against the reference `answer`. `symbolic` tells whether two formulas are equal, and
-    `solutions` whether they have the same zeros, where nothing else can."""
+    `solutions` whether they have the same zeros, where nothing else can. Words of the `question` are known: they change
+    no value."""
     reference = reference_text(answer)
     if reference and (choice := reference_choice(reference)):
-        return choice_verdict(choice, completion, {})
-    if reference and reference_kind(reference) == "exact":
-        return exact_verdict(reference, completion)
+        return choice_verdict(choice, completion, {}, question)
     final = extract_answer(completion, factorials="!" in reference)
-    texts = [with_kelvins(text, reference) for text in final.texts]
+    words = Words(question, answer, *final.counted)
+    comparison = Comparison(symbolic, solutions, expressions, words)
+    if reference and reference_kind(reference) == "exact":
+        verdict = exact_verdict(reference, completion, question)
+        if verdict != "wrong" or len(final.texts) != 1:
+            return verdict
+        is_value = _are_equal_values(reference, final.texts[0], comparison)
+        return "unparsed" if is_value else verdict  # 12:22 for the ratio 6:11
+    if (
+        final.kind == "unmarked"
+        and len(completion) <= _MOST_OF_A_LINE
+        and spelling(one_notation(completion).strip()) == spelling(reference)
+    ):
+        return "correct" if reference else "unparsed"
+    texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
-        texts = [line]
-    if not texts or not reference:
+        texts, around = [line], ()
+    if not texts or not reference or not words.know(around):
         return "unparsed"
-    verdict = _verdict_on_all(texts, reference, Comparison(symbolic, solutions, expressions))
+    if final.kind == "unmarked" and question and repeats_question(question, completion):
+        return "unparsed"
+    verdict = _verdict_on_all(texts, reference, comparison)
+    if verdict == "wrong" and len(texts) == 1 and (option := _OPTION.match(texts[0])):
+        is_named = _text_verdict(texts[0][option.end() :], reference, comparison) == "correct"
+        verdict = "unparsed" if is_named else verdict  # "(C) 12"
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
-    return "wrong" if verdict == "correct" and is_retracted(final.after) else verdict
+    return verdict
 
 
+_OPTION = re.compile(r"\(?[A-J]\)\s*(?=\S)")
+
+
+def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool:
+    """Whether two texts are the same value in other words: ratios, numbers in words, ranges."""
+    try:
+        sides = [_RANGE.sub("-", _SIZE.sub("x", plain_text(side))).replace("=", " ") for side in (reference, text)]
+        if sides[0] == sides[1] or sorted(sides[0].split(", ")) == sorted(sides[1].split(", ")):
+            return True
+        may_be_value = _CLOCK.fullmatch(reference) or (
+            re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
+        )
+        return bool(may_be_value) and comparison(ratio_readings(reference), ratio_readings(text)) == "correct"
+    except _UndecidedError:
+        return False
+
+
+_RANGE = re.compile(r"(?<=\d) (?:to|through) (?=\d)")
+_SIZE = re.compile(r"(?<=\d)\s?(?:\\times|\u00d7)\s?(?=\d)")
 _WORD_ALONE = re.compile(r"[^\W\d_]{2,}")
 _MOST_OF_A_LINE = 300
 
@@ -215,7 +266,10 @@ def _verdict_on_all(texts: Sequence[str], reference: str, comparison: Comparison
 
 def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
     """The verdict on one text as a whole. What cannot be read is `correct` only in the reference's spelling."""
-    if spelling(text) == spelling(reference):
+    if text == reference:
         return "correct"
+    if spelling(text) == spelling(reference):
+        units = unit_of(reference), unit_of(text)
+        return "unparsed" if all(units) and units[0] != units[1] else "correct"  # 2 ms, 2 m s
     expected = readings(reference)
     return comparison(expected, answer_readings(text)) if expected else "unparsed"

@@ -47,6 +47,15 @@ class Language:
     """At the start of a line: another question."""
     words: str
     """Words by which the language is recognised. Languages that are not here have none of them."""
+    frames: str
+    """Words that may stand anywhere around a value, also between a verb and it: they change none. With spaces between
+    them, and not patterns."""
+    subjects: str
+    """Further words that change no value, but not between a verb and it: pronouns, prepositions, names of values."""
+    names: str = ""
+    """Words that name a value, in front of a verb: "the inverse is"."""
+    counters: str = ""
+    """Words between a number and what it counts."""
     spaced: bool = True
     """Whether spaces are between words."""
 
@@ -56,7 +65,8 @@ LANGUAGES = [
         name="English",
         answer=r"answers?",
         verb=r"is|are|equals",
-        states=r"was|were|equal|be|becomes?|makes?|gives?|giving|totals?|leaves?|leaving|costs?|yields?|gets?|remains?",
+        states=r"was|were|equal|be|becomes?|makes?|gives?|giving|totals?|leaves?|leaving|costs?|yields?|gets?|remains?"
+        r"|ha(?:s|ve|d)|takes?|needs?|owes?|uses?|earns?|saves?|spends?|pays?|sells?|buys?|eats?|reads?",
         ending="",
         final="final",
         conclusion=r"so|thus|hence|therefore|then|consequently|in total|altogether|that means|this means|which means",
@@ -76,6 +86,34 @@ LANGUAGES = [
         question=r"Q|Question|Problem|Exercise|User|Human|Student",
         words=r"the|of|and|she|he|they|we|it|has|have|had|are|was|were|will|this|that|these|there|with|from|for|her|his"
         r"|their|each|how|which|thus|hence|therefore|can|would|must|needs?|gives|giving|total|value|you|your",
+        frames="a an the with at left exactly equal equals to just simply precisely only now then also thus so of for"
+        " by value number amount answer answers result is are be been given found computed calculated as"
+        " in all it we he she they get gets have has which that total expressed indeed clearly finally"
+        " overall therefore hence consequently altogether together profit distance height length area"
+        " volume speed weight cost price age width depth time",
+        subjects="who whom whose where such between satisfy satisfies person this these those its you i my"
+        " his her him them their our us your there here one's on at from with into onto per each every"
+        " both during after before within through across would should will can did does do being am had"
+        " having because since left remaining remain remains still how many much what whole percent"
+        " value loss balance money change quantity answer final correct right steps required desired"
+        " requested needed asked solution solutions question problem exercise expression equation"
+        " formula unit units simplified simplest simplify evaluate mixed obtain obtains find finds see"
+        " know conclude compute calculate determine using use substituting means let's hope helps qed done summary"
+        " conclusion step work solve solved need needs must today everyone get obtained making makes"
+        " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"
+        " hundredths tenth place places boxed box it's that's here's there's we're he'll she'll they'll"
+        " i'll we'll directly times take takes owe owes complete completes",
+        names="average mean median mode sum difference product quotient ratio perimeter circumference radius"
+        " diameter angle probability percentage score overall function variable integer integers term"
+        " terms limit slope intercept coordinate coordinates point points set range domain coefficient"
+        " coefficients digit digits degree degrees fraction decimal form root roots inverse inverses"
+        " multiplicative modulus numerator denominator sequence series values factors powers matrix"
+        " matrices minimum maximum constraint subject absolute complex equivalent representation"
+        " reciprocal exponent base logarithm remainder divisor divisors multiple multiples zeros"
+        " trailing prime primes element elements vertex vertices vector norm determinant trace rank"
+        " height hypotenuse leg side sides edge edges face faces rate density frequency mass force"
+        " energy power work voltage current common greatest least lowest highest smallest largest"
+        " possible positive real distinct total combined remaining final based on analysis",
     ),
     Language(
         name="French",
@@ -97,6 +135,11 @@ LANGUAGES = [
         right=r"correcte?|bonne|juste|exacte?",
         question=r"Question|Problème|Exercice|Utilisateur",
         words=r"les|des|du|une|donc|nous|avec|dans|est|sont|elle|aux|réponse|reste|cette|ces|vaut",
+        frames="le la les l un une des du de d exactement donc ainsi alors égal égale à est en tout total c"
+        " valeur ce que qui",
+        subjects="nous on il elle ils elles ce cette ces son sa ses leur leurs pour avec dans par sur au aux et"
+        " distance somme aire longueur nombre résultat solution valeur vitesse prix coût temps durée"
+        " bonne juste correcte finale obtient trouve",
     ),
     Language(
         name="German",
@@ -118,6 +161,12 @@ LANGUAGES = [
         right=r"richtige?|korrekte?",
         question=r"Frage|Aufgabe|Benutzer|Nutzer",
         words=r"der|das|und|ist|eine|einen|wir|beträgt|lautet|insgesamt|daher|somit|sind|kostet|bleiben|haben|antwort|sie",
+        frames="der die das den dem des ein eine einen genau gleich entfernung"
+        " strecke summe fläche länge preis also daher somit ist insgesamt wert zahl"
+        " es damit",
+        subjects="wir sie er ihr ihre sein seine dies diese dieser für mit im in am auf von zu zum zur und nach"
+        " pro jede jeder entfernung strecke summe fläche länge anzahl ergebnis lösung geschwindigkeit"
+        " preis kosten zeit dauer richtige korrekte endgültige",
     ),
     Language(
         name="Spanish",
@@ -139,6 +188,59 @@ LANGUAGES = [
         right=r"correct[oa]|acertad[oa]",
         question=r"Pregunta|Problema|Ejercicio|Usuario",
         words=r"el|los|las|es|son|hay|entonces|tiene|queda|quedan|cuesta|respuesta|distancia|total de",
+        frames="el la los las un una unos de del exactamente igual a es en total así que por tanto lo valor",
+        subjects="se su sus este esta estos estas para con por y él ella ellos nosotros distancia suma área"
+        " longitud número cantidad resultado solución velocidad precio costo coste tiempo correcta"
+        " correcto final cada",
+    ),
+    Language(
+        name="Portuguese",
+        answer=r"respostas?",
+        verb=r"é|são|vale|equivale a",
+        states=r"dá|custa|custam|resta|restam|era|eram|mede|pesa|resulta|obtemos|tem|têm|há",
+        ending="",
+        final=r"final",
+        conclusion=r"então|portanto|assim|logo|por isso|no total|ao todo",
+        about=r"aproximadamente|cerca de|por volta de|mais ou menos|em torno de",
+        no=r"não|nunca|jamais|nem|sem|tampouco",
+        bound=r"pelo menos|no (?:mínimo|máximo)|(?:mais|menos) (?:de|do que|que)|maior (?:do )?que|menor (?:do )?que"
+        r"|até|quase|entre|metade de|o dobro de",
+        bound_after=r"ou (?:mais|menos)|pelo menos|no (?:mínimo|máximo)|aproximadamente|incorret[oa]|fals[oa]",
+        either="ou",
+        both="e",
+        unsure=r"se|salvo|exceto|talvez|poderia|supondo|incorret[oa]|fals[oa]|a menos que",
+        option=r"opção|letra|alternativa",
+        right=r"corret[oa]|cert[oa]",
+        question=r"Pergunta|Questão|Problema|Exercício|Usuário",
+        words=r"os|das|dos|são|então|portanto|resposta|distância|uma|ele|ela|tem|custa|da|do",
+        frames="o a os as um uma de do da exatamente igual é em total ao todo assim que portanto valor",
+        subjects="ele ela eles elas nós seu sua este esta isso para com por e distância soma área comprimento número"
+        " quantidade resultado solução velocidade preço custo tempo correta correto final cada",
+    ),
+    Language(
+        name="Italian",
+        answer=r"rispost[ae]|soluzione",
+        verb=r"è|sono|vale|valgono|equivale a",
+        states=r"dà|costa|costano|resta|restano|rimangono|era|erano|misura|pesa|risulta|otteniamo|ha|hanno|fa",
+        ending="",
+        final=r"finale|definitiva",
+        conclusion=r"quindi|dunque|perciò|pertanto|allora|in totale|in tutto",
+        about=r"circa|approssimativamente|all'incirca|più o meno|intorno a",
+        no=r"non|mai|né|senza|neanche|nemmeno",
+        bound=r"almeno|al (?:massimo|minimo|più)|(?:più|meno) (?:di|che)|maggiore (?:di|che)|minore (?:di|che)|fino a"
+        r"|quasi|tra|fra|la metà di|il doppio di",
+        bound_after=r"o (?:più|meno)|almeno|al (?:massimo|minimo)|circa|errat[oa]|sbagliat[oa]|fals[oa]",
+        either="o",
+        both="e",
+        unsure=r"se|salvo|eccetto|forse|potrebbe|supponendo|errat[oa]|sbagliat[oa]|fals[oa]|a meno che",
+        option=r"opzione|lettera|alternativa",
+        right=r"corrett[oa]|giust[oa]|esatt[oa]",
+        question=r"Domanda|Problema|Esercizio|Utente",
+        words=r"gli|della|del|è|sono|quindi|dunque|risposta|distanza|una|lui|lei|costa|ha",
+        frames="il lo la i gli le un uno una di del"
+        " della esattamente uguale a è in totale tutto così che quindi valore",
+        subjects="lui lei loro noi suo sua questo questa per con da e distanza somma area lunghezza numero quantità"
+        " risultato soluzione velocità prezzo costo tempo corretta corretto finale definitiva ogni",
     ),
     Language(
         name="Russian",
@@ -161,6 +263,10 @@ LANGUAGES = [
         question=r"Вопрос|Задача|Пользователь",
         words=r"ответ|это|равно|равен|равна|итак|получаем|осталось|расстояние|стоит|составляет|он|она|они|значит|всего|что"
         r"|поэтому|следовательно",
+        frames="это ровно точно равен равна равно равняется так итого всего значение число",
+        subjects="мы он она они его её их в на за с по и для у из этого этой этот эта расстояние сумма площадь"
+        " длина количество результат решение скорость цена стоимость время правильный верный"
+        " окончательный каждый",
     ),
     Language(
         name="Chinese",
@@ -182,6 +288,11 @@ LANGUAGES = [
         question=r"问题|問題|题目|題目|问|問|用户|用戶",
         words="",
         spaced=False,
+        frames="的 是 为 為 等于 等於 共 总共 總共 一共 正好 恰好 结果 結果 值 就是 就 它 这 這",
+        subjects="距离 距離 面积 面積 长度 長度 体积 體積 速度 总数 總數 价格 價格 时间 時間 数量"
+        " 數量 个数 個數 和 正确 正確 最终 最終 他 她 他们 我们 我們 小明 x y 题目"
+        " 解 得",
+        counters="个 個 只 隻 本 人 枚 张 張 件 条 條 支 块 塊 次 位 名 辆 輛 朵 棵 颗 顆 道 页 頁 岁 歲",
     ),
     Language(
         name="Japanese",
@@ -203,6 +314,9 @@ LANGUAGES = [
         question=r"問題|質問|ユーザー|問",
         words="",
         spaced=False,
+        frames="は が の を ちょうど 合計 全部 値 結果 それ これ です",
+        subjects="距離 面積 長さ 体積 速さ 速度 個数 数 人数 値段 時間 和 正しい 最終的な",
+        counters="個 つ 人 枚 本 匹 冊 台 回 歳 ページ",
     ),
     Language(
         name="Korean",
@@ -224,6 +338,9 @@ LANGUAGES = [
         question=r"질문|문제|사용자",
         words="",
         spaced=False,
+        frames="은 는 이 가 의 를 을 정확히 총 모두 합계 값 결과 그 이것",
+        subjects="거리 면적 넓이 길이 부피 속도 개수 가격 시간 합 최종",
+        counters="개 명 마리 권 대 장 회 살 쪽 원",
     ),
 ]
 

@@ -7,9 +7,8 @@ import re
 from collections import deque
 from typing import NamedTuple
 
-from cooper_verify.rules.languages import LANGUAGES, words_of
+from cooper_verify.rules.languages import LANGUAGES
 
-_BEFORE_CHARS = 60
 _FINAL_CHARS = 20
 _ENGLISH, *_OTHERS = LANGUAGES
 
@@ -44,14 +43,9 @@ _IN_ASCII = ("antwort", "reponse", "respuesta")
 _FINAL = re.compile(
     rf"(?:\bfinal|{'|'.join(filter(None, (language.final for language in _OTHERS)))})\s*\Z", re.IGNORECASE
 )
-_DENIED = re.compile(
-    r"(?i)\b(?:doubt(?:s|ed|ful)?|\w{1,9}n't\s(?:think|believe|sure|certain|true|correct)|not\s(?:think|believe|sure|certain|clear|true|correct|the\scase)"
-    r"|unlikely|unsure|whether|if|suppose|deny|refute[sd]?)(?:,?\s(?:that|if|whether|the|my|our|its?|final|correct)){0,6}\s*+\Z"
-)
-_NOT_IN_VERB = re.compile(rf"(?i){words_of('no', languages=_OTHERS)}\s?+[^\W\d]++\s*+\Z")
 EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
 MARK_ENDS = r"(?<!!)!++(?=\s++[A-Z]|[^\S\n]*+(?:\n|\Z)(?!\s*+(?:\\[\])]|\$)))"  # in a formula it is a factorial
-SENTENCE_END = re.compile(rf"(?<!\bRs)[.?](?=\s|$)|{MARK_ENDS}|(?i:</answer>)|\n")
+SENTENCE_END = re.compile(rf"(?<!\bRs)(?<!\bsq)(?<!\bcu)[.?](?=\s|$)|{MARK_ENDS}|(?i:</answer>)|\n")
 _BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
@@ -132,9 +126,3 @@ def is_final(statement: re.Match[str]) -> bool:
 
 _FINAL_INSIDE = re.compile(r"(?i)\A\w+\s(?:finale?|définitive)\b")
 """Of Romance languages, where the adjective follows: "la réponse finale est"."""
-
-
-def is_denied(statement: re.Match[str]) -> bool:
-    """Whether a statement says that something is not the answer: "I doubt that the answer is 12", "no es 12"."""
-    before = statement.string[max(0, statement.start() - _BEFORE_CHARS) : statement.start()]
-    return bool(_DENIED.search(before) or _NOT_IN_VERB.search(statement.group()))

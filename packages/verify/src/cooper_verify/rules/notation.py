@@ -19,6 +19,8 @@ _SPECIAL = {
     **{"\u2102": r"\mathbb{C}", "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2212": "-", "\u2796": "-"},
     **{"\ufe0e": "", "\ufe0f": ""},
 }
+_OVERRIDES = "\u202d\u202e\u2067"
+"""They turn the order of what is seen, so that they are no formatting."""
 _UNCHANGED = "\u00aa\u2122\u2120\u2033\u2034\u2057"  # ordinal indicators, trade marks and double primes
 
 
@@ -36,6 +38,8 @@ def _notation_of(character: str) -> str:
     if character in _SPECIAL:
         return _SPECIAL[character]
     category = unicodedata.category(character)
+    if character in _OVERRIDES:
+        return character
     if category == "Cf" or (character > "\uffff" and unicodedata.combining(character)):
         return ""  # zero-width characters, byte order marks, marks of direction and of music
     if category == "Zs":

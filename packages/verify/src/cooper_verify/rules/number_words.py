@@ -11,6 +11,8 @@ from cooper_verify.rules.languages import LANGUAGES, words_of
 
 _SCALES = {
     **{"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12},
+    **{"quadrillion": 10**15, "quintillion": 10**18, "sextillion": 10**21, "septillion": 10**24, "octillion": 10**27},
+    "\u6253": 12,
     **{
         "lakh": 10**5,
         "lac": 10**5,
@@ -34,8 +36,8 @@ PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 
 PARTS |= {"tenth": 10}
 _SYMBOLS = {"k": 1000, "m": 10**6, "mn": 10**6, "mm": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
 _SCALE = (
-    r"(?:(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b|[bm]n\b"
-    r"|[\u767e\u5343\u4e07\u842c\u4ebf\u5104])"
+    r"(?:(?:hundred|thousand|(?:[mb]|tr|quadr|quint|sext|sept|oct)illion|dozen|lakh|lac|crore)s?\b|[bm]n\b"
+    r"|[\u6253\u767e\u5343\u4e07\u842c\u4ebf\u5104])"
 )
 _FIGURES = (
     r"(?>(?:\d{1,9}\s?)?)\\[dt]?frac(?:\{\d{1,9}\}\{[1-9]\d{0,9}\}|\d[1-9])|\d{1,9} \d{1,9}/[1-9]\d{0,9}"

@@ -14,7 +14,7 @@ from cooper_verify.rules.number import number_value, plain_number, with_division
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import plain_text
 from cooper_verify.rules.reply import reply_of
-from cooper_verify.rules.units import are_measures
+from cooper_verify.rules.units import compare_units, unit_of
 from cooper_verify.rules.values.spelled import spelled_number
 
 _SPELLED = re.compile(rf"\b(?:{'|'.join([*list(ONES)[2:], *TIMES, *PARTS])})s?\b", re.IGNORECASE)
@@ -94,7 +94,9 @@ def differ(first: str, other: str) -> bool:
     """
     texts = [with_divisions(reference_text(text)) for text in (first, other)]
     values = [_value(text) for text in texts]
-    if None not in values and not are_measures(*texts):
+    units = [unit_of(text) for text in texts]
+    is_percent = [unit.is_("percent") for unit in units]
+    if None not in values and compare_units(*units) == "same" and is_percent[0] == is_percent[1]:
         return values[0] != values[1]
     if all(_SPELLED.search(text) or re.search(r"\d", text) for text in texts) and any(map(_SPELLED.search, texts)):
         return False

@@ -63,6 +63,7 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     text = bare_text(text).strip(_EDGES)
     if len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(text[1:-1]):
         text = text[1:-1].strip(_EDGES)
+    text = re.sub(r"(?<=[A-Za-z)])_\s?\{(\d{1,9})\}", r"_\1", text)
     text = re.sub(
         r"(?:(?<!\s)\s++)?([_^])\s*+", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text))
     )
@@ -96,12 +97,12 @@ def differ_in_form(text: str, other: str) -> bool:
     """Whether two plain texts without figures have the same words in other forms: "cat" and "the cats"."""
     if re.search(r"\d", text + other):
         return False
-    words, others = ([_stem(word) for word in re.findall(r"[\w']+", phrase)] for phrase in (text, other))
+    words, others = ([stem(word) for word in re.findall(r"[\w']+", phrase)] for phrase in (text, other))
     words, others = ([word for word in words_of_text if word not in _FORM_WORDS] for words_of_text in (words, others))
     return bool(words) and sorted(words) == sorted(others)
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """A word without its ending: `cat` for "cats", `citi` for "city" and "cities", `increas` for "increasing"."""
     if not word.isalpha() and "'" not in word:
         return word

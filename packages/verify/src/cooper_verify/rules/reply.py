@@ -9,10 +9,12 @@ import re
 from cooper_base.data.thoughts import own_turn
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.marks import first_mark
+from cooper_verify.rules.text_cache import text_cache
 
 TAIL_CHARS = 8000
 """Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
 
+_SHORT_CHARS = 60
 _QUESTIONS = "|".join(language.question for language in LANGUAGES)
 _ANOTHER_QUESTION = re.compile(
     r"^[ \t*]{0,4}(?:#{1,4}[ ]?(?:Instruction|Question|Problem|Human|User|Input)\b"
@@ -49,6 +51,7 @@ _LANGUAGES_OF_CODE = {
 }
 
 
+@text_cache(256)
 def reply_of(completion: str) -> str:
     """The part of a completion that may give its answer, at most `TAIL_CHARS` characters.
 
@@ -62,9 +65,20 @@ def reply_of(completion: str) -> str:
     return reply[-TAIL_CHARS:]
 
 
+def code_of(completion: str) -> str:
+    """The finished blocks of program code in a completion, which `reply_of` leaves out."""
+    return "\n".join(_split_code(own_turn(completion))[1]) if "```" in completion else ""
+
+
 def _without_code(text: str) -> str:
     """The text without its finished blocks of program code, whose comments and outputs are no statements."""
+    return "".join(_split_code(text)[0])
+
+
+def _split_code(text: str) -> tuple[list[str], list[str]]:
+    """The parts of a text that are no finished blocks of program code, and those that are."""
     kept: list[str] = []
+    code: list[str] = []
     end, opened, is_open = 0, -1, False
     for fence in _FENCE.finditer(text):
         if not is_open:
@@ -72,9 +86,10 @@ def _without_code(text: str) -> str:
         elif not fence.group(1):
             if opened >= 0:
                 kept.append(text[end:opened])
+                code.append(text[opened : fence.end()])
                 end = fence.end()
             is_open = False
-    return "".join([*kept, text[end:]])
+    return [*kept, text[end:]], code
 
 
 def without_run_on(text: str) -> str:
@@ -85,6 +100,9 @@ def without_run_on(text: str) -> str:
     if (another := _ANOTHER_QUESTION.search(text)) is None:
         return text
     answered = first_mark(text)
+    before = text[: another.start()].strip()
+    if before and len(before) <= _SHORT_CHARS and "\n" not in before and before[-1].isdecimal():
+        return before  # a completion that begins with nothing but its answer
     if answered is None:
         return text
     if another.start() < answered:

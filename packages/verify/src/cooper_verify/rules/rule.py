@@ -182,8 +182,24 @@ def _computed_fault(settings: str, question: str, reference: str, metadata: dict
 
 def copies_question(question: str, text: str) -> bool:
     """Whether a completion is the question again and nothing else."""
-    letters, of_question = (" ".join(words.casefold().split()).strip(" .?!:*") for words in (text, question))
-    return has_content(text) and letters == of_question
+    if len(text) - text.count(" ") - text.count("\n") > len(question) + _MARKS:
+        return False
+    return has_content(text) and _letters(text) == _letters(question)
+
+
+_MARKS = 100
+"""Marks that a copy may add."""
+
+
+def repeats_question(question: str, text: str) -> bool:
+    """Whether the last line of a completion ends in the question: "So simplify 6/8." """
+    last = text.rstrip()[-len(question) - _MARKS :]
+    of_question = _letters(question)
+    return " " in of_question and _letters(last).endswith(of_question)
+
+
+def _letters(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .?!:*")
 
 
 def unverified(verdict: Verdict) -> str | None:

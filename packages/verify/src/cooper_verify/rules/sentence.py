@@ -1,8 +1,8 @@
 r"""The value that a sentence states, read whole: "So the distance is 5 miles." states `5 miles`.
 
-A sentence is a subject, a verb, a value with its unit, and words that change nothing: "Tyler works for 5 hours to
-afford his books". Whatever may change the value and is not understood leaves none: a negation, a bound, a condition, a
-second number that no "and" or "or" joins to it ("10 of the 12"), a language that is not in `LANGUAGES`.
+A sentence is a subject, a verb, a value with its unit, and other words: "Tyler works for 5 hours to afford his books".
+Between the verb and the value only frames are read ("exactly"); of the others, those that are no frames are passed on
+with the value. A second number that no "and" or "or" joins to it ("10 of the 12") leaves none.
 """
 
 import re
@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cooper_verify.rules.languages import LANGUAGES, words_of
-from cooper_verify.rules.number_words import CHANGES_BEFORE, ONES, changes_after, is_conditional
+from cooper_verify.rules.number_words import ONES, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
+from cooper_verify.rules.words import CJK, unread, unread_behind, unread_beside
 
 LONGEST = 600
 """Characters of a sentence that is read."""
@@ -19,7 +20,6 @@ LONGEST = 600
 _FUNCTION = (
     r"pi|log|ln|lg|exp|sqrt|sin|cos|tan|cot|sec|csc|arc(?:sin|cos|tan)|(?:sin|cos|tan)h|infinity|mod|gcd|lcm|cdot|frac"
 )
-_CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}})"
     r"|(?P<money>(?:US|CA|AU|NZ|HK)?\\?[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9]\s?-?(?=\.?\d))"
@@ -27,8 +27,8 @@ _TOKEN = re.compile(
     r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
     rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"
     rf"|(?P<letter>(?<![^\W\d_'-])[A-Za-z](?![^\W\d_])(?!['\u2019-][A-Za-z])|[\u0370-\u03ff])"
-    rf"|(?P<unspaced>[{_CJK}]+)"
-    rf"|(?P<word>(?:(?![{_CJK}])[^\W\d_])+(?:['\u2019.-](?:(?![{_CJK}])[^\W\d_])+)*)"
+    rf"|(?P<unspaced>[{CJK}]+)"
+    rf"|(?P<word>(?:(?![{CJK}])[^\W\d_])+(?:['\u2019.-](?:(?![{CJK}])[^\W\d_])+)*)"
     r"|(?P<operator>[-+*/^=<>|_!:\u2264\u2265\u2260\u2248\u00d7\u00f7\u00b1\u00b7\u221a~]+)"
     r"|(?P<bracket>[(){}\[\]])"
     r"|(?P<space>\s+)|(?P<mark>.)",
@@ -62,13 +62,6 @@ _LABEL = re.compile(
     r"|equations?|footnotes?|lemmas?|theorems?|day|grade|number|no\.)\s*[(#]?\Z"
 )
 _NO_NUMBER = re.compile(r"\s*(?:\{?\\text\{)?(?:st|nd|rd|th)(?![A-Za-z])|\s?(?:BCE?|AD|CE)\b|\s?[ap]\.?m\b|'|\"")
-_UNSURE = re.compile(
-    rf"(?i){words_of('unsure')}|\b(?:in|from|of) (?:the|this) (?:question|problem|task|prompt|text)\b"
-    r"|\b(?:is|was|are|were) given\b"
-)
-_NOT_READ = re.compile(rf"(?i){words_of('no')}|(?<!\w)not?(?!\w)|n't\b")
-_BOUND_BEFORE = re.compile(rf"(?i){words_of('bound', 'no')}\s?{words_of('verb', 'states')}?[\s($\\{{*]{{0,6}}\Z")
-_BOUND_AFTER = re.compile(rf"(?i)[\s)}}\]$,]{{0,4}}\S{{0,12}}?\s?{words_of('bound_after')}")
 _ABOUT = re.compile(rf"(?i){words_of('about')}[\s($\\{{*]{{0,6}}\Z")
 _VERB = re.compile(rf"(?i){words_of('verb', 'states')}")
 _CONCLUSION = re.compile(
@@ -102,23 +95,30 @@ _UNIT_WORD = re.compile(
 )
 
 
-def value_in(sentence: str, context: str) -> str | None:
-    """The value that a sentence states, with its unit, as one text; None if it states none that can be read whole.
+class Stated(NamedTuple):
+    """What a sentence states."""
 
-    The end of `context`, the text around it, shows the language.
+    text: str
+    """The value with its unit. An estimate keeps its word ("about 5 miles"), an assignment and an equation with
+    variables their left sides, and of a calculation (`120 - 65 = 55`) the last side is the value."""
+    words: tuple[str, ...]
+    """Words around it that are no frames (`unread`)."""
+    counted: tuple[str, ...] = ()
+    """Its unit, where the grammar shows that it is what is counted: "There are 12 apples"."""
 
-    An estimate keeps its word ("about 5 miles"), an assignment and an equation with variables their left sides, and
-    of a calculation (`120 - 65 = 55`) the last side is the value.
+
+def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
+    """The value that a sentence states; None if it states none that can be read whole.
+
+    `is_after_verb`: the sentence is what follows the verb of a statement, such as "the answer is".
     """
     text = sentence.strip()
     if not text or len(text) > LONGEST or text.endswith("?"):
         return None
-    text = text.rstrip(" .,;:!")
-    if _UNSURE.search(text):
-        return None
+    text = _ABBREVIATED.sub(r"\1", _MINUS_IN_WORDS.sub("-", text.rstrip(" .,;:!")))
     tokens = _tokens(text)
     runs = _runs(text, tokens)
-    if not runs:
+    if not runs or _QUOTED.search(text) or _ODD.search(text[: runs[0].start] + text[runs[-1].end :]):
         return None
     start = _clause(text, runs)
     runs = [run for run in runs if run.start >= start]
@@ -131,20 +131,47 @@ def value_in(sentence: str, context: str) -> str | None:
     if _CUT_OFF.search(text) or re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
         return None
     begin, last = stated[0].start, stated[-1].end
-    before, after = text[start:begin], text[last:]
-    has_words = any(
-        token.kind in ("word", "unspaced") and not stated[0].start <= token.start < last for token in tokens
-    )
-    unit_end = last + unit_length(after)
-    if _is_changed(before, after, text[unit_end:]) or (
-        has_words and not _is_known(text, before, text[unit_end:], context)
-    ):
+    unit_end = last + unit_length(text[last:])
+    rest = text[unit_end:]
+    if _is_changed(text[start:begin], text[last:], rest):
         return None
-    if about := _ABOUT.search(before):
-        begin = start + about.start()
-        return _ENDING.sub("", text[begin:unit_end]).strip()
+    about = _ABOUT.search(text, verb, begin)
+    lead = text[verb : about.start() if about else begin]
+    words = unread(text[:verb], is_subject=verb > start) + (
+        unread_beside(lead) if verb > start or is_after_verb else unread(lead)
+    )
+    words += unread_behind(_DIMENSION.sub("", rest) if unit_end > last else rest)
+    unit = text[last:unit_end]
+    counted = counted_words(text[:begin], unit)
+    if about:
+        return Stated(_ENDING.sub("", text[about.start() : unit_end]).strip(), tuple(words), counted)
     value = reduced(text[begin:last]) if len(stated) == 1 else text[begin:last]
-    return (value + _ENDING.sub("", text[last:unit_end])).strip() or None
+    value = (value + _ENDING.sub("", unit)).strip()
+    return Stated(value, tuple(words), counted) if value else None
+
+
+def counted_words(before: str, unit: str) -> tuple[str, ...]:
+    """The words of a unit, if the grammar shows that it is what is counted: "There are 12 apples"."""
+    return tuple(unread(unit)) if unit and _PLURAL.search(unit) and _COUNTS.search(before[-_COUNTS_CHARS:]) else ()
+
+
+_COUNTS_CHARS = 40
+_QUOTED = re.compile(
+    r"(?i)\b(?:number|value) (?:in|from|of) (?:the|this) (?:question|problem|task)\b|\b(?:is|are) given\b"
+)
+_MINUS_IN_WORDS = re.compile(r"(?i)\b(?:minus|negative)\s(?=\$?\d)")
+_ABBREVIATED = re.compile(r"(?i)\b(sq|cu)\.(?=\s)")
+"""Square and cubic: "sq. ft"."""
+_ODD = re.compile(r"[^\w\s.,;:!?'\"()\[\]{}*$`\\%\u2018-\u201f\u2026\u2013\u2014/=<>+-]|(?:\A|\s)[A-Za-z]\.\s*\Z|[_^]")
+"""Signs around a value that carry meaning, or none that is known: primes, `~`, `\u2213`, an index; "p. 12"."""
+_DIMENSION = re.compile(r"\A\s*(?:old|long|tall|wide|high|deep|away|apart)\b")
+"""Behind a unit: "5 miles long"."""
+_COUNTS = re.compile(
+    r"(?i)\b(?:there (?:is|are|was|were|will be|remain)|ha(?:s|ve|d)|gets?|needs?|buys?|leaves?|takes?|makes?|sells?"
+    r"|(?:is|are) left with)[\s$\\({]*\Z"
+)
+"""In front of a number of things."""
+_PLURAL = re.compile(r"(?:(?<![suiy])s|men|people|children|feet|mice)\Z")
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -296,7 +323,7 @@ def _are_joined(text: str, runs: list[_Run]) -> bool:
 
 def unit_length(after: str) -> int:
     """How many characters of the text after a value are its unit: a few words, up to one that begins another phrase."""
-    if match := re.match(rf"[\s~]?(?:\\[,; ])?([{_CJK}]+)", after):
+    if match := re.match(rf"[\s~]?(?:\\[,; ])?([{CJK}]+)", after):
         return match.end() if len(_ENDING.sub("", match.group(1))) <= 4 else 0
     length = 0
     for _ in range(_UNIT_WORDS):
@@ -312,14 +339,12 @@ def _ends_unit(word: str) -> bool:
 
 
 def _is_changed(before: str, after: str, rest: str) -> bool:
-    """Whether words beside a value, or in the same clause, make it another one or none."""
-    if _NOT_READ.search(before) or _NOT_READ.search(rest) or _ANOTHER_NUMBER.search(rest):
+    """Whether what stands beside a value, or in the same clause, makes it another one or none."""
+    if _ANOTHER_NUMBER.search(rest) or re.search(r"\d|\\[a-z]", rest):
         return True
-    if re.search(r"\d|\\[a-z]", rest) or _ANOTHER_NUMBER.search(before[-30:]) or MONTH.search(before[-20:]):
+    if _ANOTHER_NUMBER.search(before[-30:]) or MONTH.search(before[-20:]) or _LABEL.search(before):
         return True
-    if CHANGES_BEFORE.search(before[-60:]) or _BOUND_BEFORE.search(before[-40:]) or _LABEL.search(before):
-        return True
-    if _NO_NUMBER.match(after) or _BOUND_AFTER.match(after) or is_conditional(after):
+    if _NO_NUMBER.match(after) or is_conditional(after):
         return True
     return changes_after(after) and not _SCALE_AFTER.match(after)
 
@@ -327,25 +352,6 @@ def _is_changed(before: str, after: str, rest: str) -> bool:
 _SCALE_AFTER = re.compile(
     r"(?i)\s?(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b(?!\s(?:and|or)\b)"
 )
-_DISTINCT = re.compile(rf"(?i){words_of('words')}")
-_FOREIGN_LETTER = re.compile(rf"[^\W\d_A-Za-z\u00c0-\u017f\u0370-\u03ff\u0400-\u04ff{_CJK}]")
-_WORDS = re.compile(r"[^\W\d_]+")
-_ONLY_FUNCTION = re.compile(
-    rf"(?i){words_of('verb', 'states', 'conclusion', 'about', 'answer', 'final')}"
-    r"|(?<!\w)(?:we|get|obtain|find|have|x|y|it|result|just|simply|a|an)(?!\w)"
-)
-
-
-def _is_known(text: str, before: str, rest: str, context: str) -> bool:
-    """Whether the words around a value are in a language whose negations and bounds are known."""
-    if _FOREIGN_LETTER.search(text):
-        return False
-    words = f"{before} {rest}"
-    if re.search(f"[{_CJK}]", words) or not _WORDS.search(_ONLY_FUNCTION.sub(" ", words)):
-        return True
-    return _DISTINCT.search(context, max(0, len(context) - LONGEST)) is not None
-
-
 _ARITHMETIC = re.compile(
     r"\\(?:[dtc]?frac|cdot|times|div|sqrt|left|right|pi|log|ln|lg|exp|sin|cos|tan|cot|sec|csc|d?binom|circ|degree|displaystyle"
     r"|quad|big+|Big+)(?![A-Za-z])|\\[,;:! %$]"

@@ -26,6 +26,9 @@ _POINTS = ((0, 1), (-4, 1), (7, 5))
 _TINY = 1e-40
 _BITS_OF_A_POINT = 36
 """Of the numerator of a value at which formulas are compared."""
+_MOST_LOGARITHMS = 6
+"""In each other: sympy takes minutes where they are many."""
+_LARGEST_OF_BINOMIAL = 10_000
 _LARGEST_EXPONENT = 2**64
 """Of a constant that is not rational, whose power is rounded."""
 _I = sympy.Symbol("i", real=True)
@@ -57,10 +60,18 @@ def same_solutions(first: Tree, other: Tree) -> bool:
 
 def expression(tree: Tree) -> sympy.Expr | None:
     """The sympy expression of a tree; None for what has none."""
+    if _logarithms(tree) > _MOST_LOGARITHMS:
+        return None
     try:
         return _expression(tree)
     except (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError):
         return None
+
+
+def _logarithms(tree: Tree) -> int:
+    """How many logarithms stand in each other."""
+    inner = max((_logarithms(part) for part in tree[1:] if isinstance(part, tuple)), default=0)
+    return inner + (tree[0] in ("ln", "log"))
 
 
 def _expression(tree: Tree) -> Any:
@@ -84,6 +95,8 @@ def _expression(tree: Tree) -> Any:
         return arguments[0] * sympy.pi / 180
     if head == "log" and len(arguments) == 1:
         return sympy.log(arguments[0]) / sympy.Symbol("log", positive=True)
+    if head == "binomial" and any(abs(part) > _LARGEST_OF_BINOMIAL for part in arguments if part.is_number):
+        raise ValueError(head)
     if head in ("min", "max"):
         return getattr(sympy, head.capitalize())(*arguments)
     if head == "+-":

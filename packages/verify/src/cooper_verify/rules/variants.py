@@ -52,6 +52,7 @@ def may_name_the_same(text: str, other: str) -> bool:
 def _have_other_figures(text: str, other: str) -> bool:
     """Whether figures stand for words or other figures: Roman numerals, indices, times in words, formulas of chemistry,
     another base, feet and inches."""
+    text, other = (re.sub(r"(?<=\d) (?=[a-z])", "", re.sub(r"_(?=\d)", "", side)) for side in (text, other))
     plain = [re.sub(r"\w+", _in_figures, side.replace("_", "")) for side in (text, other)]
     sides = (plain, plain[::-1])
     spoken = any(_CLOCK.search(one) and _SPOKEN_CLOCK.search(two) for one, two in sides)

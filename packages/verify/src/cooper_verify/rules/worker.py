@@ -59,9 +59,9 @@ class WorkerProcess(ChildProcess):
         super().__init__("cooper_verify.rules.worker", str(memory_mib), str(timeout_s))
         self._wall_s = wall_s
 
-    def ask(self, answer: str, completion: str, expressions: bool = False) -> Checked:
+    def ask(self, answer: str, completion: str, expressions: bool = False, asked: str = "") -> Checked:
         """The verdict. It is asked for again if the process is lost: killed from outside, or silent for `wall_s`."""
-        question = {"answer": answer, "completion": completion, "expressions": expressions}
+        question = {"answer": answer, "completion": completion, "expressions": expressions, "question": asked}
         for stalls in range(TRIES):
             replies = self.exchange(question, 1, self._wall_s)
             if replies and replies[0]["outcome"] != "lost":
@@ -143,7 +143,7 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
         reply_to_parent({**reply, "cpu_s": reply["cpu_s"] + spent})
 
 
-def _is_deep(answer: str, completion: str, expressions: bool) -> bool:
+def _is_deep(answer: str, completion: str, expressions: bool, question: str) -> bool:
     """Whether reading it may overflow the stack, where it matters how much of a formula the parser knows already."""
     try:
         texts = (reference_text(answer), *extract_answer(completion, factorials="!" in answer).texts)

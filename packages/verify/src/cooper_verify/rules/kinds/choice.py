@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import SENTENCE_END, TAIL_CHARS, is_retracted, reference_text, text_answer
+from cooper_verify.rules.around_answer import behind_answer
+from cooper_verify.rules.extraction import SENTENCE_END, TAIL_CHARS, reference_text, text_answer
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.plain_text import bare_text, differ_in_form, plain_text
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.words import Words
 
 Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
@@ -89,7 +91,9 @@ class ChoiceRule(ComputedConfig):
 
     def verdict(self, problem: Problem, text: str) -> Verdict:
         reference = _reference(problem)
-        return "unparsed" if reference is None else choice_verdict(reference, text, options_of(problem))
+        return (
+            "unparsed" if reference is None else choice_verdict(reference, text, options_of(problem), problem.question)
+        )
 
     def objection(self, problem: Problem) -> str | None:
         if _reference(problem):
@@ -134,11 +138,12 @@ def reference_choice(reference: str) -> Choice | None:
     return Choice(((option.group(1) or option.group(2)).upper(),), plain_text(option.group(3)))
 
 
-def choice_verdict(expected: Choice, completion: str, options: Options) -> Verdict:
+def choice_verdict(expected: Choice, completion: str, options: Options, question: str = "") -> Verdict:
     """The verdict on `completion`, for which an option's text alone is an answer too; `unparsed` for neither."""
     answer = text_answer(completion, letters=True)
+    words = Words(question, expected.text, *options.values())
     if answer.whole is not None:
-        return _free_verdict(expected, answer.whole, options)
+        return _free_verdict(expected, answer.whole, options, words)
     line = answer.line or ""
     end = SENTENCE_END.search(line)
     sentence, after = (line[: end.start()], line[end.end() :]) if end else (line, "")
@@ -147,16 +152,21 @@ def choice_verdict(expected: Choice, completion: str, options: Options) -> Verdi
     verdicts -= {"unparsed"}
     if not verdicts:
         return "unparsed"
-    retracted = is_retracted(answer.after) or is_retracted(after)
-    return "correct" if verdicts == {"correct"} and not retracted else "wrong"
+    if not words.know((*answer.words, *behind_answer(after, ()))) or _ANY.search(after):
+        return "unparsed"
+    return "correct" if verdicts == {"correct"} else "wrong"
 
 
-def _free_verdict(expected: Choice, text: str, options: Options) -> Verdict:
+def _free_verdict(expected: Choice, text: str, options: Options, words: Words) -> Verdict:
     """The verdict on a completion without a box or a statement: its last line must be an option or name one."""
     *earlier, last = [bare_text(line) for line in text.splitlines() if line.strip()]
     if any(map(_read, earlier)):
         return "unparsed"  # the completion repeats the options
-    verdict = _text_verdict(expected, last, False, options)
+    end = SENTENCE_END.search(last)
+    after = last[end.end() :] if end else ""
+    verdict = _text_verdict(expected, last[: end.start()] if after.strip() and end else last, False, options)
+    if verdict != "unparsed" and (not words.know(behind_answer(after, ())) or _ANY.search(after)):
+        return "unparsed"
     mentioned = {letter.upper() for letter in _MENTION.findall(last)}
     if verdict != "unparsed" or not mentioned or not _CUE.search(last) or _NEGATION.search(last):
         return verdict

@@ -7,18 +7,21 @@ from typing import Literal
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, is_retracted, reference_text, text_answer
+from cooper_verify.rules.around_answer import behind_answer
+from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, reference_text, text_answer
 from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.variants import may_name_the_same
+from cooper_verify.rules.words import Words, unread
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
 _SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|non|except|but)\b|/", re.IGNORECASE)
 _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )
+_GIVES_REASON = re.compile(r"(?i)[\s,;:\u2013\u2014-]*(?:because|since|as|for)\b")
 _MARKED = re.compile(r"[(\[]?([A-J])[)\].:]\s*(\S.*)", re.DOTALL)
 _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
@@ -41,38 +44,43 @@ class ExactRule(ComputedConfig):
     kind: Literal["exact"] = "exact"
 
     def verdict(self, problem: Problem, text: str) -> Verdict:
-        return exact_verdict(reference_text(problem.answer), text)
+        return exact_verdict(reference_text(problem.answer), text, problem.question)
 
 
-def exact_verdict(reference: str, completion: str) -> Verdict:
+def exact_verdict(reference: str, completion: str, question: str = "") -> Verdict:
     """The verdict against a `reference_text`; `unparsed` too if only a reader can assess a longer answer."""
     answer = text_answer(completion)
-    if not reference:
+    words = Words(question, reference)
+    if not reference or not words.know(answer.words):
         return "unparsed"
     if answer.boxes:
-        return _boxed_verdict(reference, answer)
+        return _boxed_verdict(reference, answer, words)
     if answer.line is not None:
-        verdict, rest = _line_verdict(reference, answer.line)
-        return "wrong" if verdict == "correct" and is_retracted(rest or answer.after) else verdict
+        verdict, rest = _line_verdict(reference, answer.line, words)
+        return verdict if words.know(behind_answer(rest, [reference])) else "unparsed"
     if answer.whole is None:
         return "unparsed"
-    if _is_same(reference, answer.whole):
+    if _is_same(reference, answer.whole, words):
         return "correct"
     is_answer = len(answer.whole.split()) <= len(reference.split())
     return _difference(reference, answer.whole) if is_answer and plain_text(answer.whole) else "unparsed"
 
 
-def _boxed_verdict(reference: str, answer: TextAnswer) -> Verdict:
+def _boxed_verdict(reference: str, answer: TextAnswer, words: Words) -> Verdict:
     boxes = answer.boxes
-    same = all(_is_same(reference, box) for box in boxes)
+    same = all(_is_same(reference, box, words) for box in boxes)
     # Several boxes may be the items of one answer.
-    if not same and not (len(boxes) > 1 and _is_same(reference, ", ".join(boxes), polar=False)):
+    if not same and not (len(boxes) > 1 and _is_same(reference, ", ".join(boxes), words, polar=False)):
         return _difference(reference, boxes[0]) if len(boxes) == 1 else "wrong"
-    is_contradicted = answer.line is not None and _line_verdict(reference, answer.line)[0] == "wrong"
-    return "wrong" if is_contradicted or is_retracted(answer.after) else "correct"
+    if answer.line is None:
+        return "correct"
+    verdict, rest = _line_verdict(reference, answer.line, words)
+    if verdict == "wrong":
+        return "wrong"
+    return "correct" if verdict == "correct" and words.know(behind_answer(rest, [reference])) else "unparsed"
 
 
-def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
+def _line_verdict(reference: str, line: str, words: Words) -> tuple[Verdict, str]:
     """The verdict on a line that states an answer, and the rest of the line after the answer.
 
     A full stop may belong to the answer ("St. Louis", "p.m."), so the line is tried up to each of as many full stops as
@@ -81,13 +89,13 @@ def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
     tried = islice(SENTENCE_END.finditer(line), len(SENTENCE_END.findall(reference)) + _MORE_STOPS)
     beginnings = [(line[: end.start()], line[end.end() :]) for end in tried] + [(line, "")]
     for beginning, rest in beginnings:
-        if _is_same(reference, beginning):
+        if _is_same(reference, beginning, words):
             return "correct", rest
     whole = (beginning for beginning, _ in beginnings if not _SHORTENED.search(beginning))
     return _difference(reference, next(whole, line)), ""
 
 
-def _is_same(reference: str, text: str, polar: bool = True) -> bool:
+def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> bool:
     fold_case = not case_matters(reference)
     expected = plain_text(reference, fold_case)
     if not expected:
@@ -97,8 +105,8 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
         return True
     if (none := read_none(reference)) and none == read_none(text):
         return True
-    words = bare_text(reference)
-    value = spelled_number(words) if words[:1].isalpha() and "!" not in text else None
+    spelled = bare_text(reference)
+    value = spelled_number(spelled) if spelled[:1].isalpha() and "!" not in text else None
     if value is not None and value in (spelled_number(bare_text(text)), _value(clean(text))):
         return True
     # A name may lack its accents: Sao Paulo is São Paulo, but ano is not año.
@@ -107,14 +115,18 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
         return True
     reason = _REASON.search(text)
     if reason is not None and plain_text(text[: reason.start()], fold_case) == expected:
-        return not is_retracted(text[reason.start() :])
-    return polar and _is_polar(reference, text)
+        rest = text[reason.start() :]
+        return bool(_GIVES_REASON.match(rest)) or words.know(unread(rest))
+    return polar and _is_polar(reference, text, words)
 
 
-def _is_polar(reference: str, text: str) -> bool:
+def _is_polar(reference: str, text: str, words: Words) -> bool:
     """Whether both say yes or both say no, and the text goes on to say why: "Yes, because ..."."""
     expected, polar = plain_text(reference), _POLAR.match(text.strip(" *\"'"))
     if polar is None or expected not in _AGAINST or polar.group(1).casefold() != expected:
+        return False
+    said = (word for word in unread(polar.group(2)) if word != "not")
+    if not words.know(said) and not _GIVES_REASON.match(polar.group(), len(expected)):
         return False
     return not _AGAINST[expected].search(polar.group(2))
 
@@ -133,7 +145,7 @@ def _difference(reference: str, text: str) -> Verdict:
         return "unparsed"  # "15" for "15th day", 01/05/2024 for January 5
     if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
         return "unparsed"
-    is_inside = bool(expected) and _holds(found, expected)
+    is_inside = bool(expected) and (_holds(found, expected) or (expected[0] > "\u2e80" and expected in found))
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
 
 

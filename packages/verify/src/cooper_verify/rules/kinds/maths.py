@@ -65,22 +65,23 @@ class RuleVerifier(Rule):
             self._idle.put(process)
             weakref.finalize(self, process.close)
 
-    def verify(self, answer: str, completion: str) -> Verdict:
-        return self.verify_many([(answer, completion)])[0]
+    def verify(self, answer: str, completion: str, question: str = "") -> Verdict:
+        """The verdict on a completion. Words of the question change no answer: "12 apples" is 12 where it asks for
+        apples. The question again is `wrong`."""
+        return self._verdicts([(question, answer, completion)])[0]
 
-    async def verify_async(self, answer: str, completion: str) -> Verdict:
+    async def verify_async(self, answer: str, completion: str, question: str = "") -> Verdict:
         """`verify` for async code; it does not block the event loop."""
-        return await asyncio.to_thread(self.verify, answer, completion)
+        return await asyncio.to_thread(self.verify, answer, completion, question)
 
-    def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
-        """Verdicts on (answer, completion) pairs, in order; all workers take part."""
-        return self._verdicts([(None, *pair) for pair in pairs])
+    def verify_many(self, pairs: Sequence[tuple[str, str]], questions: Sequence[str] | None = None) -> list[Verdict]:
+        """Verdicts on (answer, completion) pairs, in order; all workers take part. `questions` has one for each."""
+        asked = zip(questions or [""] * len(pairs), pairs, strict=True)
+        return self._verdicts([(question, *pair) for question, pair in asked])
 
     def verify_problems(self, asked: Sequence[ProblemAndText], /) -> list[Verdict]:
         """Verdicts against the problems' reference answers, in order. The question again is `wrong`."""
-        return self._verdicts(
-            [(None if self._expressions else problem.question, problem.answer, text) for problem, text in asked]
-        )
+        return self._verdicts([(problem.question, problem.answer, text) for problem, text in asked])
 
     def faults(self, asked: Sequence[ProblemAndText], /) -> list[str | None]:
         """The answer in a box must be correct and of a kind that the settings accept."""
@@ -116,8 +117,8 @@ class RuleVerifier(Rule):
         for process in self._processes:
             process.close()
 
-    def _verdicts(self, asked: Sequence[tuple[str | None, str, str]]) -> list[Verdict]:
-        """Verdicts on completions: each with its question (None if it does not matter) and its reference."""
+    def _verdicts(self, asked: Sequence[tuple[str, str, str]]) -> list[Verdict]:
+        """Verdicts on completions: each with its question, empty if it is not known, and its reference."""
         calls = list(dict.fromkeys(asked))
         replies = guarded(
             fast_reading,
@@ -133,11 +134,11 @@ class RuleVerifier(Rule):
         slow = [call for call in calls if readings[call].verdict is None]
         budget = current_budget()
 
-        def slowly(call: tuple[str | None, str, str]) -> Verdict:
-            return self._verify_slowly(call[1], call[2], readings[call], budget)
+        def slowly(call: tuple[str, str, str]) -> Verdict:
+            return self._verify_slowly(*call[1:], readings[call], budget)
 
         if self._workers == 1 or len(slow) < 2:
-            late: dict[tuple[str | None, str, str], Verdict] = {call: slowly(call) for call in slow}
+            late: dict[tuple[str, str, str], Verdict] = {call: slowly(call) for call in slow}
         else:
             with ThreadPoolExecutor(self._workers) as threads:
                 late = dict(zip(slow, threads.map(slowly, slow), strict=True))
@@ -157,7 +158,7 @@ class RuleVerifier(Rule):
                 return "timeout"
         process = self._idle.get()
         try:
-            checked = process.ask(answer, reading.tail, self._expressions)
+            checked = process.ask(answer, reading.tail, self._expressions, reading.question)
         finally:
             self._idle.put(process)
         budget.spend(checked.cpu_s)

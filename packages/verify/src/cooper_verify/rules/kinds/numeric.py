@@ -9,11 +9,12 @@ from pydantic import Field
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.extraction import clean, extract_answer, is_retracted, reference_text
+from cooper_verify.rules.extraction import clean, extract_answer, reference_text
 from cooper_verify.rules.number import any_number, number_value, with_divisions
 from cooper_verify.rules.plain_text import bare_text
 from cooper_verify.rules.rule import RULES, ComputedConfig
-from cooper_verify.rules.units import is_unit, same_unit, with_kelvins, without_unit
+from cooper_verify.rules.units import compare_units, is_unit, unit_of, with_kelvins, without_unit
+from cooper_verify.rules.words import Words
 
 _PERCENT = re.compile(r"(?:(?<!\s)\s++)?\\?%\s*+\Z")
 _APPROXIMATELY = re.compile(
@@ -46,15 +47,20 @@ class NumericRule(ComputedConfig):
         """Every candidate for the answer must be within the tolerance, which is inclusive."""
         expected = self._expected(problem)
         final = extract_answer(text)
-        if isinstance(expected, str) or not final.texts:
+        words = Words(problem.question, problem.answer, *final.counted)
+        if isinstance(expected, str) or not final.texts or not words.know(final.words):
             return "unparsed"
         texts = [with_kelvins(clean(text), reference_text(problem.answer)) for text in final.texts]
         found = [*map(number_in, texts)]
         close = [None if number is None else _is_close(number, *expected) for number in found]
         if not all(close):
             return "wrong" if False in close else "unparsed"
-        same = all(same_unit(reference_text(problem.answer), text) for text in texts)
-        return "correct" if same and not is_retracted(final.after) else "wrong"
+        reference = unit_of(reference_text(problem.answer))
+        units = {compare_units(reference, unit_of(text)) for text in texts}
+        if units <= {"same"}:
+            is_known = words.know(word for text in texts for word in unit_of(text).words)
+            return "correct" if is_known else "unparsed"
+        return "unparsed" if "unknown" in units else "wrong"
 
     def objection(self, problem: Problem) -> str | None:
         expected = self._expected(problem)

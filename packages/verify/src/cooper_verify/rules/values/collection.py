@@ -67,7 +67,7 @@ def read_list(parts: Sequence[str], read: Read, form: Literal["set", "list", "al
 
 
 _ENVIRONMENT = re.compile(
-    r"(?P<opening>\[|\()?\s*\\begin\s*\{(?P<name>[pbvB]?(?:small)?matrix|array)\*?\}(?:\{[clr|]*\})?(?P<content>.*)"
+    r"(?P<opening>\[|\()?\s*\\begin\s*\{(?P<name>[pbB]?(?:small)?matrix|array)\*?\}(?:\{[clr|]*\})?(?P<content>.*)"
     r"\\end\s*\{(?P=name)\*?\}\s*(?(opening)[\])])",
     re.DOTALL,
 )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from cooper_verify.rules.values.estimate import are_different, value_of
+from cooper_verify.rules.values.estimate import agree_where_positive, are_different, value_of
 from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, names
 
 Symbolic = Callable[[Tree, Tree], bool | None]
@@ -35,9 +35,22 @@ def same(first: Tree, other: Tree, symbolic: Symbolic) -> bool:
     if "i" not in names(first) | names(other) and are_different(first, other):
         return False
     verdict = symbolic(first, other)
-    if verdict is None:
+    if verdict is None or (not verdict and _asks_for_domain(first, other) and agree_where_positive(first, other)):
         raise UnprovenError
     return verdict
+
+
+def _asks_for_domain(first: Tree, other: Tree) -> bool:
+    """Whether the values of two formulas depend on what their variables may be: roots, logarithms, powers of -1."""
+    return bool(names(first) | names(other)) and any(map(_has_domain, (first, other)))
+
+
+def _has_domain(tree: Tree) -> bool:
+    if tree[0] in ("log", "ln", "abs") or (tree[0] == "^" and (exponent := constant(tree[2])) is None):
+        return True
+    if tree[0] == "^" and exponent is not None and exponent.denominator != 1:
+        return True
+    return any(_has_domain(part) for part in tree[1:] if isinstance(part, tuple))
 
 
 def _rounded_alike(one: Fraction, other: Fraction) -> bool:

@@ -19,7 +19,7 @@ from cooper_verify.rules.values.tokens import (
     tokens,
     written_alike,
 )
-from cooper_verify.rules.values.tree import OF_A_SET, Tree, constant, inverse, negative, number
+from cooper_verify.rules.values.tree import OF_A_SET, Tree, canonical, constant, inverse, negative, number
 
 _INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
 TRIGONOMETRIC = {"sin", "cos", "tan", "cot", "sec", "csc"}
@@ -345,7 +345,8 @@ class _Reader:
         if name == "sqrt":
             return self._root()
         if name == "cbrt":
-            return ("^", self._argument(), number(Fraction(1, 3)))
+            radicand = self._group(")") if self._accept("(") else self._argument()
+            return _root_of(radicand, number(3))
         base: Tree | None = self._script() if name == "log" and self._accept("_") else None
         power: Tree | None = self._script() if self._accept("^") else None
         if name in OF_A_SET:
@@ -387,7 +388,29 @@ class _Reader:
             degree = self._sum()
             self._expect("]")
         radicand = self._group(")") if self._accept("(") else self._argument()
-        return ("^", radicand, inverse(degree))
+        return _root_of(radicand, degree)
+
+
+def _root_of(radicand: Tree, degree: Tree) -> Tree:
+    """A root. One of odd degree is real: that of -x is minus that of x."""
+    power = constant(degree)
+    if power is not None and power.denominator == 1 and power % 2 and _is_negative(radicand):
+        return negative(("^", canonical(("*", number(-1), _distributed(radicand))), inverse(degree)))
+    return ("^", radicand, inverse(degree))
+
+
+def _is_negative(tree: Tree) -> bool:
+    """Whether the first of a formula's terms, in the order of `canonical`, has a minus."""
+    flat = canonical(tree)
+    first = flat[1] if flat[0] == "+" else flat
+    factors = first[1:] if first[0] == "*" else (first,)
+    return any(factor[0] == "number" and factor[1] < 0 for factor in factors)
+
+
+def _distributed(tree: Tree) -> Tree:
+    """A sum with the sign of each of its terms turned, and turned again: a product by -1 that `canonical` flattens."""
+    flat = canonical(tree)
+    return flat if flat[0] != "+" else ("+", *flat[1:])
 
 
 _COMMANDS: dict[str, Callable[[_Reader], Tree]] = {

@@ -34,7 +34,7 @@ _SIGNS = {
 _SIGN = re.compile("|".join(f"(?:\\\\(?:{names})(?![A-Za-z]))" for names in _SIGNS.values()))
 _SIGN_OF = {name: sign for sign, names in _SIGNS.items() for name in names.split("|")}
 _ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192"), ("->", "\u2192"), ("==", "="))
-_PAIR = re.compile(r"(?<=[(\[])\s*-?\d{1,3}(?:,\d{3}){1,4}\s*(?=[)\]])")
+_PAIR = re.compile(r"(?:(?<=[(\[])|(?<=\\\{))\s*-?\d{1,3}(?:,\d{3}){1,4}\s*(?=[)\]]|\\\})")
 _ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
 _CONNECTIVE = re.compile(
     r"\\(?:text(?:rm|normal|bf|it)?|mbox|mathrm)\s*\{[\s,;]{0,6}(or|and)[\s,;]{0,6}\}"
@@ -48,6 +48,11 @@ _RELATION = re.compile(r"[<>=]|\\[lg]e")
 _LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
 _PRIMES = re.compile(r"\^\s*(?:\\prime(?![A-Za-z])|\{(?:\s*\\prime)+\s*\})")
 _CHOOSE = re.compile(r"\{?\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\\choose\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\}?")
+_ABOUT = re.compile(r"\A~\s?(?=-?[\d.])")
+_COMBINATIONS = re.compile(
+    r"(?<![A-Za-z\\])(?:\\mathrm\{)?([CAP])\}?_(?:\{(\d{1,3})\}|(\d))\^(?:\{(\d{1,3})\}|(\d))(?!\d)"
+)
+"""`C_{10}^3`, combinations of 3 of 10, and `A_5^2`, arrangements."""
 _PLUS_INFINITY = re.compile(r"\+\s*\\infty|\+\s*\u221e")
 _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 
@@ -60,7 +65,7 @@ def prepared(text: str) -> str:
     text = _PAIR.sub(lambda pair: pair.group().replace(",", ", "), text)
     if (single := _ONE_TEXT.fullmatch(text)) and (re.search(r"\d", single.group(1)) or len(single.group(1)) < 4):
         text = single.group(1)
-    text = _without_dollars(text)
+    text = _without_dollars(_ABOUT.sub("\u2248", text))
     text = _BETWEEN_SOLUTIONS.sub("; ", text)
     text = _CONNECTIVE.sub(lambda words: f" {words.group(1) or words.group(2)} ", text)
     text = _QUADS.sub("; ", text)
@@ -68,6 +73,8 @@ def prepared(text: str) -> str:
     if _RELATION.search(text):
         text = _LOGIC.sub(lambda sign: " or " if sign.group(1) in ("lor", "vee") else " and ", text)
     text = _PRIMES.sub(lambda primes: "'" * primes.group().count("prime"), text)
+    if "_" in text and "^" in text:
+        text = _COMBINATIONS.sub(_combinations, text)
     if r"\choose" in text:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
@@ -75,6 +82,14 @@ def prepared(text: str) -> str:
     for written, sign in _ASCII:
         text = text.replace(written, sign)
     return " ".join(text.split()).strip(" ;")
+
+
+def _combinations(found: re.Match[str]) -> str:
+    whole, part = (int(figures) for figures in found.groups()[1:] if figures)
+    if part > whole:
+        return found.group()
+    name = rf"\binom{{{whole}}}{{{part}}}"
+    return name if found.group(1) == "C" else f"{name} {part}!"
 
 
 def _without_dollars(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from cooper_verify.rules.number import figures_value
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.values.collection import Several, both_signs, items, read_bracket, read_list, read_ratio
+from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.notation import SET_OPEN, depth, prepared, split
 from cooper_verify.rules.values.region import (
@@ -46,10 +47,17 @@ def readings(text: str) -> tuple[Any, ...]:
 
 
 def answer_readings(text: str) -> tuple[Any, ...]:
-    """The readings of an answer, in which `1,22` may be 1.22 too. In a reference, `1,22` is two numbers."""
+    """The readings of an answer, in which `1,22` may be 1.22 too, and `1,200` a list. In a reference, `1,22` is two
+    numbers and `1,200` one."""
     value = figures_value(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else None
     comma = () if value is None else (Scalar(text, number(value, True), True),)
-    return readings(text) + comma
+    listed = [read_list(text.split(","), _read, "list")] if _THOUSANDS.fullmatch(text) else []
+    return (*readings(text), *comma, *filter(None, listed))
+
+
+def ratio_readings(text: str) -> tuple[Any, ...]:
+    """The readings of a text, of which `3:11` is a ratio and "three fifths" a number."""
+    return readings(text) or tuple(filter(None, [read_ratio(text), read_scalar(text)]))
 
 
 def _read(text: str) -> list[Any]:
@@ -69,8 +77,6 @@ def _read(text: str) -> list[Any]:
         found += filter(None, [read_scalar(text), read_parts(text)])
     if _ONLY_DECIMAL.fullmatch(text):
         found.append(Scalar(text, number(Fraction(text.replace(",", ".")), True), True))
-    if _THOUSANDS.fullmatch(text):
-        found += filter(None, [read_list(text.split(","), _read, "list")])
     return found
 
 
@@ -139,6 +145,18 @@ def _repeated_systems(named: Sequence[Named]) -> list[Any]:
     return [Several(tuple((System(tuple(group)),) for group in groups), "list")]
 
 
+def _is_near(exact: str, rounded: str) -> bool:
+    """Whether one number may be the other, rounded; what is no number may be."""
+    scalars = read_scalar(exact), read_scalar(rounded)
+    if None in scalars:
+        return scalars[1] is not None
+    sizes = [value_of(scalar.tree) for scalar in scalars if scalar]
+    return None in sizes or abs(sizes[0] - sizes[1]) <= _ROUNDED * abs(sizes[0])  # pyright: ignore
+
+
+_ROUNDED = 0.05
+
+
 def _single(text: str) -> list[Any]:
     sizes = any(sign in text for sign in "<>\u2264\u2265\u2260") and not text.startswith(SET_OPEN)
     sides = split(text, "=")
@@ -146,7 +164,7 @@ def _single(text: str) -> list[Any]:
         return [] if sizes or "\u2208" in text else read_equation(sides, _read)
     exact, *rounded = split(text, "\u2248")
     if rounded and exact:
-        return _read(exact) if all(map(read_scalar, rounded)) else []
+        return _read(exact) if all(_is_near(exact, part) for part in rounded) else []
     if sizes:
         return [*filter(None, [read_inequality(text) or read_chain(text)])]
     name, *of = split(text, "\u2208")

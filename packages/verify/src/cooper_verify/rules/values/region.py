@@ -1,12 +1,14 @@
 r"""Sets of numbers: intervals, inequalities and their unions. `(1,3]`, `1 < x \le 3`, "x<1 or x>2", `x \ne 0`.
 
-They are compared as sets of numbers: every end of either divides the line, and both must have the same parts of it.
+They are compared as sets of numbers: every end of either divides the line, and both must have the same parts of it,
+in n log n for n ends.
 """
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.estimate import value_of
@@ -41,15 +43,21 @@ class Region:
         of_parts = [end for part in (*self.intervals, *self.without) for end in (part.low, part.high)]
         return of_parts + (self.within.ends() if self.within else [])
 
-    def holds(self, position: int, place: Callable[[Tree], int]) -> bool:
-        """Whether it has a position of the line, where `place` gives the positions of its ends."""
+    def covered(self, place: Mapping[Tree, int], count: int) -> list[bool]:
+        """Which of `count` positions of the line it has, where `place` gives the positions of its ends."""
+        inside, outside = (_covered(parts, place, count) for parts in (self.intervals, self.without))
+        within = self.within.covered(place, count) if self.within else [True] * count
+        return [has and not taken and also for has, taken, also in zip(inside, outside, within, strict=True)]
 
-        def inside(part: Interval) -> bool:
-            low, high = place(part.low), place(part.high)
-            return low < position < high or (position == low and part.has_low) or (position == high and part.has_high)
 
-        is_inside = any(map(inside, self.intervals)) and not any(map(inside, self.without))
-        return is_inside and (self.within is None or self.within.holds(position, place))
+def _covered(parts: Iterable[Interval], place: Mapping[Tree, int], count: int) -> list[bool]:
+    changes = [0] * (count + 1)
+    for part in parts:
+        start, stop = place[part.low] + (not part.has_low), place[part.high] + part.has_high
+        if start < stop:
+            changes[start] += 1
+            changes[stop] -= 1
+    return [depth > 0 for depth in accumulate(changes[:count])]
 
 
 REAL = Interval(MINUS_INFINITY, INFINITY, False, False)
@@ -186,27 +194,21 @@ def compare_regions(reference: Region, answer: Region, same: Same) -> Verdict:
     """The verdict on a set of numbers. The variable may have another name only where one side has none."""
     if reference.name and answer.name and reference.name != answer.name:
         return "unparsed"
-    ends: list[Tree] = []
-    for end in (*reference.ends(), *answer.ends()):
-        if not any(same(end, known) for known in ends):
-            ends.append(end)
-    values = [_value(end) for end in ends]
-    if None in values:
+    ends = {*reference.ends(), *answer.ends()}
+    values = {end: value_of(end) for end in ends}
+    if None in values.values():
         return _compare_intervals(reference, answer, same)
-    order = sorted(range(len(ends)), key=lambda i: values[i])  # pyright: ignore
-
-    def place(end: Tree) -> int:
-        index = next(i for i, known in enumerate(ends) if same(end, known))
-        return 2 * order.index(index) + 1
-
-    positions = range(2 * len(ends) + 1)
-    finite = [p for p in positions if not (p % 2 and math.isinf(values[order[p // 2]]))]  # pyright: ignore
-    alike = all(reference.holds(p, place) == answer.holds(p, place) for p in finite)
+    place: dict[Tree, int] = {}
+    finite, last = [], None
+    for end in sorted(ends, key=lambda end: (values[end], repr(end))):  # pyright: ignore
+        if last is None or not same(last, end):
+            finite.append(not math.isinf(values[end]))  # pyright: ignore
+        place[end] = 2 * len(finite) - 1
+        last = end
+    count = 2 * len(finite) + 1
+    sides = zip(reference.covered(place, count), answer.covered(place, count), strict=True)
+    alike = all(one == other for p, (one, other) in enumerate(sides) if p % 2 == 0 or finite[p // 2])
     return "correct" if alike else "wrong"
-
-
-def _value(end: Tree) -> float | None:
-    return value_of(end)
 
 
 def _compare_intervals(reference: Region, answer: Region, same: Same) -> Verdict:

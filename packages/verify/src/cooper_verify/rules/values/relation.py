@@ -51,7 +51,9 @@ class Chain:
 
 
 _INDEX = r"(?:_(?:\w|\{[^{}]{1,12}\}))?'*"
-_SYMBOL = rf"(?:[A-Za-z]{_INDEX}|\\(?!frac|sqrt|text|begin|math|left|log|ln|sin|cos|tan)[A-Za-z]+{_INDEX})"
+_SYMBOL = (
+    rf"(?:[A-Za-z]{_INDEX}|\\(?!frac|sqrt|text|begin|math|left|log|ln|sin|cos|tan|not|neg|lnot|pm|mp)[A-Za-z]+{_INDEX})"
+)
 _LABEL = re.compile(
     rf"(?P<name>{_SYMBOL}|m?\s?\\(?:angle|triangle|overline|overrightarrow|vec|hat|bar|measuredangle)\s*(?:\{{\s*)?[A-Za-z]{{1,4}}\s*\}}?"
     rf"|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
@@ -135,7 +137,7 @@ def _last_of(sides: Sequence[str], read: Read, is_defined: bool) -> Sequence[Any
 
 
 def _are_close(sizes: Sequence[float | None]) -> bool:
-    """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`) is close to none."""
+    """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is near none."""
     *others, last = sizes
     return last is not None and all(size is not None and math.isclose(size, last, rel_tol=_CLOSE) for size in others)
 
@@ -176,6 +178,14 @@ def compare_equations(reference: Equation, answer: Equation, same_solutions: Cal
     if names(one) != names(other):
         return "wrong"
     return "correct" if same_solutions(one, other) else "wrong"
+
+
+def as_equation(named: Named) -> Equation | None:
+    """`y = 2x + 1` as an equation; None for the name of a function, or of a value without variables."""
+    left, value = formula(named.name), named.value[0]
+    if named.parameters or left is None or left[0] != "name" or not isinstance(value, Scalar) or not names(value.tree):
+        return None
+    return Equation(left, value.tree)
 
 
 def compare_named(reference: Named, answer: Named, compare: Compare) -> Verdict:
@@ -222,6 +232,9 @@ def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> 
         other = answer if system is reference else reference
         if isinstance(other, Several):
             return compare_several(*((values, other) if system is reference else (other, values)), compare)
+    order = [part.name for part in system.parts]
+    if order != sorted(order) and any(isinstance(side, Tuple) for side in (reference, answer)):
+        return "unparsed"  # y = 3, x = 5 is not the point (3, 5)
     bare = [part.value for part in system.parts]
     other = answer if system is reference else reference
     if isinstance(other, System) or (isinstance(other, Several) and other.form != "list"):

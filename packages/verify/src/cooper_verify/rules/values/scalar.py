@@ -7,6 +7,7 @@ question may be to compute them. A unit on one side only changes nothing. Two un
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.number import any_number, figures_value, is_division, number_value, with_divisions
@@ -20,7 +21,7 @@ from cooper_verify.rules.number_words import (
 )
 from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.units import are_measures, conversion, is_unit, same_unit, unit_of, without_unit
+from cooper_verify.rules.units import NO_UNIT, Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
 from cooper_verify.rules.values.expression import Symbolic, is_rounded, is_rounding, same
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
@@ -34,6 +35,7 @@ from cooper_verify.rules.values.tree import (
     number,
     replaced,
 )
+from cooper_verify.rules.words import unread
 
 
 @dataclass(frozen=True)
@@ -51,23 +53,34 @@ class Scalar:
     is_approximate: bool = False
     base: int = 10
 
+    @cached_property
+    def unit(self) -> Unit:
+        if self.measured.isdecimal():
+            return NO_UNIT
+        attached = _ATTACHED.fullmatch(self.measured)
+        return unit_of(f"1 {attached.group(2)}" if attached else self.measured)
+
     @property
-    def unit(self) -> frozenset[str]:
-        return unit_of(self.measured)
+    def is_attached(self) -> bool:
+        """Whether its unit may be a factor: `6m`."""
+        return (
+            not self.measured[-1:].isdecimal() and bool(_ATTACHED.fullmatch(self.measured)) and " " not in self.measured
+        )
 
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d{1,9})\s*\}?")
-_LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
+LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
 """`0xFF` and `FF_{16}`, which are no products."""
+_WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
+"""`17 R 3`, which is no product."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
 """A name before a bracket, which may be a function: `\\Gamma(n+1)`, `\\zeta(2)`, `f(3)`."""
 _CONSTANTS = {*"cCkK"}
 _POWER_OF_UNIT = re.compile(r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)")
 _VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|could|should|would)\b")
-_PERCENT = {"percent"}
 _MAY_SCALE = re.compile(r"\d[kKMBT]\Z")
-_PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bpercent|\bpct)\Z")
+_PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bper ?cent|\bpct)\Z")
 _ATTACHED = re.compile(r"(-?\d[\d,.]*?)\s?([msghlLNJWVAC])")
 _CHANGED_FIGURES = re.compile(r"\d\s?\^?\s?(?:\{\s?|\\text\{)?(?:st|nd|rd|th)\b|\d\s?(?:B\.?C\.?E?|A\.?D|C\.E|CE)\b")
 _REASON = re.compile(
@@ -83,7 +96,8 @@ def read_scalar(text: str) -> Scalar | None:
     """The single value that a whole text is; None if it is none."""
     text, is_approximate = _without_approximation(text)
     if (reason := _REASON.search(text)) and not re.search(r"[\d\\]", text[reason.end() :]):
-        if is_conditional(text[reason.start() :]):
+        is_relative = reason.group().strip(" ,") in ("which", "where", "after")
+        if is_conditional(text[reason.start() :]) or (is_relative and unread(text[reason.end() :])):
             return None
         text = text[: reason.start()]
     scaled = with_scales(text)
@@ -94,7 +108,7 @@ def read_scalar(text: str) -> Scalar | None:
         or any(map(_changes, TEXT_COMMAND.findall(scaled)))
     ):
         return None
-    if _LETTERS_OF_A_BASE.fullmatch(scaled):
+    if LETTERS_OF_A_BASE.fullmatch(scaled) or _WITH_REMAINDER.fullmatch(scaled):
         return None
     if (base := _BASE.fullmatch(scaled)) and (figures := figures_value(base.group(1))) is not None:
         return Scalar(text, number(figures), True, base=int(base.group(2)))
@@ -220,38 +234,54 @@ def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expre
 
 def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
     is_number = reference.tree[0] == "number" and "\\" not in reference.text
-    if are_measures(reference.measured, answer.measured):
-        converted = conversion(reference.measured, answer.measured)
-        expected, found = constant(reference.tree), constant(answer.tree)
-        if converted is False:
-            return "wrong"
-        if converted is None or expected is None or found is None:
-            return "unparsed"
-        found = converted(found)
-        return "correct" if abs(found - expected) <= _ROUNDING * abs(expected) else "wrong"
+    units = compare_units(reference.unit, answer.unit)
+    if units == "converted":
+        return _compare_converted(reference, answer)
+    if units == "different":
+        return "wrong"
+    if units == "unknown":
+        is_count = not reference.unit.names and not answer.unit.names
+        are_same = any(same(reference.tree, tree, symbolic) for tree in _readings(reference, answer))
+        return "wrong" if is_count and not are_same else "unparsed"
+    if _may_be_unit(reference, answer) or _may_be_unit(answer, reference):
+        return "unparsed"
     if is_number and has(answer.tree, "factorial") and not expressions:
         return "unparsed"  # 5! may be the question, and 9!!! takes forever
     trees = _readings(reference, answer)
     if any(same(reference.tree, tree, symbolic) for tree in trees):
-        if not same_unit(reference.measured, answer.measured):
-            return "wrong"
         is_unfinished = reference.is_final and not answer.is_final  # a reference may be 4/2 itself
         if is_number and not expressions and is_unfinished and not _is_irrational(reference, answer):
             return "unparsed"
-        if _lacks_its_letter(reference, answer):
-            return "unparsed"
+        if bool(reference.unit) != bool(answer.unit) and (reference.is_attached or answer.is_attached):
+            return "unparsed"  # 7N is a force or seven times a variable
         if answer.is_approximate and is_number and not (reference.is_approximate or _is_measured(reference.tree)):
             return "unparsed"  # "about 12" is no count; a reference with decimals is rounded itself
         return "correct"
     if answer.is_approximate or any(has_bare_logarithm(side.tree) for side in (reference, answer)):
         return "unparsed"
     if any(is_rounded(reference.tree, tree) for tree in trees):
-        return "correct" if same_unit(reference.measured, answer.measured) else "wrong"
+        return "correct"
     if any(is_rounding(tree, reference.tree) for tree in trees):
         return "unparsed"
-    if answer.unit & _PERCENT and answer.tree == reference.tree:
+    if answer.unit.is_("percent") and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
+
+
+def _compare_converted(reference: Scalar, answer: Scalar) -> Verdict:
+    """The verdict on values in two units of one dimension. Decimals may be rounded in their seventh figure."""
+    expected, found = constant(reference.tree), constant(answer.tree)
+    if expected is None or found is None:
+        return "unparsed"
+    found = converted(found, answer.unit, reference.unit)
+    tolerance = _ROUNDING if has_decimal(reference.tree) or has_decimal(answer.tree) else 0
+    return "correct" if abs(found - expected) <= tolerance * abs(expected) else "wrong"
+
+
+def _may_be_unit(scalar: Scalar, other: Scalar) -> bool:
+    """Whether the letters of a value without a unit may be the unit that the other has: `5/s` and `5 s^{-1}`."""
+    found = names(scalar.tree)
+    return bool(other.unit and not scalar.unit and found and not names(other.tree)) and all(map(measures, found))
 
 
 _ROUNDING = Fraction(1, 10**6)
@@ -260,17 +290,17 @@ _ROUNDING = Fraction(1, 10**6)
 def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
     """The trees that an answer may mean to a reference: `40%` is 40 and 0.4, and 30 degrees are pi/6."""
     tree = answer.tree
-    shares = [bool(scalar.unit & _PERCENT) for scalar in (reference, answer)]
+    if not reference.unit and not answer.unit:
+        return [tree]
+    shares = [scalar.unit.is_("percent") for scalar in (reference, answer)]
     if shares == [True, False]:
         return [tree, ("*", tree, number(100))]
     if shares == [False, True]:
         value = constant(reference.tree)
         share = ("*", tree, number(Fraction(1, 100)))
         return [share] if value is not None and 0 < abs(value) < 1 else [tree, share]
-    degrees = [
-        "degree" in scalar.unit and not scalar.unit & {"celsius", "fahrenheit"} for scalar in (reference, answer)
-    ]
-    if degrees[0] != degrees[1] and not any(scalar.unit - {"degree"} for scalar in (reference, answer)):
+    degrees = [scalar.unit.is_("degree") for scalar in (reference, answer)]
+    if degrees[0] != degrees[1] and not (reference.unit and answer.unit):
         turned = (
             ("*", tree, ("pi",), number(Fraction(1, 180)))
             if degrees[1]
@@ -290,6 +320,8 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
     """Whether the answer is the reference with another letter for its only variable or a constant of integration, or
     has a name in front of a bracket that the other lacks: that may be a function."""
     one, other = names(reference.tree), names(answer.tree)
+    if one != other and {*map(_bare_name, one)} == {*map(_bare_name, other)}:
+        return True  # \\hat{i} and i
     if (_called(reference) & one) - other or (_called(answer) & other) - one:
         return True
     if len(one) > 1 or len(other) > 1:
@@ -301,16 +333,15 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
     return same(reference.tree, replaced(answer.tree, ("name", *other), ("name", *one)), symbolic)
 
 
+def _bare_name(name: str) -> str:
+    return _ACCENT.sub(r"\1", name)
+
+
+_ACCENT = re.compile(r"\A(?:vec|hat|bar|tilde|widehat|overrightarrow)\((\w+)\)")
+
+
 def _called(scalar: Scalar) -> set[str]:
     return {*_CALL.findall(scalar.text)}
-
-
-_WITH_LETTER = re.compile(r"-?\d[\d.]*[NJWVAKCL]")
-
-
-def _lacks_its_letter(reference: Scalar, answer: Scalar) -> bool:
-    """Whether the answer lacks the letter of a reference like 7N, a force or seven times a variable."""
-    return not answer.unit and _WITH_LETTER.fullmatch(reference.text) is not None
 
 
 _PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
@@ -327,16 +358,16 @@ def read_parts(text: str) -> Scalar | None:
     if len(parts) < 2 or text[position:].strip(" ."):
         return None
     scalars = [read_scalar(part) for part in parts]
+    first = unit_of(parts[0])
     total = Fraction(0)
     previous: Fraction | None = None
-    for part, scalar in zip(parts, scalars, strict=True):
-        converted = conversion(parts[0], part) if scalar else None
+    for scalar in scalars:
         value = constant(scalar.tree) if scalar else None
-        if not converted or value is None:
+        if scalar is None or value is None or not (scalar.unit.is_known and scalar.unit.powers == first.powers):
             return None
-        size = converted(Fraction(1))
+        size = converted(Fraction(1), scalar.unit, first)
         if previous is not None and (size >= previous or value * size >= previous):
             return None
-        total, previous = total + converted(value), size
+        total, previous = total + value * size, size
     unit = " ".join(re.findall(r"[^\W\d_]+|[$\u20ac\u00a3]", parts[0]))
     return Scalar(text, number(total), True, f"1 {unit}".replace("1 $", "$1"))

@@ -12,16 +12,20 @@ from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
 from cooper_verify.rules.values.tree import Tree, constant
+from cooper_verify.rules.words import Words, unread
 
 
 class Comparison:
     """Compares values. Where only computer algebra can tell, `symbolic` says whether two formulas are equal, and
     `solutions` whether they have the same zeros."""
 
-    def __init__(self, symbolic: Symbolic, solutions: Symbolic, expressions: bool = False) -> None:
+    def __init__(
+        self, symbolic: Symbolic, solutions: Symbolic, expressions: bool = False, words: Words | None = None
+    ) -> None:
         self.symbolic = symbolic
         self.solutions = solutions
         self.expressions = expressions
+        self.words = words or Words()
 
     def __call__(self, reference: Sequence[Any], answer: Sequence[Any]) -> Verdict:
         """The verdict on the readings of an answer: `correct` if a pair of comparable readings is equal, `wrong` if
@@ -41,14 +45,19 @@ class Comparison:
 
     def within(self, reference: Sequence[Any], answer: Sequence[Any]) -> Verdict:
         """The verdict on a part of an answer, in which a number may be a calculation."""
-        return Comparison(self.symbolic, self.solutions, True)(reference, answer)
+        return Comparison(self.symbolic, self.solutions, True, self.words)(reference, answer)
 
     def same(self, one: Tree, other: Tree) -> bool:
         return same(one, other, self.symbolic)
 
 
 def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
-    return compare_scalars(one, other, comparison.symbolic, comparison.expressions)
+    verdict = compare_scalars(one, other, comparison.symbolic, comparison.expressions)
+    if verdict == "correct" and (unit := other.unit).words:
+        value = constant(other.tree)
+        may_be_one = (value is not None and abs(value) <= 1) or any(power < 0 for _, power in unit.powers)
+        return verdict if comparison.words.know_unit(unit.words, may_be_one) else "unparsed"
+    return verdict
 
 
 def _by_parts(compare: Callable[..., Verdict]) -> Callable[..., Verdict]:
@@ -60,13 +69,26 @@ def _as_quotient(comparison: Comparison, one: Any, other: Any) -> Verdict:
     if any(isinstance(side, Scalar) and side.unit for side in (one, other)):
         return "unparsed"
     sides = [collection.quotient(side) if isinstance(side, Ratio) else [side] for side in (one, other)]
-    return Comparison(comparison.symbolic, comparison.solutions, True)(*sides)
+    return comparison.within(*sides)
 
 
 def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
     """`x = 3` is 3."""
+    named = one if isinstance(one, Named) else other
+    if not comparison.words.know(unread(named.name, is_subject=True)):
+        return "unparsed"  # "the discarded value = 12"
     sides = [side.value if isinstance(side, Named) else [side] for side in (one, other)]
     return comparison(*sides)
+
+
+def _solved(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    """`y = 2x + 1` may be the equation `2x - y + 1 = 0`."""
+    sides = [relation.as_equation(side) if isinstance(side, Named) else side for side in (one, other)]
+    if None in sides:
+        return "unparsed"
+    first, second = sides
+    verdict = relation.compare_equations(first, second, comparison.solutions)  # pyright: ignore[reportArgumentType]
+    return verdict if verdict == "correct" else "unparsed"
 
 
 def _differ(comparison: Comparison, one: Any, other: Any) -> Verdict:
@@ -88,6 +110,7 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Ratio, Scalar): _as_quotient,
     (Region, Region): lambda comparison, one, other: compare_regions(one, other, comparison.same),
     (Equation, Equation): lambda comparison, one, other: relation.compare_equations(one, other, comparison.solutions),
+    (Named, Equation): _solved,
     (Chain, Chain): lambda comparison, one, other: relation.compare_chains(one, other, comparison.same),
     (Named, Named): _by_parts(relation.compare_named),
     (System, System): _by_parts(relation.compare_systems),

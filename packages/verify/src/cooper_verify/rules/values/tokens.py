@@ -30,6 +30,9 @@ _SPELLINGS = (
     (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([dei])\s*\}"), r" \1"),
     (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
     (re.compile(r"\{,\}"), ","),
+    (re.compile(r"(?<![\w.])(\d{0,20}\.\d{0,20})\((\d{1,20})\)(?![\d^!])"), r"\1\\overline{\2}"),  # 0.(3)
+    (re.compile(r"\\epsilon(?![A-Za-z])"), r"\\varepsilon "),
+    (re.compile(r"\\phi(?![A-Za-z])"), r"\\varphi "),
     (re.compile(r"\\(?:lvert|rvert|vert)(?![A-Za-z])"), "|"),
     (re.compile(r"\\[lr]brace(?![A-Za-z])"), ""),
     (re.compile(r"\^\s*(?:\{\s*)?\\prime\s*\}?"), "'"),

@@ -1,0 +1,105 @@
+r"""What stands around an answer in its sentence and behind it: words and numbers that are read, or may change it.
+
+"The answer is \boxed{12}" is read. In `not \boxed{12}`, "\boxed{12}. Strike that." and "\boxed{12}; 13" something is
+left over, which the functions here give back: a verdict needs all of it to be known from the question (`Words.know`).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from cooper_verify.rules.languages import words_of
+from cooper_verify.rules.marks import EMOJI, Box
+from cooper_verify.rules.sentence import counted_words, unit_length
+from cooper_verify.rules.words import unread, unread_behind, unread_beside, unread_outside
+
+_REACH = 400
+"""So many characters of a sentence before an answer are read."""
+_SENTENCE_BREAK = re.compile(r"[.!?](?=\s|\Z)|\n|[\u3002\uff01\uff1f]|</?\w{1,12}>")
+_CLAUSE_BREAK = re.compile(rf"(?i){_SENTENCE_BREAK.pattern}|[,;]\s(?={words_of('conclusion')})")
+"""Before a box, what precedes ", so" is another clause."""
+_FORMULA = re.compile(
+    r"\$\$[^$]{1,300}\$\$|\$[^$\n]{1,300}\$|\\\((?:(?!\\\)).){0,300}\\\)|\\\[(?:(?!\\\]).){0,300}\\\]"
+)
+_STRIKES = re.compile(
+    r"(?:<(?:s|del|strike)>|\\(?:x?cancel|bcancel|cancelto|sout|st|xout|not|phantom|hphantom)\s?\{?)\s*+\Z"
+)
+"""What strikes out or hides the box behind it."""
+_OPEN_FORMULA = re.compile(
+    r"(?:[-+*/<>^_\u2260\u2264\u2265\u00ac]|\\(?!(?:approx|equiv|to|therefore|implies|(?:long)?(?:left)?rightarrow|(?:Long)?(?:Left)?Rightarrow)"
+    r"(?![A-Za-z]))[A-Za-z]+)\s*\$[\s~]*+\Z"
+)
+"""A formula that ends in a sign whose operand is the box: `$x \\neq$`."""
+_COMMAND = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
+_LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)")
+_CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
+"""What calculations are written with."""
+_USED = re.compile(r"\bused\b(?!\s+to\b)")
+_JOINS = re.compile(rf"(?i){words_of('either', 'both')}")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_APPROVING = re.compile(
+    "[\u2713\u2714\u2705\u2611\u2b50\u2728\u200d\ufe0f\U0001f389\U0001f44d\U0001f4af\U0001f3af\U0001f600-\U0001f60e"
+    "\U0001f642\U0001f929\U0001f973\U0001f680\U0001f4dd\U0001f3fb-\U0001f3ff\U0001f64c\U0001f44f]"
+)
+_ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
+_DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
+_MARK = re.compile(EMOJI)
+
+
+def before_box(text: str, place: int) -> list[str]:
+    """What is left over of the sentence in front of a box or a formula."""
+    near = text[max(0, place - _REACH) : place]
+    start = _last_end(_CLAUSE_BREAK, near)
+    clause = _without_calculation(_USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:]))))
+    verb = _LAST_VERB.match(clause)
+    beside = unread_beside(clause[verb.start(1) :]) if verb else []
+    words = unread(clause[: verb.start(1)], is_subject=True) if verb else unread(clause)
+    struck = ["~~"] if near.endswith("~~") or _STRIKES.search(near) or _OPEN_FORMULA.search(near) else []
+    return struck + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
+
+
+def _last_end(breaks: re.Pattern[str], text: str) -> int:
+    """Where the last break in a text ends; 0 if there is none."""
+    line = text.rfind("\n") + 1
+    return max((end.end() for end in breaks.finditer(text, line)), default=line)
+
+
+def _without_calculation(clause: str) -> str:
+    r"""The clause without calculations that end right in front of a box, which repeats their value:
+    `8+2=10, 10-6=4 \boxed{4}`. One that ends in a sign goes on in the box."""
+    words = clause.rstrip(_CALCULATION)
+    return f"{words} ; " if clause[len(words) :].rstrip()[-1:].isdigit() else clause
+
+
+def between_boxes(text: str, boxes: Sequence[Box]) -> list[str]:
+    between = (text[one.end + 1 : other.command] for one, other in pairwise(boxes))
+    return [word for part in between for word in unread(_JOINS.sub(" ", _FORMULA.sub(" ", part)))]
+
+
+def counted_in(text: str, boxes: Sequence[Box]) -> tuple[str, ...]:
+    """What a single box counts, where the grammar shows it."""
+    if len(boxes) > 1:
+        return ()
+    start = boxes[0].end + 1
+    phrase = text[start : start + _REACH].lstrip("$)}\\")
+    return counted_words(text[: boxes[0].command], phrase[: unit_length(phrase)])
+
+
+def before_statement(statement: re.Match[str]) -> list[str]:
+    """What is left over of the sentence of a statement, up to its verb."""
+    if not statement.group()[:1].isalpha():
+        return []
+    near = statement.string[max(0, statement.start() - _REACH) : statement.start()]
+    start = _last_end(_SENTENCE_BREAK, near)
+    words = unread(f"{_FORMULA.sub(' ', near[start:])} {statement.group()}", is_subject=True)
+    return unread_outside(words, statement.string[: statement.start() - len(near) + start])
+
+
+def behind_answer(text: str, answers: Iterable[str]) -> list[str]:
+    """What is left over behind an answer: words, other numbers than its own, marks, a question."""
+    text = _DIMENSION.sub("", _ORDINAL.sub("", text))
+    if not text.strip(" .\n$*}\\])"):
+        return []
+    figures = {number for answer in answers for number in _NUMBER.findall(answer)}
+    marks = [mark for mark in _MARK.findall(text) if not _APPROVING.match(mark)]
+    return [*marks, *(["?"] if "?" in text else []), *unread_behind(_COMMAND.sub(" ", text), figures)]
