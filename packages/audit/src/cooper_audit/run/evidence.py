@@ -422,8 +422,8 @@ def _kinds(table: Table) -> Iterator[tuple[str, Bool[ndarray, " G"]]]:
     if silent.any() and not silent.all():
         yield "on which the rule is silent", silent
         yield "on which the rule is not silent", ~silent
-    lengths = table["characters"] / table["rows"]
-    low, high = np.quantile(lengths, [1 / 3, 2 / 3])
+    lengths = table["characters"] / np.where(table["rows"] > 0, table["rows"], np.nan)
+    low, high = np.nanquantile(lengths, [1 / 3, 2 / 3])
     if low < high:
         yield "with short questions", lengths <= low
         yield "with questions of middle length", (lengths > low) & (lengths <= high)
