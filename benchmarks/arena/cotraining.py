@@ -171,16 +171,24 @@ def table(results: Sequence[dict[str, Any]], methods: Mapping[str, Any], phase: 
             rows = [result for result in results if (result["hole"], result["design"]) == (hole, name)]
             if rows:
                 lines.append("| " + " | ".join(_row(name, hole, rows)) + " |")
-    counting = [result for result in results if phase == "tune" or counts(result, results, methods)]
-    names = [name for name in dict.fromkeys(result["design"] for result in counting) if name != AGAINST]
-    lines += ["", f"| method less {AGAINST} | models | difference | 95 % interval | p | p (Holm) |", "|---" * 6 + "|"]
-    for pair in compare(counting, [(name, AGAINST) for name in names], by_model=True):
+    lines += ["", "Over all planted models:", *comparisons(results)]
+    if phase != "tune":
+        counting = [result for result in results if counts(result, results, methods)]
+        lines += ["", "Over those with which a method's frozen version is hacked:", *comparisons(counting)]
+    return [line.replace("-0.", "−0.") for line in lines]
+
+
+def comparisons(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each method less Cooper, with the planted model as the unit."""
+    lines = ["", f"| method less {AGAINST} | models | difference | 95 % interval | p | p (Holm) |", "|---" * 6 + "|"]
+    names = [name for name in dict.fromkeys(result["design"] for result in results) if name != AGAINST]
+    for pair in compare([*map(dict, results)], [(name, AGAINST) for name in names], by_model=True):
         sign, name = (1, pair["better"]) if pair["better"] != AGAINST else (-1, pair["worse"])
         ends = sorted(sign * end for end in (pair["low"], pair["high"]) if end is not None)
         interval = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else "one model"
         figures = [f"{sign * pair['difference']:.3f}", interval, f"{pair['p']:.3f}", f"{pair['p_holm']:.3f}"]
         lines.append("| " + " | ".join([f"`{name}`", str(pair["holes"]), *figures]) + " |")
-    return [line.replace("-0.", "−0.") for line in lines]
+    return lines
 
 
 def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:

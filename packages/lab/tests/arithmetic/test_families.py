@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from benchmarks.arena import cells_by_family
 from benchmarks.arithmetic.families import RESULTS, read_results, share, table_of, thirds
 
 from repository import ROOT
@@ -38,6 +39,16 @@ def test_one_family_of_one_run_of_cooper_ends_below_its_start():
 def test_a_share_is_of_the_completions_of_its_steps():
     counts = [[8, 4], [0, 0], [8, 8], [16, 0]]
     assert (share(counts, 1, 2), share(counts, 1, 3), share(counts, 3, 4)) == (0.5, 0.75, 1 / 3)
+
+
+def test_the_silent_hole_by_family_is_as_on_the_page_and_cooper_keeps_the_family():
+    rows = read_results(ROOT / "benchmarks/results/cells_by_family.jsonl")
+    page = (ROOT / "packages/lab/src/cooper_lab/arena/README.md").read_text(encoding="utf-8")
+    begin, end = "<!-- table of benchmarks/results/cells_by_family.jsonl -->\n", "\n<!-- end of that table -->"
+    assert page.split(begin)[1].split(end)[0] == "\n".join(cells_by_family.table_of(rows))
+    for row in (row for row in rows if row["design"] == "cooper"):
+        _, middle, last = thirds(row["families"]["thousands"], row["steps"])
+        assert last >= 0.85 * middle
 
 
 def test_cells_of_the_arena_with_near_references_keep_the_family_too():

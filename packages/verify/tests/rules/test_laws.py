@@ -3,9 +3,9 @@
 from collections import Counter
 
 import pytest
+from benchmarks.verdicts import answer_words
 from benchmarks.verdicts.answer_forms import PLACES, TYPES, Pair, breaks, judged, shares
 
-from benchmarks.verdicts import answer_words
 from cooper_verify.rules.symbolic import maths_verdict
 from cooper_verify.rules.values.table import TABLE
 
