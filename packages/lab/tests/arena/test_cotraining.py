@@ -88,7 +88,7 @@ def test_a_planted_model_counts_only_where_the_frozen_version_is_hacked():
 
 def test_the_unit_of_the_comparison_is_the_planted_model():
     rows = [row for p in range(4) for row in (result("cooper", p, 0.8), result("rival", p, 0.7 - 0.01 * p))]
-    (line,) = [line for line in cotraining.table(rows, METHODS, "pilot") if line.startswith("| `rival` | 4")]
+    line, _ = [line for line in cotraining.table(rows, METHODS, "pilot") if line.startswith("| `rival` | 4")]
     assert line == "| `rival` | 4 | −0.115 | −0.136 to −0.094 | 0.125 | 0.125 |"
 
 
