@@ -30,6 +30,8 @@ def places(script: Path) -> list[str]:
 @pytest.mark.parametrize("script", SCRIPTS, ids=str)
 def test_a_script_starts_from_where_it_says(script, monkeypatch):
     monkeypatch.setattr(sys, "path", [*places(script), *sys.path])
+    for beside in (ROOT / script).parent.glob("*.py"):  # tests may have a module of that name
+        monkeypatch.delitem(sys.modules, beside.stem, raising=False)
     before = {*sys.modules}
     try:
         runpy.run_path(str(ROOT / script), run_name="not main")

@@ -58,8 +58,8 @@ EXAMPLES = {
     ("rl", "trl"): "from cooper_rl.adapters.trl import GRPOReward; import trl; print(GRPOReward.NAME, trl.__version__)",
     ("rl", "wandb"): "from cooper_rl.record.trackers import Wandb; Wandb().check(); print('there')",
 }
-"""What an extra is for, as code that prints. `liger` and `vllm` need a GPU; docs/vllm.md has a test of its own."""
-ON_A_GPU = {("rl", "liger"), ("rl", "vllm")}
+"""What an extra is for, as code that prints. `vllm` needs a GPU; docs/vllm.md has a test of its own."""
+ON_A_GPU = {("rl", "vllm")}
 
 
 def extras() -> dict[tuple[str, str], list[str]]:

@@ -1,6 +1,8 @@
 """Labelling: rows are kept if rule and judge agree, everything is counted, and nothing is asked twice."""
 
+import inspect
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -246,10 +248,14 @@ def test_the_command_takes_a_judges_file_as_grader_and_continues_its_journal(dat
     assert out.read_text() == labelled
 
 
-def test_the_command_labels_by_a_rule_alone_and_by_a_rule_and_a_class(data, tmp_path):
+def test_the_command_labels_by_a_rule_alone_and_by_a_rule_and_a_class(data, tmp_path, monkeypatch):
+    class_of_its_own = "from cooper_verify.grader import Grader, Opinion\n" + inspect.getsource(Sevens)
+    (tmp_path / "sevens.py").write_text(class_of_its_own)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # a grader has its own process
+    monkeypatch.syspath_prepend(tmp_path)
     assert run(data, "--grader", "rule:exact", "--out", tmp_path / "rule.jsonl").exit_code == 0
     assert "grader" not in json.loads((tmp_path / "rule.jsonl").read_text().splitlines()[0])
-    result = run(data, "--rule", "exact", "--grader", f"{__name__}:Sevens", "--out", tmp_path / "own.jsonl")
+    result = run(data, "--rule", "exact", "--grader", "sevens:Sevens", "--out", tmp_path / "own.jsonl")
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "own.jsonl").read_text().splitlines()[0])["grader"] == "correct"
 

@@ -186,9 +186,7 @@ def test_a_reward_models_folder_gives_probabilities_and_the_rewards_of_a_run_wha
     opinions = model.grade([RIGHT, WRONG])
     assert model.gives_probabilities
     assert [one.verdict for one in opinions] == ["correct" if (one.score or 0) > 0.5 else "wrong" for one in opinions]
-    paid = (
-        f"kind: function\nrewards: [{{kind: function, function: '{functions}:of_all', batched: true, weight: 3.0}}]\n"
-    )
+    paid = f"kind: function\nrewards: [{{kind: function, function: '{functions}:of_all', weight: 3.0}}]\n"
     (tmp_path / "run.yaml").write_text(paid)
     run = open_grader(str(tmp_path / "run.yaml"))
     assert run.grade([RIGHT, WRONG]) == [Opinion("silent", 3.0), Opinion("silent", 0.0)]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from cooper_rl.reward.base import Count, RewardConfig, Scores
 from cooper_rl.reward.kinds.function import FunctionReward
 from cooper_verify.grader import Asked, opinions_on
-from cooper_verify.graders.function import recognised
 from cooper_verify.graders.judge import JudgeGrader
 from cooper_verify.graders.written import form_of, open_grader
 from cooper_verify.rules.rule import Rule
@@ -61,7 +60,7 @@ class GraderRewardConfig(RewardConfig):
         """Raises InputError for what is no grader. A function is the reward `function`: it also reads how an answer
         ended, and its messages."""
         if form_of(self.kind) == "function":
-            return FunctionReward(self.kind, batched=recognised(self.kind) == "batched")
+            return FunctionReward(self.kind)
         return GraderReward(self.kind)
 
     @property
