@@ -40,7 +40,7 @@ def references(kind: str) -> References:
         ("nonsense", Options(), "wrong paid", ""),
         ("units", Options(), "wrong paid", ""),
         ("remarks", Options(), "wrong paid", ""),
-        ("unspaced", Options(), "wrong paid", ""),
+        ("unspaced", Options(), "healthy", "Format drift"),
     ],
 )
 def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):

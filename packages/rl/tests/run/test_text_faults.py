@@ -76,7 +76,7 @@ def test_a_run_goes_on_counts_its_faults_and_writes_their_texts_down(settings, t
     rows = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     said = {one["text"]: one["verdict"] for row in rows for one in row["completions"]}
     assert {said[text] for text in texts} == {"unparsed"}
-    assert set(said.values()) != {"unparsed"}
+    assert len(texts) < len(said)
 
 
 def test_a_reference_that_raises_is_named_before_the_run(settings, tmp_path, monkeypatch):

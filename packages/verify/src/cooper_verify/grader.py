@@ -128,7 +128,7 @@ def opinions_on(grader: Grader, answers: Sequence[Asked], users_too: bool = Fals
         units = [[*unit] for _, unit in groupby(answers, lambda asked: asked.problem)]
 
     def ask(units: Sequence[list[Asked]]) -> list[list[Opinion]]:
-        given = iter(_opinions(grader, [asked for unit in units for asked in unit]))
+        given = iter(checked_opinions(grader, [asked for unit in units for asked in unit]))
         return [[next(given) for _ in unit] for unit in units]
 
     graded = isolated(
@@ -141,11 +141,12 @@ def opinions_on(grader: Grader, answers: Sequence[Asked], users_too: bool = Fals
     )
     opinions = [opinion for unit in graded for opinion in unit]
     if len(units) > 1 and all(opinion.why == FAULT for opinion in opinions):
-        return _opinions(grader, answers)  # raises it once more
+        return checked_opinions(grader, answers)  # raises it once more
     return opinions
 
 
-def _opinions(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
+def checked_opinions(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
+    """What it says of each answer, with whatever it raises; see `opinions_on`."""
     opinions = grader.grade(answers) if answers else []
     if not isinstance(opinions, list) or not all(isinstance(opinion, Opinion) for opinion in opinions):
         raise InputError(f"{grader.name}: grade returned {reprlib.repr(opinions)}; return a list of Opinion")

@@ -212,14 +212,12 @@ def test_it_ends_with_its_parent(file):
     [
         ("10**400", r"1000.*0000"),
         ("10**5000", "an integer of about 5000 digits"),
-        ("1e39", r"1e\+39"),
+        ("1e999", "inf"),
         ("'a'", "'a'"),
         ("1j", "1j"),
     ],
 )
 def test_a_score_that_no_run_can_pay_is_an_error(tmp_path, value, shown):
     (tmp_path / "big.py").write_text(f"def f(completion, reference):\n    return {value}\n")
-    with pytest.raises(
-        InputError, match=f"f: returned {shown} for problem p; return a finite number of at most 3.4e38"
-    ):
+    with pytest.raises(InputError, match=f"f: returned {shown} for problem p; return a finite number, or None"):
         scores(tmp_path / "big.py", "f")

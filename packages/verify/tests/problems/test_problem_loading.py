@@ -338,17 +338,6 @@ def test_references_that_are_read_in_two_ways_are_listed(tmp_path: Path, caplog:
     assert "rows.jsonl:2: answer '(1,3)'" in caplog.text
 
 
-def test_a_thousands_comma_in_references_is_told_with_the_remedy(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    answers = ["18,000", "1,234,567", "(1,3)", "18000", "$18,000"]
-    rows = [{"question": f"{answer}?", "answer": answer} for answer in answers]
-    with Verifier(MathsRule()) as verifier:
-        load_problems(ProblemsConfig(source=save(tmp_path, rows)), verifier)
-    assert "the reference answers of 2 of 5 problems have a thousands comma" in caplog.text
-    assert "rows.jsonl:1: answer '18,000'" in caplog.text
-    assert "Write 18000 without the comma." in caplog.text
-    assert "reads the reference answers of 1 of 5 problems in two ways" in caplog.text
-
-
 def test_with_unverified_silent_the_rule_is_silent_on_references_that_it_cannot_read(tmp_path: Path):
     rows = [{"question": f"{answer}?", "answer": answer} for answer in ("7", UNREAD[0])]
     with Verifier(MathsRule()) as verifier:

@@ -28,7 +28,7 @@ from cooper_base.data.text import one_line
 from cooper_base.errors import InputError, MissingExtraError, users_function
 from cooper_base.progress import awaited
 from cooper_verify.faults import halved
-from cooper_verify.grader import RAISED, Asked, Grader, Opinion, opinions_on
+from cooper_verify.grader import RAISED, Asked, Grader, Opinion, checked_opinions
 from cooper_verify.graders.function import FunctionGrader
 from cooper_verify.graders.written import form_by_text, open_grader
 from cooper_verify.rules.child import ChildProcess, limit, private_streams
@@ -137,7 +137,7 @@ def opinions_on_each(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:
 
     def opinions(some: Sequence[Asked]) -> Sequence[Opinion]:
         with exits_are_faults(grader.name):
-            return opinions_on(grader, some)
+            return checked_opinions(grader, some)
 
     def none(_: Asked, error: Exception) -> Opinion:
         return Opinion("silent", None, _raised(error))

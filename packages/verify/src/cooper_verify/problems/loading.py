@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?>(?:,\d{3})+)")
 MADE_COUNT = 512  # problems of a made world, if no limit is set
 
 
@@ -114,13 +112,9 @@ def _verify_answers(loaded: LoadedProblems, rule: "Rule", silent: bool, section:
         loaded.unread = [f"{location(problem)}: problem {problem.id}, answer {problem.answer!r}" for problem in unread]
         if unread:
             logger.warning("%s", _about_unread(loaded.unread, len(verified), section))
-        ambiguous = {True: list[str](), False: list[str]()}
-        for problem in rule.ambiguous(verified):
-            is_number = _THOUSANDS.fullmatch(problem.answer.strip()) is not None
-            ambiguous[is_number].append(f"{location(problem)}: answer {problem.answer!r}")
-        for is_number, about in ((False, _about_ambiguous), (True, _about_thousands)):
-            if ambiguous[is_number]:
-                logger.warning("%s", about(ambiguous[is_number], len(verified), section))
+        ambiguous = [f"{location(problem)}: answer {problem.answer!r}" for problem in rule.ambiguous(verified)]
+        if ambiguous:
+            logger.warning("%s", _about_ambiguous(ambiguous, len(verified), section))
         return [f"{location(problem)}: answer {problem.answer!r} {why}" for problem, why in checked if why is not None]
     heard = {problem.id for problem in verified} - {problem.id for problem in unread}
     loaded.problems = [problem if problem.id in heard else replace(problem, rule="silent") for problem, _ in checked]
@@ -143,14 +137,6 @@ def _about_ambiguous(ambiguous: Sequence[str], count: int, section: str) -> str:
         f"{section}: the rule reads the reference answers of {len(ambiguous)} of {count} problems in two ways, such as "
         "(1,3), a pair or an interval. An answer that means either is `correct`:\n"
         f"{_listing(ambiguous)}\nWrite 1 < x < 3 or (x, y) = (1, 3) where it matters."
-    )
-
-
-def _about_thousands(numbers: Sequence[str], count: int, section: str) -> str:
-    return (
-        f"{section}: the reference answers of {len(numbers)} of {count} problems have a thousands comma, and the rule "
-        f"also reads them as a list, such as 18,000 as 18 and 0. An answer that means either is `correct`:\n"
-        f"{_listing(numbers)}\nWrite 18000 without the comma."
     )
 
 
