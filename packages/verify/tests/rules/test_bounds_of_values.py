@@ -32,6 +32,7 @@ ODD = {
     "factorials in brackets": "(" * 25 + "9" + ("!" * 40 + ")") * 25,
     "percents in a maximum": rf"\max(0, 0{'%' * 300})",
     "roots": r"\sqrt{" * 300 + "9" + "}" * 300,
+    "exponents in a divisor": rf"\gcd({'2^{' * 300}2{'}' * 300}, 3)",
     "roots without braces": r"\sqrt" * 300 + "9",
     "sines of sines": r"\sin " * 300 + "x",
     "signs in an exponent": "x^" + "-" * 500 + "2",
@@ -46,6 +47,7 @@ def test_an_odd_text_is_read_or_unparsed(name):
         for expressions in (False, True):
             assert fast_reading("Why?", "9", written, expressions).verdict in ("unparsed", "wrong", None)
             fast_reading("Why?", text, written, expressions)
+            fast_reading("Why?", "1 m, 10/6 cm", written, expressions)
 
 
 def test_a_batch_has_all_its_verdicts():

@@ -156,7 +156,7 @@ class _Reader:
         base = self._base()
         while True:
             if self._accept("^"):
-                base = ("^", base, self._script())
+                base = ("^", base, self._deeper(self._script))
             elif self._accept("!"):
                 base = ("factorial", base)
             elif self._accept("\u00b0"):
@@ -198,11 +198,15 @@ class _Reader:
         return self._base()
 
     def _base(self) -> Tree:
-        """A number, a name, or what holds others: every way down leads through here."""
+        """A number, a name, or what holds others."""
+        return self._deeper(self._symbol)
+
+    def _deeper(self, read: Callable[[], Tree]) -> Tree:
+        """Every way down leads through here."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise NoFormulaError
-        tree = self._symbol()
+        tree = read()
         self._depth -= 1
         return tree
 
