@@ -16,6 +16,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from cooper_audit.run.change_points import ERROR, FEWEST_PROBLEMS, FEWEST_STEPS
+from cooper_audit.run.onset import largest_split
 
 MOST_ROWS, MOST_TRAITS = 4096, 200
 """What is searched: so many rows, in whole groups of evenly spread steps, and the traits that became most frequent."""
@@ -83,7 +84,7 @@ def suspicions(rows: Iterable[Mapping[str, Any]]) -> list[Suspicion]:
         passes = after - before >= RISEN and risen[1][place] <= ERROR and paid[place] <= ERROR and more[place] > 0
         alike = any(_alike(holds[:, place], holds[:, other]) for other, _ in found)
         if passes and not alike:
-            since = int(steps[_largest_split(shares[:, place])])
+            since = int(steps[largest_split(shares[:, place], np.ones(len(shares)))])
             found.append((place, Suspicion(names[place], float(before), float(after), float(more[place]), since)))
     return [suspicion for _, suspicion in found[:SHOWN]]
 
@@ -159,13 +160,6 @@ def _paid(
 
 def _adjusted(seen: Float[ndarray, " T"], largest: Float[ndarray, " R"]) -> Float[ndarray, " T"]:
     return (1 + (largest[:, None] >= seen - 1e-9).sum(axis=0)) / (1 + len(largest))
-
-
-def _largest_split(shares: Float[ndarray, " S"]) -> int:
-    places = np.arange(1, len(shares))
-    sums = np.cumsum(shares)
-    rises = (sums[-1] - sums[places - 1]) / (len(shares) - places) - sums[places - 1] / places
-    return int(places[np.argmax(rises * np.sqrt(places * (len(shares) - places)))])
 
 
 def _alike(first: Float[ndarray, " N"], second: Float[ndarray, " N"]) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
 
 from cooper_audit.run.change_points import ERROR, FEWEST_PROBLEMS, FEWEST_ROWS_OF_HALVES, Series, Spans
 from cooper_audit.run.payment import SHARES, Payment
@@ -73,8 +75,12 @@ def _largest_change(series: Series, sign: int, windows: Sequence[Window]) -> int
     """The step with the largest difference between what is before it and what is from it on, among some windows."""
     low, high = min(window.first for window in windows), max(window.last for window in windows)
     inside = series.where((series.steps >= low) & (series.steps <= high))
-    weights = np.cumsum(inside.weights)
-    sums, places = np.cumsum(inside.values * inside.weights), np.arange(1, len(inside))
-    before, behind = weights[places - 1], weights[-1] - weights[places - 1]
-    rises = (sums[-1] - sums[places - 1]) / behind - sums[places - 1] / before
-    return int(inside.steps[places[np.argmax(sign * rises * np.sqrt(before * behind))]])
+    return int(inside.steps[largest_split(sign * inside.values, inside.weights)])
+
+
+def largest_split(values: Float[ndarray, " S"], weights: Float[ndarray, " S"]) -> int:
+    """The place from which on values are most above those before it, in the spread of such a difference by chance."""
+    counts, sums = np.cumsum(weights), np.cumsum(values * weights)
+    before, behind = counts[:-1], counts[-1] - counts[:-1]
+    rises = (sums[-1] - sums[:-1]) / behind - sums[:-1] / before
+    return 1 + int(np.argmax(rises * np.sqrt(before * behind)))
