@@ -76,10 +76,10 @@ class EarnedReward:
         metrics = {"earned/weight": weight, "earned/verdicts": min(counts[0], counts[2])}
         by_model = context.silent.flat & ~context.passed_over.flat & pays
         if by_model.any():
-            of_model, kept = _read_from_reference(context)
+            near = scores_when_near(context).flat
+            of_model, kept = _read_from_reference(context, near)
             rewards = (weight * of_model).where(by_model, rewards)
             metrics["reward_model/kept_when_near"] = kept
-            near = scores_when_near(context).flat
             parts["near"] = context.ragged(near.where(near > 0, nan))
         return Scores(context.ragged(rewards), parts, metrics)
 
@@ -117,15 +117,15 @@ class EarnedReward:
         return [*newer(self._counts[:2], now[:2]), *newer(self._counts[2:], now[2:])]
 
 
-def _read_from_reference(context: StepContext) -> tuple[Float[Tensor, " B"], float]:
+def _read_from_reference(context: StepContext, near: Float[Tensor, " B"]) -> tuple[Float[Tensor, " B"], float]:
     """What each answer without a verdict is worth by the model's score, NaN for no opinion; and the share of those
-    that it accepts which it accepts under a near reference too.
+    that it accepts which it accepts under a near reference too, where its scores are `near`.
 
     Worth is the score less the best under another reference, at least 0. There is no opinion on a group of whose
     accepted answers most are kept under a near reference: there the model does not tell right from nearly right, and
     the little that is left of the scores would be noise.
     """
-    scores, near = context.probabilities.flat, scores_when_near(context).flat
+    scores = context.probabilities.flat
     worth = (scores - near.maximum(scores_when_swapped(context).flat)).clamp(min=0)
     accepted = (scores > 0.5) & context.silent.flat
     kept = accepted & (near > 0.5)
