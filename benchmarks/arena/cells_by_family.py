@@ -16,14 +16,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arena.cotraining import finished
 from benchmarks.arithmetic.families import WINDOW, by_family, read_results, share, thirds
 
 from cooper_base.config.checking import with_overrides
 from cooper_lab.arena.arena import built_in_holes, read_holes
-from cooper_lab.arena.cache import default_cache, make
+from cooper_lab.arena.cache import default_cache
 from cooper_lab.arena.cells import UNDER, Plan, plan
 from cooper_lab.arena.designs import built_in_designs
-from cooper_lab.arena.run_cells import read_result, run_cell
+from cooper_lab.arena.run_cells import read_result
 from cooper_lab.arena.silence import SILENCES
 
 HERE = Path(__file__).parent
@@ -66,13 +67,7 @@ def planned(given: argparse.Namespace, name: str, planting: int) -> Plan:
 
 def measure(of_cell: Plan, results: Path) -> None:
     """Plant what is missing, run what is missing, and add it to the results."""
-    for model in of_cell.models:
-        model.cache.mkdir(parents=True, exist_ok=True)
-        if not model.exists:
-            make(model)
-    for cell in of_cell.cells:
-        if not cell.result_path.exists():
-            run_cell(cell)
+    for cell in finished(of_cell):
         result = read_result(cell.result_path)
         key = {name: result[name] for name in ("design", "hole", "planting", "seed", "steps")}
         if not any(key.items() <= row.items() for row in read_results(results)):

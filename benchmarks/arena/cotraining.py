@@ -16,7 +16,7 @@ draws the courses of gold, a panel for each cell.
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -139,14 +139,20 @@ def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, An
 def run(plans: Sequence[Plan], saved: Path) -> None:
     """Make missing models and run missing cells, one after the other."""
     for of_cell in plans:
-        for model in of_cell.models:
-            model.cache.mkdir(parents=True, exist_ok=True)
-            if not model.exists:
-                make(model)
-        for cell in of_cell.cells:
-            if not cell.result_path.exists():
-                run_cell(cell)
+        for cell in finished(of_cell):
             save(cell, saved)
+
+
+def finished(of_cell: Plan) -> Iterator[Cell]:
+    """Plant the missing models and run the missing cells, one after the other; each cell when it has ended."""
+    for model in of_cell.models:
+        model.cache.mkdir(parents=True, exist_ok=True)
+        if not model.exists:
+            make(model)
+    for cell in of_cell.cells:
+        if not cell.result_path.exists():
+            run_cell(cell)
+        yield cell
 
 
 def save(cell: Cell, saved: Path) -> None:
