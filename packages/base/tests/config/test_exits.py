@@ -80,3 +80,19 @@ def test_a_reader_who_closes_the_pipe_is_no_fault():
     ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=100, check=False)
     os.close(write)
     assert (ended.returncode, ended.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("how", ["raise ValueError from error", "raise ValueError", "return {}[1]", "raise"])
+def test_an_interrupt_that_a_library_turns_into_its_own_error_is_an_interrupt(monkeypatch, how):
+    """pydantic does so, and sqlite3, and whatever calls back from compiled code."""
+    names = {}
+    lines = ["def use():", " try:", "  raise KeyboardInterrupt", " except BaseException as error:", f"  {how}"]
+    exec("\n".join(lines), names)
+    commands = typer.Typer(cls=main._Commands)
+    commands.command("use")(names["use"])
+    commands.command("other")(lambda: None)
+    monkeypatch.setattr(main, "commands", commands)
+    monkeypatch.setattr(sys, "argv", ["cooper", "use"])
+    with pytest.raises(SystemExit) as ended:
+        main.app()
+    assert ended.value.code == 130

@@ -47,7 +47,7 @@ class _Commands(TyperGroup):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: typer.Context) -> Any:
-        with _safe_usage_errors():
+        with _safe_usage_errors(), _plain_interrupts():
             return super().invoke(ctx)
 
 
@@ -61,6 +61,20 @@ def _safe_usage_errors() -> Iterator[None]:
         yield
     except _UsageError as error:
         error.message = printable(bounded(error.message))
+        raise
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """An interrupt inside a library may come out of it as an error of the library's own, and is an interrupt still."""
+    try:
+        yield
+    except Exception as error:
+        link: BaseException | None = error
+        while link is not None and not isinstance(link, KeyboardInterrupt):
+            link = link.__cause__ or link.__context__
+        if link is not None:
+            raise KeyboardInterrupt from error
         raise
 
 
