@@ -15,7 +15,7 @@ from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import InputError, Problem, Ragged, build_config
-from cooper_rl.policy.step_metrics import unverified_advantage
+from cooper_rl.policy.advantages import unverified_advantage
 from cooper_rl.reward.base import Scores
 from cooper_rl.reward.context import StepContext
 from cooper_rl.reward.health import agreement, suspected

@@ -18,7 +18,7 @@ from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.engines.yes_no import chat_around
 from cooper_rl.policy.environments.syntax import ChatSyntax
-from cooper_rl.reward.input import ChatInput
+from cooper_rl.reward.chat_input import ChatInput
 from cooper_verify.problems.config import PromptConfig
 
 PLAIN = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"

@@ -6,8 +6,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from cooper_lab.designs.cispo import CISPO
 from cooper_rl.engines.losses.policy import (
-    CISPO,
     GSPO,
     KLConfig,
     PolicyLossConfig,

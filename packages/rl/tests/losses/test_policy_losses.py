@@ -7,8 +7,8 @@ import torch
 from policy_loss_cases import one_row, random_inputs  # pyright: ignore[reportMissingImports]
 from pydantic import TypeAdapter
 
+from cooper_lab.designs.cispo import CISPO
 from cooper_rl.engines.losses.policy import (
-    CISPO,
     GSPO,
     KLConfig,
     KLKind,

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from cooper_base.config.base import Config
+from cooper_lab.designs.gdpo import GDPO
 from cooper_lab.designs.maxrl import MaxRL
 from cooper_rl import InputError, build_config
 from cooper_rl.engines.losses.policy import GSPO
 from cooper_rl.policy.advantages import (
     ADVANTAGES,
     EPS,
-    GDPO,
     GRPO,
     RLOO,
     Completions,

@@ -10,7 +10,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.rollout_source import resampled
+from cooper_rl.resampling import resampled
 from run.everyday_callbacks import Calls
 
 

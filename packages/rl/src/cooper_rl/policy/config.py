@@ -48,10 +48,6 @@ class AlgorithmConfig(Config):
         loss = self.loss.model_copy(update=defaults)
         return self.model_copy(update={"loss": loss, "recompute_old_logprobs": True})
 
-    def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
-        """Whether there is a KL term in the loss, or in the reward."""
-        return self.kl is not None and self.kl.acts_on(where)
-
     @field_validator("overlong", mode="before")
     @classmethod
     def _penalty_is_a_shaping(cls, overlong: Any) -> Any:

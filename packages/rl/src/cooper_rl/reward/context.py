@@ -241,7 +241,7 @@ class StepContext:
             joined._verdicts = [context.verdicts[p] for context, p in picks]
         for name in first._columns:
             if all(name in context._columns for context, _ in picks):
-                joined._columns[name] = Ragged.of([context._columns[name].groups()[p] for context, p in picks])
+                joined._columns[name] = Ragged.picked([(context._columns[name], p) for context, p in picks])
         return joined
 
     def afresh(self) -> Self:

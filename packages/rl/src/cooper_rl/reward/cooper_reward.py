@@ -61,6 +61,8 @@ class CooperReward:
         self._reward = build_sum(config.rewards)
         self._shaping = [part.build() for part in config.shaping]
         self._gold = gold
+        self._needs_references = config.needs_references
+        self._learns_from_solutions = config.learns and "reference_solution" in config.cooptimization.positives
         self._cooptimizer: Cooptimizer | None = None
         if self.learning is not None:
             arguments = (inputs.verifier, inputs.assistant, config.seed, inputs.replayed)
@@ -109,7 +111,7 @@ class CooperReward:
         for group in groups:
             problem = group.problem
             outside = self.verifier.needs_verdicts(problem)
-            heard = not outside and (problem.answer or not self.config.needs_references)
+            heard = not outside and (problem.answer or not self._needs_references)
             for i, answer in enumerate(group.answers):
                 if answer.verdict in VERDICTS or (answer.verdict is None and heard):
                     continue
@@ -256,8 +258,7 @@ class CooperReward:
     def context(self, groups: Sequence[AnswerGroup]) -> StepContext:
         """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
         context = StepContext(groups, self.verifier, self.model, self._gold)
-        positives = self.config.cooptimization.positives if self.config.learns else ()
-        context.learns_from_solutions = "reference_solution" in positives
+        context.learns_from_solutions = self._learns_from_solutions
         return context
 
     def pay(self, context: StepContext, step: int | None = None) -> Scored:

@@ -12,8 +12,17 @@ from cooper_rl.reward.context import Logits, RewardModel, StepContext
 from cooper_rl.reward.cooptimization_config import LABELLED_PER_STEP, CooptimizationConfig
 from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.pairs.assistant import Assistant
-from cooper_rl.reward.pairs.base import PAIRS, Judged, Pair, PairFilter, PairGroup, PairInputs, PairSource
-from cooper_rl.reward.pairs.positives import choose_positives, take_solutions
+from cooper_rl.reward.pairs.base import (
+    PAIRS,
+    Judged,
+    Pair,
+    PairFilter,
+    PairGroup,
+    PairInputs,
+    PairSource,
+    choose_positives,
+    take_solutions,
+)
 from cooper_rl.reward.update import PairBuffer, restore_rng, update_reward_model
 from cooper_verify.rules.rule import Rule
 

@@ -76,7 +76,7 @@ class Scored:
             answers[c] += len(group.answers)
 
         def column(of: Callable[[Scores], Ragged]) -> Ragged:
-            return Ragged.of([of(call.scores).groups()[p] for call, p in picks])
+            return Ragged.picked([(of(call.scores), p) for call, p in picks])
 
         names = [name for name in first.scores.parts if all(name in call.scores.parts for call, _ in picks)]
         parts = {name: column(lambda scores, name=name: scores.parts[name]) for name in names}

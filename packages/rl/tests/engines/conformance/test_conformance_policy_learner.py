@@ -8,10 +8,10 @@ import plain
 import pytest
 import torch
 
+from cooper_lab.designs.cispo import CISPO
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.losses.policy import (
-    CISPO,
     GSPO,
     KLConfig,
     PolicyLossInputs,

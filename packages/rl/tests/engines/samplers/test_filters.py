@@ -10,7 +10,6 @@ from cooper_rl.engines.local.sampling import (
     draw_tokens,
     filter_logits,
     invert_cumulative,
-    keep_min_p,
     keep_top_k,
     keep_top_p,
 )
@@ -34,11 +33,6 @@ def test_top_k_keeps_the_k_most_likely(k, tokens):
 )
 def test_top_p_keeps_the_smallest_set_that_reaches_p(p, tokens):
     assert kept(keep_top_p(LOGITS, p)) == tokens
-
-
-@pytest.mark.parametrize(("min_p", "tokens"), [(0.0, [0, 1, 2, 3, 4]), (0.45, [1, 3, 4]), (0.6, [1, 3]), (1.0, [1])])
-def test_min_p_is_relative_to_the_most_likely_token(min_p, tokens):
-    assert kept(keep_min_p(LOGITS, min_p)) == tokens
 
 
 def test_filters_act_in_the_documented_order():
@@ -66,8 +60,7 @@ def test_top_p_gives_the_same_set_whether_or_not_the_whole_vocabulary_is_sorted(
         SamplingParams(temperature=0.5),
         SamplingParams(temperature=2.0, top_k=4),
         SamplingParams(top_p=0.8),
-        SamplingParams(min_p=0.3),
-        SamplingParams(temperature=1.3, top_k=5, top_p=0.9, min_p=0.1),
+        SamplingParams(temperature=1.3, top_k=5, top_p=0.9),
     ],
     ids=str,
 )
@@ -86,8 +79,6 @@ def test_drawn_frequencies_match_the_distribution_computed_by_hand(params):
         if mass >= params.top_p:
             expected[token] = 0
         mass += share
-    expected /= expected.sum()
-    expected[expected < params.min_p * expected.max()] = 0
     expected /= expected.sum()
 
     draws = 40_000
