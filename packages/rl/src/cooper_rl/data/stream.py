@@ -180,8 +180,8 @@ class _Epochs:
         Random(f"{self._seed}/{self.epoch}").shuffle(order)
         if self._curriculum is None:
             return order
-        if self._curriculum.order == "easy_first":  # a problem that was never measured counts as half solved
-            order.sort(key=lambda index: -self._rates.get(self.problems[index].id, 0.5))
+        # Easy ones first; a problem that was never measured counts as half solved.
+        order.sort(key=lambda index: -self._rates.get(self.problems[index].id, 0.5))
         awake = [index for index in order if self._rests_until.get(self.problems[index].id, 0) <= self.epoch]
         return awake if len(awake) >= self._batch_size + len(used or ()) else order
 

@@ -161,8 +161,6 @@ class SamplingParams(Config):
     """Keep the smallest set of most likely tokens whose total probability reaches this."""
     top_k: int = Field(default=0, ge=0)
     """Keep this many most likely tokens; 0 keeps all."""
-    min_p: float = Field(default=0.0, ge=0, le=1)
-    """Drop tokens whose probability is below this fraction of that of the most likely token."""
     max_tokens: int = Field(default=512, ge=1)
     """Longest completion. One that reaches this many tokens ends with the stop reason `length`."""
     min_tokens: int = Field(default=0, ge=0)
@@ -184,7 +182,7 @@ class SamplingParams(Config):
     @property
     def truncations(self) -> list[str]:
         """The settings under which some tokens cannot be drawn at all, as "name: value"."""
-        values = self.model_dump(include={"top_p", "top_k", "min_p", "min_tokens"}, exclude_defaults=True)
+        values = self.model_dump(include={"top_p", "top_k", "min_tokens"}, exclude_defaults=True)
         return [f"{name}: {value}" for name, value in values.items()]
 
 

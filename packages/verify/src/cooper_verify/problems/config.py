@@ -203,10 +203,8 @@ def _is_made(source: Any) -> bool:
 
 
 class CurriculumConfig(Config):
-    """Epochs that follow what the run has measured: of each problem the mean reward of its last group."""
+    """Epochs that follow what the run has measured: from the problem whose last group had the highest mean reward down.
+    What has not been measured (in the first epoch all, unless `pass_rate` names a field) counts as one half."""
 
-    order: Literal["shuffled", "easy_first"] = "easy_first"
-    """Order of an epoch: as always, or from the highest mean reward down. What has not been measured (in the first
-    epoch all, unless `pass_rate` names a field) counts as one half."""
     rest: int = Field(default=0, ge=0)
     """Epochs for which a problem is left out after its group taught nothing, because all rewards were the same."""

@@ -64,7 +64,7 @@ def draw_tokens(
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
     if params.temperature == 0:
         tokens = _without(forbidden, logits).argmax(dim=-1, keepdim=True)
-    elif params.top_k > 0 or params.top_p < 1 or params.min_p > 0:
+    elif params.top_k > 0 or params.top_p < 1:
         tokens = invert_cumulative(_weights(filter_logits(_without(forbidden, logits), params)), uniforms)
     elif forbidden is None:
         tokens = invert_cumulative(weights, uniforms)
@@ -144,19 +144,11 @@ def keep_top_p(logits: Logits, p: float) -> Logits:
     return kept.scatter_(-1, order, candidates.masked_fill(~inside, -torch.inf))
 
 
-def keep_min_p(logits: Logits, min_p: float) -> Logits:
-    """Keep the tokens at least `min_p` times as likely as the most likely one (Nguyen et al. 2024)."""
-    threshold = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log().item()
-    return logits.masked_fill(logits < threshold, -torch.inf)
-
-
 def filter_logits(logits: Logits, params: SamplingParams) -> Logits:
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)
     if params.top_p < 1:
         logits = keep_top_p(logits, params.top_p)
-    if params.min_p > 0:
-        logits = keep_min_p(logits, params.min_p)
     return logits
 
 
