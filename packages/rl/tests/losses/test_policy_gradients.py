@@ -7,7 +7,8 @@ import torch
 from policy_loss_cases import ALL, gradient, loss_gradient, one_row, random_inputs  # pyright: ignore[reportMissingImports]
 
 from cooper_lab.designs.cispo import CISPO
-from cooper_rl.engines.losses.policy import GSPO, KLConfig, PPOClip, policy_loss
+from cooper_lab.designs.gspo import GSPO
+from cooper_rl.engines.losses.policy import KLConfig, PPOClip, policy_loss
 
 
 @pytest.mark.parametrize("cap", [None, 1.5])
@@ -16,7 +17,7 @@ from cooper_rl.engines.losses.policy import GSPO, KLConfig, PPOClip, policy_loss
     "config",
     [
         PPOClip(),
-        PPOClip(clip_low=0.1, clip_high=0.28, dual_clip=1.5),
+        PPOClip(clip_low=0.1, clip_high=0.28),
         GSPO(),
         GSPO(clip_low=0.5, clip_high=0.5),
     ],

@@ -56,7 +56,7 @@ def test_a_resolved_configuration_validates(run_schema):
     [
         ({}, True),
         ({"algorithm": {"loss": {"kind": "gspo", "clip_low": 1e-4}}}, True),
-        ({"algorithm": {"loss": {"kind": "gspo", "dual_clip": 3}}}, False),  # a key of another kind
+        ({"algorithm": {"loss": {"kind": "gspo", "normaliser": 3}}}, False),  # a key of another kind
         ({"algorithm": {"loss": {"clip_low": 0.1}}}, False),  # no kind
         ({"algorithm": {"loss": {"kind": "my_losses:Mine", "anything": 1}}}, True),
         ({"algorithm": {"loss": {"kind": "gspoo"}}}, False),

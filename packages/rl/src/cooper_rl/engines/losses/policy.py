@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -97,6 +97,9 @@ LOSSES = Kinds("policy loss", "cooper_rl.engines.losses.policy", ["token_losses"
 class PolicyLoss(Config):
     """The base of all policy losses. Each kind implements `token_losses`."""
 
+    weighs_tokens: ClassVar[bool] = True
+    """Whether each token has a ratio of its own, so that single tokens can have advantages of their own."""
+
     truncated_importance_sampling: float | None = Field(default=None, ge=1)
     """Upper bound of the importance weight exp(old_logprobs - sampler_logprobs). Each token's loss, but not its KL
     term, is multiplied by this weight, without gradient; null leaves the weight out (Yao et al. 2025, "Your efficient
@@ -151,7 +154,7 @@ class PolicyLossOutputs:
     Both add up over micro-batches; divide the sums by the step's token count for means. `metric_sums` holds
     `clip_fraction` (tokens that clipping left without gradient), `ratio`,
     `kl_to_old` (KL(old || new), k3), `mismatch_kl` (KL(sampler || old), k3) and, if these features are on,
-    `dual_clip_fraction`, `truncated_fraction` and `drifted_fraction`.
+    `truncated_fraction` and `drifted_fraction`.
     """
 
     loss: Float[Tensor, ""]
@@ -228,46 +231,16 @@ class PPOClip(PolicyLoss):
     """How far below 1 the ratio still carries gradient for a negative advantage."""
     clip_high: float = Field(default=0.2, ge=0)
     """How far above 1 the ratio still carries gradient for a positive advantage (DAPO's clip-higher: 0.28)."""
-    dual_clip: float | None = Field(default=None, gt=1)
-    """Bounds the loss of a token with negative advantage A at -A times this value (usually 3), however large the ratio
-    (Ye et al. 2020, arXiv 1912.09729, eq. 5). Null means no bound."""
 
     def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
-        return _clipped(inputs.advantages, log_ratio.exp(), self.clip_low, self.clip_high, self.dual_clip)
+        return clipped(inputs.advantages, log_ratio.exp(), self.clip_low, self.clip_high)
 
 
-@LOSSES.register
-class GSPO(PolicyLoss):
-    """PPO-clip with one ratio per completion: s = exp(mean over its tokens of logprobs - old_logprobs).
-
-    Zheng et al. 2025 (arXiv 2507.18071, eq. 5 and 7). Every token of a completion gets the same ratio, and the gradient
-    flows through all of its tokens, so only the sum of a completion's token weights matters. Combine it with
-    `sequence_mean_token_mean` for the paper's objective.
-    """
-
-    kind: Literal["gspo"] = "gspo"
-    clip_low: float = Field(default=3e-4, ge=0, le=1)
-    """As in `ppo_clip`, but far smaller, because the log-ratio is a mean over tokens."""
-    clip_high: float = Field(default=4e-4, ge=0)
-    """As in `ppo_clip`, but far smaller, because the log-ratio is a mean over tokens."""
-
-    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
-        lengths_B1 = inputs.mask.sum(dim=1, keepdim=True).clamp(min=1)
-        ratio_B1 = (log_ratio.sum(dim=1, keepdim=True) / lengths_B1).exp()
-        return _clipped(inputs.advantages, ratio_B1.expand_as(log_ratio), self.clip_low, self.clip_high)
-
-
-def _clipped(advantages: Tokens, ratio: Tokens, low: float, high: float, dual: float | None = None) -> TokenLosses:
-    unclipped = -advantages * ratio
-    clipped = -advantages * ratio.clamp(1 - low, 1 + high)
-    loss = unclipped.maximum(clipped)
-    metrics = {"clip_fraction": clipped > unclipped, "ratio": ratio}
-    if dual is not None:
-        ceiling = -dual * advantages
-        beyond = (advantages < 0) & (loss > ceiling)
-        loss = loss.where(~beyond, ceiling)
-        metrics["dual_clip_fraction"] = beyond
-    return loss, metrics
+def clipped(advantages: Tokens, ratio: Tokens, low: float, high: float) -> TokenLosses:
+    """max(-A r, -A clip(r, 1 - low, 1 + high)), and which tokens the clipping left without gradient."""
+    plain = -advantages * ratio
+    bounded = -advantages * ratio.clamp(1 - low, 1 + high)
+    return plain.maximum(bounded), {"clip_fraction": bounded > plain, "ratio": ratio}
 
 
 AGGREGATIONS = Kinds("aggregation", "cooper_rl.engines.losses.policy", ["token_weights"])
@@ -304,9 +277,8 @@ def token_weights(
     - A completion of a group without usable spread has advantage 0. It is kept if the loss has a KL term. Otherwise it
       is only counted, which does not change the gradient of any other row.
 
-    If all counted rows are kept, the weights of all their tokens sum to 1 (for `sequence_mean_token_sum`, to mean
-    length / normaliser). Dropping rows of weight 0 and splitting the rest into micro-batches does not change the loss.
-    Raises ValueError if a row is kept but not counted.
+    If all counted rows are kept, the weights of all their tokens sum to 1. Dropping rows of weight 0 and splitting the
+    rest into micro-batches does not change the loss. Raises ValueError if a row is kept but not counted.
     """
     if (kept & ~counted).any():
         raise ValueError("a kept completion must be counted, or the weights do not sum to 1")
@@ -338,15 +310,3 @@ class SequenceMeanTokenMean(Config):
 
     def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
         return 1 / (len(counted) * lengths)
-
-
-@AGGREGATIONS.register
-class SequenceMeanTokenSum(Config):
-    """Token sums divided by a constant, averaged over counted completions (Dr. GRPO, arXiv 2503.20783, section 3)."""
-
-    kind: Literal["sequence_mean_token_sum"] = "sequence_mean_token_sum"
-    normaliser: float = Field(gt=0)
-    """The constant, in tokens. It is the same for every step, usually the sampler's `max_tokens`."""
-
-    def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
-        return np.full(len(lengths), 1 / (len(counted) * self.normaliser))
