@@ -259,6 +259,6 @@ class CreditsTheFirstToken(DrGRPO):
 
 
 def test_every_estimator_that_credits_tokens_is_refused_with_one_ratio_per_completion():
-    with pytest.raises(ValueError, match="one ratio has one ratio per completion"):
+    with pytest.raises(ValueError, match="this loss has one ratio per completion"):
         AlgorithmConfig(advantages=CreditsTheFirstToken(), loss=GSPO())
     assert AlgorithmConfig(advantages=DrGRPO(), loss=GSPO()).loss == GSPO()

@@ -14,8 +14,8 @@ from cooper_rl.reward import update
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.recipes import RECIPES
+from cooper_rl.reward.row_selection import Part, needed, pulls, spread_over_origins, without_negligible
 from cooper_rl.reward.update import update_reward_model
-from cooper_rl.reward.update_rows import Part, needed, pulls, spread_over_origins, without_negligible
 from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImports]
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]

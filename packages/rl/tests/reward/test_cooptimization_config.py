@@ -6,7 +6,8 @@ from cooper_rl import build_config
 from cooper_rl.engines.losses.reward_model import PairLoss, PairwiseLoss
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.pairs.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant, build_assistant
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.sources.assistant import AssistantPairs
 from cooper_rl.reward.pairs.sources.near_reference import NearReferencePairs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs

@@ -15,9 +15,9 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import RewardModelLearner
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.records import Ragged
 from cooper_rl.reward.base import Reward, Scores
-from cooper_rl.reward.input import RewardModelInput
 from cooper_verify.rules.rule import Rule
 
 T = TypeVar("T")

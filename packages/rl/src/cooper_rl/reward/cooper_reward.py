@@ -15,10 +15,10 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.base import Closes, Remembers, Scores, comparing_part
 from cooper_rl.reward.context import RewardModel, StepContext
 from cooper_rl.reward.cooptimization import Cooptimizer
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.kinds.plain import build_sum
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
@@ -267,8 +267,8 @@ class CooperReward:
         # Even if no reward reads the model: pairs need its logits before the update, and its scores are recorded.
         parts = scores.parts | (context.model_parts if context.has_model else {})
         unshaped = Scores(scores.rewards, parts, scores.metrics, scores.summands)
-        final = shaped(unshaped, self._shaping, context)
-        return Scored.of(context, final, self.version, step)
+        paid = shaped(unshaped, self._shaping, context) if self._shaping else unshaped
+        return Scored.of(context, paid, self.version, step)
 
     def begin_pairs(self, scored: Scored) -> Scored:
         """Choose positives among these answers of a step, and have the sources of pairs begin their work."""

@@ -26,9 +26,9 @@ from cooper_rl.reward.pairs.base import Pair
 from cooper_verify.rules.rule import verdict_metrics
 
 if TYPE_CHECKING:
+    from cooper_rl.engines.reward_input import RewardModelInput
     from cooper_rl.reward.context import StepContext
     from cooper_rl.reward.cooptimization import StartedPairs
-    from cooper_rl.reward.input import RewardModelInput
 
 logger = logging.getLogger(__name__)
 

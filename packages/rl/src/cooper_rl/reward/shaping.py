@@ -21,10 +21,8 @@ def shaped(scores: Scores, shapings: Sequence[Shaping], context: StepContext) ->
     """The scores after these shapings, in order. The part `unshaped` holds the rewards before them.
 
     Metrics of the shapings are added. If two have a metric of the same name, the later shaping's number in the list is
-    appended. Without shapings, `scores` stay as they are.
+    appended.
     """
-    if not shapings:
-        return scores
     paid, metrics = scores.rewards, dict(scores.metrics)
     for index, shaping in enumerate(shapings, 1):
         paid = shaping.shape(paid, context)

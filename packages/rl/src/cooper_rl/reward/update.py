@@ -13,11 +13,11 @@ from torch import Tensor
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.context import Logits, RewardModel, logits_of_inputs
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.pairs.base import Pair
-from cooper_rl.reward.update_rows import Part, pulls, spread_over_origins, unsettled, without_negligible
+from cooper_rl.reward.row_selection import Part, pulls, spread_over_origins, unsettled, without_negligible
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""

@@ -25,8 +25,8 @@ from cooper_rl.engines.local.models import load_tokenizer, merge_folder
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.engines.model_folder import check_reward_model_folder, recorded
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.engines.yes_no import yes_no_of
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.verifyrm.calibration import calibrate_folder
 from tiny_llama import in_precision
 

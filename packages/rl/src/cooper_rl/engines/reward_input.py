@@ -53,7 +53,7 @@ class RewardModelInput:
     @staticmethod
     def of(config: ScorerConfig, tokenizer: Any) -> "RewardModelInput":
         """The input of the reward model with these settings. Raises InputError as `yes_no_of` and `ChatInput` do."""
-        from cooper_rl.reward.chat_input import ChatInput  # noqa: PLC0415 - it derives from this class
+        from cooper_rl.engines.chat_input import ChatInput  # noqa: PLC0415 - it derives from this class
 
         yes_no = yes_no_of(config, tokenizer)
         if config.input == "tagged":

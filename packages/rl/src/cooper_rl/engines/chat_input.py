@@ -10,7 +10,7 @@ from cooper_base.data.text import normalise
 from cooper_base.data.transcript import ChatTurn, unrendered
 from cooper_base.errors import InputError
 from cooper_rl.data.prompts import render_chat, without_markup
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 _REFERENCE = "\n\nReference answer: "
 _TOOL_TRIAL = """\
