@@ -4,7 +4,7 @@ It imports the world (questions, a function in the place of the assistant, true 
 test compares its rewards, advantages, losses and gradients with the framework's. docs/algorithm.md has its formulas,
 and constants have the names of the settings. Left out, because it changes no formula: fast sampling, packed rows,
 micro-batches, devices, records, resuming, the alarm, chat servers, several turns, cut inputs, shapings, labelled
-replay. Left out, although it changes the gradient a little: `skip_gradient_share` and `settled_below`.
+replay. Left out, although it changes the gradient a little: `skip_gradient_share`.
 """
 
 import random

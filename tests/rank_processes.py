@@ -40,7 +40,7 @@ def two_ranks_and_vllm() -> ClusterEngine:
     return engine
 
 
-SMALL_VLLM = {"kv_cache_gib": 0.1, "max_num_seqs": 256}
+SMALL_VLLM = {"kv_cache_gib": 0.1}
 
 
 def on_ranks(function: Callable[..., Any], *arguments: Any, engine: ClusterEngine | None = None) -> list[Any]:

@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForSequenceClassification, PreTrained
 
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_verify.rules.kinds.maths import RuleVerifier
 
 CHARACTERS = [chr(code) for code in range(32, 127)] + ["\n", "\r", "\t"]

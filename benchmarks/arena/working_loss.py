@@ -19,7 +19,7 @@ from cooper_lab.arithmetic.answers import read_answer, render_answer
 from cooper_lab.arithmetic.solutions import find_answer
 from cooper_lab.arithmetic.tokenizer import END
 from cooper_rl import LabelledCompletion
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 Order = Literal["values_first", "verdict_first"]
 """What a working begins with. The state that the head reads predicts the first token of the working."""

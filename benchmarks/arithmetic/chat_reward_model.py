@@ -34,7 +34,7 @@ from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl import LabelledCompletion, RuleVerifier, load_policy, load_tokenizer, merge, read_metrics
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 TEMPLATE = """\
 {%- for message in messages %}

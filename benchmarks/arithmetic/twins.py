@@ -18,8 +18,8 @@ from cooper_lab.arithmetic.twins import train_twin
 from cooper_lab.arithmetic.world import ASSETS, TWINS
 from cooper_rl import LabelledCompletion, load_policy, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.policy.evaluation_config import ScoringConfig
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.monitor import roc_auc
 
 LONGEST = 200

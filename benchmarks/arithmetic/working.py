@@ -33,7 +33,7 @@ from cooper_lab.arithmetic.twins import BATCH, LANGUAGE_WEIGHT, LEARNING_RATE
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import LabelledCompletion, LearnerConfig, Problem, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.monitor import roc_auc
 
 ORDERS: dict[str, Order | None] = {"head": None, "values_first": "values_first", "verdict_first": "verdict_first"}

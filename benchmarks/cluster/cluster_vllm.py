@@ -62,12 +62,12 @@ def of_model(model: str, output: Path) -> dict[str, Any]:
         "policy": {"model": model, "learning_rate": 1e-6, "tokens_per_microbatch": 512},
         "reward_model": {"model": str(scorer), "learning_rate": 1e-5, "max_input_tokens": 256},
         "problems": {"source": "arithmetic", "limit": 64},
-        "rollout": {"n": 4, "max_tokens": 48},
+        "rollout": {"n": 4, "max_tokens": 48, "max_rows": 16},
         "algorithm": {"min_spread": 0.0},
         "cooptimization": {"positives": ["rollout", "reference_solution"], "pairs": [{"kind": "on_policy"}]},
         "evaluation": {"every": 0},
         "checkpoint": {"every": 0},
-        "engine": {**CLUSTER, "samplers": {**SAMPLERS, "max_num_seqs": 16, "max_model_len": 512}},
+        "engine": {**CLUSTER, "samplers": {**SAMPLERS, "max_model_len": 512}},
     }
 
 

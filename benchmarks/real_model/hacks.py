@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_audit.run.run_record import read_record
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 STEPS = 3
 

@@ -25,9 +25,9 @@ SOURCES = [next((package / "src").iterdir()) for package in sorted((ROOT / "pack
 PACKAGES = f"{ROOT / 'packages'}/"
 PLUMBING = (
     "cooper_base/",
-    "cooper_verify/clients/",
-    "cooper_verify/rules/",
+    "cooper_verify/",  # what a rule says of an answer
     "cooper_audit/",
+    "cooper_lab/",  # the world in which the step is traced
     *(f"cooper_rl/{room}/" for room in ("data", "engines", "record", "run")),
 )
 

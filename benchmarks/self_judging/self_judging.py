@@ -45,7 +45,7 @@ from cooper_rl import (
 )
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import ScorerConfig
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 HERE, LOSS = "benchmarks.arena", "cooper_lab.designs.cross_entropy:CrossEntropy"
 WORLDS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 from measure import Meter, report
 from workload import arguments, model_folder, prompts
 

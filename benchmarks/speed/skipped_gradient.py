@@ -22,7 +22,7 @@ from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import RewardLoss
-from cooper_rl.reward.update_rows import Part, needed, pulls
+from cooper_rl.reward.row_selection import Part, needed, pulls
 from workload import arguments, scratch
 
 STEPS, EVERY = 40, 4

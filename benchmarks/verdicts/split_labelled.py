@@ -15,7 +15,7 @@ from typing import Any
 from cooper_base.data.labelled import problem_folds
 from cooper_base.data.readers import read_file
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 
 def draw_evenly(rows: list[dict[str, Any]], count: int, random: Random) -> list[dict[str, Any]]:

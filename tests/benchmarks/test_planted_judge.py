@@ -33,7 +33,7 @@ from cooper_rl import (
     load_tokenizer,
     read_metrics,
 )
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 MODEL = LearnerConfig(model=str(ASSETS / "reward_model"))
 PROBLEMS = arithmetic_problems("train", 600, 0)

@@ -19,7 +19,7 @@ from cooper_rl import CooperTrainer, InputError, LearnerConfig, Problem, build_c
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooptimization_cases import context_of
 from repository import ROOT
 

@@ -15,7 +15,7 @@ from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, new_reward_model
 from cooper_lab.arithmetic.tokenizer import END, build_tokenizer
 from cooper_rl import LabelledCompletion
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 from repository import ROOT
 
 WEIGHTS = LossWeights(label=1.0, language=0.3, working=0.7)

@@ -110,7 +110,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "monitor": {"labelled": LABELLED, "rows": 24, "every": 1, "attacked_problems": 2},
         "algorithm": {
             "recompute_old_logprobs": True,
-            "loss": {"kind": "ppo_clip", "dual_clip": 3.0, "truncated_importance_sampling": 2.0, "drift": "product"},
+            "loss": {"kind": "ppo_clip", "truncated_importance_sampling": 2.0, "drift": "product"},
         },
     },
 }

@@ -5,14 +5,14 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from cooper_audit.run.watch import DEFAULT_RULES, Firing, Watch, WatchRule, active_rules
+from cooper_audit.run.watch import DEFAULT_RULES, DefaultRule, Firing, Watch, WatchRule, active_rules
 from cooper_rl import InputError, build_config
 from cooper_rl.record.checkpoint import rollback_target
 
 
 def _fired(rules, values, metric="a"):
     """Steps (from 1) at which rules on one metric fire."""
-    watch = Watch([WatchRule(metric=metric, **rule) for rule in rules])
+    watch = Watch([DefaultRule(metric=metric, advice="", **rule) for rule in rules])
     fired = []
     for step, value in enumerate(values, 1):
         firings, _ = watch.observe(step, {} if value is None else {metric: value})
@@ -102,7 +102,7 @@ def test_watched_metrics_that_never_appeared_are_listed():
 
 
 def test_the_message_names_metric_bound_values_start_and_remedy():
-    watch = Watch([WatchRule(metric="a", above=1, patience=2, advice="do this")])
+    watch = Watch([DefaultRule(metric="a", above=1, patience=2, advice="do this")])
     watch.observe(4, {"a": 2.0})
     [firing], _ = watch.observe(5, {"a": 3.0})
     assert firing.message == "a above 1 since step 4: 2, 3 (do this)"

@@ -15,11 +15,11 @@ from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import InputError, Problem, Ragged, build_config
-from cooper_rl.policy.step_metrics import unverified_advantage
+from cooper_rl.engines.reward_input import RewardModelInput
+from cooper_rl.policy.advantages import unverified_advantage
 from cooper_rl.reward.base import Scores
 from cooper_rl.reward.context import StepContext
 from cooper_rl.reward.health import agreement, suspected
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.pairs.base import Judged, PairGroup
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs

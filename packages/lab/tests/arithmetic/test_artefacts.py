@@ -13,7 +13,7 @@ from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, draw
 from cooper_lab.arithmetic.figures import figures_verdict
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 ASSETS = Path(cooper_lab.arithmetic.__file__).parent / "assets"
 MIB = 2**20

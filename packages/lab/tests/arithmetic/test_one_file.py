@@ -17,7 +17,7 @@ from cooper_rl.reward.pairs.assistant import TRIES
 from cooper_rl.step import StepResult, cooper_step
 from repository import ROOT
 
-EXACT = {"skip_gradient_share": 0.0, "settled_below": 0.0}
+EXACT = {"skip_gradient_share": 0.0}
 """The whole gradient: the example leaves no rows out of the backward pass."""
 STEPS = 3
 

@@ -8,16 +8,9 @@ from typer.testing import CliRunner
 
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.errors import InputError
-from cooper_lab.benchmarks import (
-    BENCHMARKS,
-    benchmark_named,
-    judgebench,
-    rewardbench,
-    rewardbench2,
-    rewardmath,
-    rmbench,
-)
+from cooper_lab.benchmarks import BENCHMARKS, benchmark_named
 from cooper_lab.benchmarks.candidates import Candidates
+from cooper_lab.benchmarks.rows import SECTIONS
 from cooper_lab.benchmarks.scoring import Scorer
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.policy.evaluation_config import ScoringConfig
@@ -27,8 +20,8 @@ def problem(scores: list[float], right: int = 1, subset: str = "all", id: str = 
     return Candidates(id, "q", "", [f"c{i}" for i in range(len(scores))], right, subset, "file:1", scores)
 
 
-def measured(measure, items: list[Candidates]):
-    return measure(items, [item.scores for item in items])
+def measured(name: str, items: list[Candidates]):
+    return BENCHMARKS[name].measure(items, [item.scores or [] for item in items])
 
 
 def file_of(folder: Path, rows: list[dict]) -> Path:
@@ -39,7 +32,7 @@ def file_of(folder: Path, rows: list[dict]) -> Path:
 
 def test_a_tie_counts_against_the_right_solution_of_rewardmath():
     items = [problem([3.0, 1, 2]), problem([2.0, 2, 1]), problem([0.0, 1, 2]), problem([1.0, 1, 2])]
-    found = measured(rewardmath.measure, items)
+    found = measured("rewardmath", items)
     assert found.summary == pytest.approx(
         {"accuracy": 1 / 4, "mrr": (1 + 1 / 2 + 1 / 3 + 1 / 3) / 4, "accuracy_ties_right": 2 / 4}
     )
@@ -51,10 +44,10 @@ def test_rewardmath_groups_solutions_by_problem_and_reads_files_of_scores(tmp_pa
         for kind in ("rejected", "chosen", "rejected")
     ]
     rows[1]["eval_solution"] = ["So", "2"]
-    (item,) = rewardmath.read(file_of(tmp_path, rows))
+    (item,) = BENCHMARKS["rewardmath"].read(file_of(tmp_path, rows))
     assert (item.completions, item.reference, item.right) == (["So\n2", "a\nb", "a\nb"], "2", 1)
     scored = {"problem": "1+1?", "solution_reference": ["x", "human_to_GPT-4"], "score": [0.5, 2.0]}
-    (item,) = rewardmath.read(file_of(tmp_path, [scored]))
+    (item,) = BENCHMARKS["rewardmath"].read(file_of(tmp_path, [scored]))
     assert item.scores == [2.0, 0.5]
 
 
@@ -68,9 +61,9 @@ def test_judgebench_puts_the_right_response_first_and_a_tie_is_wrong(tmp_path):
         PAIR | {"label": "A>B", "source": "livebench-math", "scores": [0.5, 0.5]},
         PAIR | {"label": "A>B", "source": "livecodebench", "scores": [2, 1]},
     ]
-    items = judgebench.read(file_of(tmp_path, rows))
+    items = BENCHMARKS["judgebench"].read(file_of(tmp_path, rows))
     assert (items[0].completions, items[0].right, items[0].scores) == (["2", "3"], 1, [0.9, 0.1])
-    assert measured(judgebench.measure, items).summary == pytest.approx(
+    assert measured("judgebench", items).summary == pytest.approx(
         {"coding": 1.0, "knowledge": 0.5, "math": 0.0, "overall": 0.5}
     )
 
@@ -83,31 +76,31 @@ def test_the_ties_score_of_a_worked_example():
         problem([10.0, 5.0, 4.5], right=2, subset="Ties", id="tied:2"),
         problem([8.0, 1.0], subset="Ties", id="ref:2"),
     ]
-    assert measured(rewardbench2.measure, items).summary["ties_score"] == pytest.approx(0.80123865, abs=1e-8)
+    assert measured("rewardbench2", items).summary["ties_score"] == pytest.approx(0.80123865, abs=1e-8)
 
 
 def test_equal_right_scores_give_the_full_margin_and_none_without_a_gap():
     tied, ref = problem([1.0, 1.0, 0.0], 2, "Ties", "tied:1"), problem([1.0, 0.0], 1, "Ties", "ref:1")
-    assert measured(rewardbench2.measure, [tied, ref]).summary["ties_score"] == pytest.approx(1.01)
+    assert measured("rewardbench2", [tied, ref]).summary["ties_score"] == pytest.approx(1.01)
     flat = [problem([1.0, 1.0, 1.0], 2, "Ties", "tied:1"), problem([1.0, 1.0], 1, "Ties", "ref:1")]
-    assert measured(rewardbench2.measure, flat).summary["ties_score"] == 0.0
+    assert measured("rewardbench2", flat).summary["ties_score"] == 0.0
 
 
 def test_a_right_answer_in_a_tie_of_k_counts_one_kth_in_rewardbench_2():
     items = [problem([1.0, 1.0, 0.0, 1.0], subset="Math"), problem([1.0, 0.0, 0.0, 0.0], subset="Math")]
     items += [problem([0.0, 1.0, 0.0, 0.0], subset="Focus")]
-    found = measured(rewardbench2.measure, items)
+    found = measured("rewardbench2", items)
     assert found.summary == pytest.approx({"Math": 2 / 3, "Focus": 0.0, "score": 1 / 3})
 
 
 def test_rewardbench_weights_subsets_inside_a_section():
     items = [problem([1.0, 0.0], subset="math-prm"), problem([0.0, 0.0], subset="hep-go")]
     items += [problem([1.0, 0.0], subset="alpacaeval-easy")]
-    found = measured(rewardbench.measure, items)
+    found = measured("rewardbench", items)
     assert found.summary == pytest.approx(
         {"Reasoning": 984 / (984 + 164), "Chat": 1.0, "score": (984 / (984 + 164) + 1) / 2}
     )
-    sums = {name: sum(weights.values()) for name, weights in rewardbench.SECTIONS.items()}
+    sums = {name: sum(weights.values()) for name, weights in SECTIONS.items()}
     assert sums == {"Chat": 358, "Chat Hard": 456, "Safety": 740, "Reasoning": 2 * 984}
 
 
@@ -119,13 +112,13 @@ def test_rm_bench_compares_every_style_with_every_other_and_averages_domains(tmp
         {**row, "domain": "safety-refuse", "score_chosen": [0, 1, 2], "score_rejected": [0, 1, 2]},
         {**row, "domain": "safety-response", "score_chosen": [0, 1, 2], "score_rejected": [0, 1, 2]},
     ]
-    found = measured(rmbench.measure, rmbench.read(file_of(tmp_path, rows)))
+    found = measured("rmbench", BENCHMARKS["rmbench"].read(file_of(tmp_path, rows)))
     assert found.summary == pytest.approx(
         {"score": (6 / 9 + 3 / 9) / 2, "hard": 0.0, "normal": 0.5, "easy": 1.0, "chat": 6 / 9, "safety": 3 / 9}
     )
     named = tmp_path / "math_filtered.jsonl"
     named.write_text(json.dumps(row))
-    (item,) = rmbench.read(named)
+    (item,) = BENCHMARKS["rmbench"].read(named)
     assert (item.subset, item.completions, item.right, item.scores) == ("math", list("abcdef"), 3, None)
 
 

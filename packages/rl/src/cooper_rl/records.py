@@ -45,6 +45,11 @@ class Ragged:
         flat = [torch.as_tensor(row, dtype=dtype) for row in rows]
         return cls(torch.cat(flat) if flat else torch.zeros(0, dtype=dtype), tuple(len(row) for row in flat))
 
+    @classmethod
+    def picked(cls, picks: Sequence[tuple[Ragged, int]]) -> Self:
+        """From single groups of others. A pick is numbers and the index of one of their groups."""
+        return cls.of([numbers.groups()[p] for numbers, p in picks])
+
     def like(self, flat: Shaped[Tensor, " B"]) -> Ragged:
         """Other numbers for the same answers."""
         return Ragged(flat, self.sizes)

@@ -16,15 +16,15 @@ from cooper_rl.engines.base import (
     Sampler,
 )
 from cooper_rl.policy.accuracy import HeldOut
-from cooper_rl.policy.advantages import token_credit
-from cooper_rl.policy.step_metrics import rollout_metrics, unverified_advantage
+from cooper_rl.policy.advantages import token_credit, unverified_advantage
+from cooper_rl.policy.rollout_source import RolloutSource, rollout_metrics
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Ragged, Rollouts
+from cooper_rl.resampling import resampled
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.monitor import Monitor
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.scored import Scored, Updated
-from cooper_rl.rollout_source import RolloutSource, resampled
 from cooper_rl.run_config import RunConfig
 
 

@@ -14,11 +14,11 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_hub
 from cooper_rl import InputError
 from cooper_rl.data.prompts import PromptEncoder
+from cooper_rl.engines.chat_input import ChatInput
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.engines.yes_no import chat_around
 from cooper_rl.policy.environments.syntax import ChatSyntax
-from cooper_rl.reward.input import ChatInput
 from cooper_verify.problems.config import PromptConfig
 
 PLAIN = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"

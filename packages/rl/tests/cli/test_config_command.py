@@ -54,7 +54,7 @@ def test_every_setting_of_every_command_is_explained(command):
         "algorithm.loss  section of kind cispo | gspo | ppo_clip | package.module:Class; default ppo_clip",
         "algorithm.loss.clip_high (kind: gspo)  number, at least 0; default 0.0004",
         "watch[].above  number or null; default null",
-        "cooptimization.settled_below  number, at least 0; default 0.0, cooper 0.05\n",
+        "cooptimization.skip_gradient_share  number, at least 0, below 1; default 0.0, cooper 0.2\n",
         "algorithm.advantages.std_floor (kind: grpo)  number, at least 0; default 0.0, cooper 0.2\n",
         "algorithm.kl.clamp  number or null, above 0; default null, paper 10.0\n",
         "rewards[].chats (kind: function)  true or false or null; default null",

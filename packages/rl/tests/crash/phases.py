@@ -9,10 +9,10 @@ import cooper_audit.report.report
 import cooper_rl.reward.cooptimization
 import cooper_rl.run.recorder
 from cooper_rl import CooperReward, CooperTrainer
+from cooper_rl.policy.rollout_source import RolloutSource
 from cooper_rl.policy.update import update_policy
 from cooper_rl.record.checkpoint import CheckpointStore
 from cooper_rl.reward.scored import ProbeSet, step_health
-from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run.build import assemble
 from cooper_verify.rules.verifier import Verifier
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from cooper_lab.designs.cispo import CISPO
+from cooper_lab.designs.gspo import GSPO
 from cooper_rl.engines.losses.policy import (
-    CISPO,
-    GSPO,
     KLConfig,
     PolicyLossConfig,
     PolicyLossInputs,
@@ -16,7 +16,7 @@ from cooper_rl.engines.losses.policy import (
     policy_loss,
 )
 
-ALL = [PPOClip(), PPOClip(dual_clip=3.0), GSPO(), CISPO()]
+ALL = [PPOClip(), GSPO(), CISPO()]
 
 
 def one_row(ratios: list[float], advantages: list[float], weights: list[float] | None = None) -> PolicyLossInputs:

@@ -6,7 +6,9 @@ import pytest
 import torch
 from policy_loss_cases import ALL, gradient, loss_gradient, one_row, random_inputs  # pyright: ignore[reportMissingImports]
 
-from cooper_rl.engines.losses.policy import CISPO, GSPO, KLConfig, PPOClip, policy_loss
+from cooper_lab.designs.cispo import CISPO
+from cooper_lab.designs.gspo import GSPO
+from cooper_rl.engines.losses.policy import KLConfig, PPOClip, policy_loss
 
 
 @pytest.mark.parametrize("cap", [None, 1.5])
@@ -15,7 +17,7 @@ from cooper_rl.engines.losses.policy import CISPO, GSPO, KLConfig, PPOClip, poli
     "config",
     [
         PPOClip(),
-        PPOClip(clip_low=0.1, clip_high=0.28, dual_clip=1.5),
+        PPOClip(clip_low=0.1, clip_high=0.28),
         GSPO(),
         GSPO(clip_low=0.5, clip_high=0.5),
     ],
@@ -84,25 +86,24 @@ def test_truncated_importance_sampling_multiplies_the_gradient(config):
 
 
 @pytest.mark.parametrize(
-    ("drift", "limit", "masked"),
-    [
-        # log-ratios of learner to sampler: their sums are 1.2, -1.2 and 0.9, their means 0.3, -0.6 and 0.9
-        ("product", 3.0, [True, False, False]),  # log 3 = 1.0986, above only
-        ("product", 2.4, [True, False, True]),  # log 2.4 = 0.875
-        ("mean", 1.4, [False, True, True]),  # log 1.4 = 0.336, on both sides
-        ("mean", 2.0, [False, False, True]),  # log 2 = 0.693
+    ("drift", "sums", "masked"),
+    [  # log-ratios of learner to sampler, of completions of 4, 2 and 1 tokens
+        ("product", [1.2, -1.2, 0.9], [True, False, False]),  # log 3 = 1.0986, above only
+        ("product", [0.4, 0.0, 1.0], [False, False, False]),
+        ("mean", [0.036, 0.022, 0.009], [False, True, False]),  # log 1.01 = 0.00995 for a token
+        ("mean", [-0.044, -0.018, 0.011], [True, False, True]),  # on both sides
     ],
 )
 @pytest.mark.parametrize("config", [PPOClip(), GSPO(clip_high=9.0), CISPO(clip_high=9.0)])
 @pytest.mark.parametrize("cap", [None, 1.5])
-def test_the_loss_of_a_completion_that_drifted_is_masked_and_its_kl_term_is_not(config, cap, drift, limit, masked):
+def test_the_loss_of_a_completion_that_drifted_is_masked_and_its_kl_term_is_not(config, cap, drift, sums, masked):
     inputs = random_inputs(spread=0.1, reference=True)
-    lengths, sums = torch.tensor([4, 2, 1]), torch.tensor([1.2, -1.2, 0.9], dtype=torch.float64)
+    lengths, sums = torch.tensor([4, 2, 1]), torch.tensor(sums, dtype=torch.float64)
     mask = torch.arange(inputs.mask.shape[1]) < lengths[:, None]
     mismatch = (sums / lengths)[:, None].expand(inputs.mask.shape)
     inputs = replace(inputs, mask=mask, sampler_logprobs=inputs.old_logprobs - mismatch)
     config = config.model_copy(update={"truncated_importance_sampling": cap})
-    masking = config.model_copy(update={"drift": drift, "drift_limit": limit})
+    masking = config.model_copy(update={"drift": drift})
     kl = KLConfig(coefficient=0.5)
     drifted = torch.tensor(masked)[:, None]
     without = loss_gradient(inputs, config)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from cooper_base.config.base import Config
+from cooper_lab.designs.gdpo import GDPO
+from cooper_lab.designs.gspo import GSPO
 from cooper_lab.designs.maxrl import MaxRL
 from cooper_rl import InputError, build_config
-from cooper_rl.engines.losses.policy import GSPO
 from cooper_rl.policy.advantages import (
     ADVANTAGES,
     EPS,
-    GDPO,
     GRPO,
     RLOO,
     Completions,
@@ -259,6 +259,6 @@ class CreditsTheFirstToken(DrGRPO):
 
 
 def test_every_estimator_that_credits_tokens_is_refused_with_one_ratio_per_completion():
-    with pytest.raises(ValueError, match="gspo has one ratio per completion"):
+    with pytest.raises(ValueError, match="this loss has one ratio per completion"):
         AlgorithmConfig(advantages=CreditsTheFirstToken(), loss=GSPO())
     assert AlgorithmConfig(advantages=DrGRPO(), loss=GSPO()).loss == GSPO()

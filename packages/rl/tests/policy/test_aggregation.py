@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from cooper_lab.designs.token_sum import SequenceMeanTokenSum
 from cooper_rl.engines.losses.policy import (
     AggregationConfig,
     SequenceMeanTokenMean,
-    SequenceMeanTokenSum,
     TokenMean,
     token_weights,
 )

@@ -6,7 +6,9 @@ import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
 from cooper_base.data.problem import Problem
-from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant, RewriteRequest, Rewrites, rewriting_chat
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant, RewriteRequest, Rewrites
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistant
+from cooper_rl.reward.pairs.rewriting_prompt import rewriting_chat
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyright: ignore[reportMissingImports]
 

@@ -11,7 +11,7 @@ from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.pairs.assistant import ChatAssistant
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistant
 from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_verify.rules.kinds.maths import RuleVerifier

@@ -14,8 +14,8 @@ from cooper_rl.reward import update
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.recipes import RECIPES
+from cooper_rl.reward.row_selection import Part, needed, pulls, spread_over_origins, without_negligible
 from cooper_rl.reward.update import update_reward_model
-from cooper_rl.reward.update_rows import Part, needed, pulls, spread_over_origins, without_negligible
 from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImports]
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
@@ -130,10 +130,17 @@ def test_a_row_of_weight_0_is_settled(logit, below):
     assert metrics["reward_model/labelled_skipped"] == 1
 
 
-def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothing_again(make_learner, encoder):
+LEAST = {"skip_gradient_share": 1e-300}
+"""Rows are left out only if they are settled."""
+
+
+def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothing_again(
+    make_learner, encoder, monkeypatch
+):
+    monkeypatch.setattr(update, "SETTLED_BELOW", 3)
     learner = decided(make_learner(learning_rate=1e-3))
     before = [parameter.clone() for parameter in learner.model.parameters()]
-    config = CooptimizationConfig.model_validate(LIGHT | {"settled_below": 3})
+    config = CooptimizationConfig.model_validate(LIGHT | LEAST)
     pairs, metrics = update_reward_model(some_pairs(), learner, encoder, config, some_pairs, lambda: LABELLED)
     assert metrics["reward_model/skipped"] == len(pairs)
     assert metrics["pairs/replayed"] == 0
@@ -142,25 +149,27 @@ def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothin
     assert all(pair.positive_logit_after == pair.positive_logit_before for pair in pairs)
 
 
-def test_unpaired_completions_that_weigh_nothing_are_no_reason_to_draw_past_pairs(make_learner, encoder):
+def test_unpaired_completions_that_weigh_nothing_are_no_reason_to_draw_past_pairs(make_learner, encoder, monkeypatch):
     """Without an anchor, wrong completions of groups without a positive have the weight 0."""
-    settings = {"settled_below": 3, "loss": {"anchor": 0.0}}
-    config = CooptimizationConfig.model_validate(LIGHT | settings)
+    monkeypatch.setattr(update, "SETTLED_BELOW", 3)
+    config = CooptimizationConfig.model_validate(LIGHT | LEAST | {"loss": {"anchor": 0.0}})
     learner, wrong = decided(make_learner(learning_rate=1e-3)), LABELLED[:2]
     _, metrics = update_reward_model(some_pairs(), learner, encoder, config, some_pairs, unpaired=wrong)
     assert metrics["pairs/replayed"] == 0
 
 
-def test_past_pairs_are_drawn_where_a_new_one_pulls_or_there_is_none(make_learner, encoder):
-    config = CooptimizationConfig.model_validate(LIGHT | {"settled_below": 0.01})
+def test_past_pairs_are_drawn_where_a_new_one_pulls_or_there_is_none(make_learner, encoder, monkeypatch):
+    monkeypatch.setattr(update, "SETTLED_BELOW", 0.01)
+    config = CooptimizationConfig.model_validate(LIGHT | LEAST)
     for new in (some_pairs(), []):
         _, metrics = update_reward_model(new, decided(make_learner(learning_rate=1e-3)), encoder, config, some_pairs)
         assert metrics["pairs/replayed"] == len(some_pairs())
 
 
 @pytest.fixture(autouse=True)
-def all_pairs_are_scored_after(monkeypatch):
+def all_pairs_are_scored_after_and_none_is_settled(monkeypatch):
     monkeypatch.setattr(update, "PAIRS_SCORED_AFTER", 99)
+    monkeypatch.setattr(update, "SETTLED_BELOW", 0.0)
 
 
 def updated(make_learner, encoder, share: float):

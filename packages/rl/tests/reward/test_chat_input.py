@@ -12,11 +12,12 @@ from cooper_base.data.answer import Answer
 from cooper_base.data.text import normalise
 from cooper_rl import InputError
 from cooper_rl.engines.base import PairBatch
+from cooper_rl.engines.chat_input import ChatInput
 from cooper_rl.engines.config import LoraConfig, ScorerConfig
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
-from cooper_rl.reward.input import ChatInput, RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 CHATS = [
     ("What is 12 + 7?", "12 + 7 = 19. The answer is 19."),

@@ -4,8 +4,7 @@ from random import Random
 
 import pytest
 
-from cooper_rl.reward.pairs.base import Judged
-from cooper_rl.reward.pairs.positives import choose_positives
+from cooper_rl.reward.pairs.base import Judged, choose_positives
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs, choose_wrong
 from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 

@@ -13,7 +13,8 @@ from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.reward.context import RewardModel
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.pairs.assistant import ChatAssistant, CorrupterAssistant
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistant
 from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooptimization_cases import answer_text, context_of, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]

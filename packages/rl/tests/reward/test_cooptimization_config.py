@@ -6,7 +6,8 @@ from cooper_rl import build_config
 from cooper_rl.engines.losses.reward_model import PairLoss, PairwiseLoss
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.pairs.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant, build_assistant
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.sources.assistant import AssistantPairs
 from cooper_rl.reward.pairs.sources.near_reference import NearReferencePairs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
@@ -22,7 +23,7 @@ def cooptimization_of(kind):
 def test_cooper_differs_from_the_defaults_of_cooptimization_in_near_references_and_what_its_updates_skip():
     cooper = cooptimization_of("cooper")
     own = {"pairs": (AssistantPairs(), OnPolicyPairs(), NearReferencePairs())}
-    own |= {"skip_gradient_share": 0.2, "settled_below": 0.05}
+    own |= {"skip_gradient_share": 0.2}
     assert cooper == CooptimizationConfig().model_copy(update=own)
     assert cooptimization_of("rule") == CooptimizationConfig()
     assert CooptimizationConfig().pairs == (AssistantPairs(), OnPolicyPairs())

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.pairs.assistant import ChatAssistant
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistant
 from cooper_rl.reward.recipes import RECIPES
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooptimization_cases import answer_text, context_of, make_group  # pyright: ignore[reportMissingImports]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl.reward.shaping import Overlong
+from cooper_lab.designs.bounds import Overlong
 
 
 def test_penalty_grows_linearly_over_the_buffer():

@@ -6,7 +6,7 @@ from transformers import PreTrainedTokenizerFast
 
 from cooper_base.data.answer import Answer
 from cooper_base.errors import InputError
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 
 @pytest.fixture(scope="module")

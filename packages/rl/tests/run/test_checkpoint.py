@@ -59,13 +59,6 @@ def test_the_best_checkpoint_is_kept_with_the_newest(tmp_path):
     assert _names(store) == ["000005"]
 
 
-def test_the_best_can_be_the_lowest(tmp_path):
-    store = _store(tmp_path, keep=1, keep_best="monitor/loss", best="min")
-    for step, value in enumerate([0.6, 0.2, 0.5]):
-        _save(store, step, {"monitor/loss": value})
-    assert _names(store) == ["000001", "000002"]
-
-
 @pytest.mark.parametrize("file", ["policy/model", "state.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["cut", "deleted", "altered"])
 def test_a_damaged_checkpoint_is_logged_and_the_one_before_it_is_used(tmp_path, caplog, file, damage):

@@ -10,7 +10,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_base.clock import MEASURED
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.rollout_source import resampled
+from cooper_rl.resampling import resampled
 from run.everyday_callbacks import Calls
 
 
@@ -52,7 +52,7 @@ def everyday(settings, tmp_path):
         "kind": "function",
         "rewards": [{"kind": "function", "function": "run.test_everyday_runs:ends"}],
         "more_problems": {"chats": {"source": str(chats), "messages": "chat", "weight": 1}},
-        "curriculum": {"rest": 1},
+        "curriculum": 1,
         "evaluation": {"every": 0},
         "rollout": {"n": 4, "max_tokens": 12, "resample": 2},
         "callbacks": ["run.everyday_callbacks:Calls"],

@@ -56,12 +56,12 @@ def test_a_resolved_configuration_validates(run_schema):
     [
         ({}, True),
         ({"algorithm": {"loss": {"kind": "gspo", "clip_low": 1e-4}}}, True),
-        ({"algorithm": {"loss": {"kind": "gspo", "dual_clip": 3}}}, False),  # a key of another kind
+        ({"algorithm": {"loss": {"kind": "gspo", "normaliser": 3}}}, False),  # a key of another kind
         ({"algorithm": {"loss": {"clip_low": 0.1}}}, False),  # no kind
         ({"algorithm": {"loss": {"kind": "my_losses:Mine", "anything": 1}}}, True),
         ({"algorithm": {"loss": {"kind": "gspoo"}}}, False),
         ({"rule": {"workers": 2}}, True),  # rules are of kind maths where none is given
-        ({"rewards": [{"kind": "sum", "rewards": [{"kind": "rule"}, {"kind": "rule", "wieght": 2}]}]}, False),
+        ({"rewards": [{"kind": "rule"}, {"kind": "rule", "wieght": 2}]}, False),
         ({"engine": {"kind": "cluster", "policy_ranks": 6}}, True),
         ({"engine": {"kind": "local", "policy_ranks": 6}}, False),
         ({"steps": 0}, False),

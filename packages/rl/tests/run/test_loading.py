@@ -8,7 +8,7 @@ import yaml
 
 from cooper_base.config.explanation import commented_yaml
 from cooper_base.errors import InputError
-from cooper_rl.engines.losses.policy import GSPO
+from cooper_lab.designs.gspo import GSPO
 from cooper_rl.run_config import RunConfig, build_config, load_config
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}

@@ -17,7 +17,7 @@ from run.test_lora_run import _fit, _timeless
 from run.yes_and_no import yes_and_no
 from service.answered import CORRUPTER, groups
 
-ASKED = {"kind": "yes_no", "words": ["y", "n"], "ask": "?"}
+ASKED = {"kind": "yes_no", "ask": "?"}
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing")
 
 
@@ -76,7 +76,7 @@ def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(
     rows = yes_and_no()
     data, out = tmp_path / "rows.jsonl", tmp_path / "judge"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = ["kind=yes_no", 'words=["y", "n"]', 'ask="?"', "learning_rate=2e-2", "epochs=24", "max_input_tokens=160"]
+    settings = ["kind=yes_no", 'ask="?"', "learning_rate=2e-2", "epochs=24", "max_input_tokens=160"]
     settings += ["device=cpu", "threads=1", "batch_size=16", "evaluate_every=10", "warmup_steps=2"]
     run("verifyrm", "train", str(data), "--model", str(tiny_models / "policy"), "--out", str(out), *settings)
     measured = json.loads((out / "verifyrm.json").read_text())

@@ -60,7 +60,6 @@ COMPARING: dict[str, tuple[dict[str, Any], str]] = {
     "par, group": (shaped(kind="par", references="group"), "shaping.0 (par)"),
     "log_sigmoid": (shaped(kind="log_sigmoid"), "shaping.0 (log_sigmoid)"),
     "pairwise_judge": ({"rewards": [{"kind": "rule"}, {"kind": "pairwise_judge", "judge": JUDGE}]}, "rewards.1 (pair"),
-    "inside a sum": ({"rewards": [{"kind": "sum", "rewards": [{"kind": "hybrid"}]}]}, "rewards.0 (sum)"),
     "inside a gate": (shaped(kind="gate", by={"kind": f"{HERE}:Best"}), "shaping.0 (gate)"),
     "a user's class": ({"rewards": [{"kind": f"{HERE}:Best"}]}, f"rewards.0 ({HERE}:Best)"),
     "a user's shaping": (shaped(kind=f"{HERE}:Centred"), f"shaping.0 ({HERE}:Centred)"),

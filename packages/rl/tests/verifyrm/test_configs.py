@@ -8,8 +8,8 @@ from cooper_base.config.checking import check_settings, read_settings
 from cooper_rl.adapters.graders.config import LocalJudgeConfig
 from cooper_rl.engines.losses.policy import KLConfig
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
-from cooper_rl.reward.pairs.assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.base import PAIRS
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistantConfig
 from cooper_rl.run_config import load_config
 from cooper_rl.verifyrm.config import CollectConfig
 from cooper_verify.graders.judge import read_judge

@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_base.data.labelled import LabelledCompletion, split_by_problem
 from cooper_base.errors import InputError
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.monitor import classification_metrics, roc_auc
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.train import (

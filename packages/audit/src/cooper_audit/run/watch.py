@@ -30,25 +30,33 @@ class WatchRule(Config):
     """Values below this are a fault. If neither bound is set, only values that are not finite are faults."""
     patience: int = Field(default=1, ge=1)
     """The rule fires after this many faulty values in a row. Steps that do not record the metric do not count."""
-    start: int = Field(default=1, ge=1)
-    """First step that the rule looks at."""
-    until: int | None = Field(default=None, ge=1)
-    """Last step that the rule looks at; null looks at every step."""
     action: Literal["ignore", "warn", "stop", "rollback"] = "warn"
     """`warn` logs a warning, once for each uninterrupted row of faults. `stop` also writes a checkpoint and ends the
     run. `rollback` returns to the newest checkpoint from before the fault to which no rollback has returned yet, and
     continues with other random numbers; without such a checkpoint it ends the run. `ignore` switches the rule off."""
-    advice: str = ""
-    """Shown when the rule fires."""
 
     def broken_by(self, step: int, value: float) -> bool:
         too_high = self.above is not None and value > self.above
         too_low = self.below is not None and value < self.below
-        return self.start <= step <= (self.until or step) and (not isfinite(value) or too_high or too_low)
+        return not isfinite(value) or too_high or too_low
+
+
+class DefaultRule(WatchRule):
+    """One of our rules: it can look at some steps alone, and says what to do."""
+
+    start: int = 1
+    """First step that the rule looks at."""
+    until: int | None = None
+    """Last step that the rule looks at; null looks at every step."""
+    advice: str
+    """Shown when the rule fires."""
+
+    def broken_by(self, step: int, value: float) -> bool:
+        return self.start <= step <= (self.until or step) and super().broken_by(step, value)
 
 
 DEFAULT_RULES = tuple(
-    WatchRule(**rule)
+    DefaultRule(**rule)
     for rule in yaml.safe_load(r"""
 - {metric: rollout/non_finite_logits, above: 0, action: rollback, advice: "the policy has diverged and cannot be
     sampled; lower policy.learning_rate"}
@@ -109,7 +117,7 @@ DEFAULT_RULES = tuple(
     for and the rule rejects; look at the hack gallery in report.html"}
 """)
 )
-"""The rules as a configuration would write them."""
+"""The rules, as a configuration would write them but for `start`, `until` and `advice`."""
 LOST_PARTS = "watch/lost_parts"
 """The metric that counts the parts of the problems in which the alarm has seen a loss (`lost_parts.py`)."""
 FAULTY_ENVIRONMENT = "environment/fault_rate"
@@ -144,7 +152,8 @@ class Firing:
         bounds = [f"{name} {bound:g}" for name in ("above", "below") if (bound := getattr(self.rule, name)) is not None]
         bound = " or ".join(bounds) or "not finite"
         values = ", ".join(f"{value:.4g}" for value in self.values)
-        said = "; ".join([*self.signs, self.rule.advice] if self.rule.advice else self.signs)
+        advice = [self.rule.advice] if isinstance(self.rule, DefaultRule) else []
+        said = "; ".join([*self.signs, *advice])
         return f"{self.rule.metric} {bound} since step {self.since}: {values}" + (f" ({said})" if said else "")
 
     def event(self) -> dict[str, Any]:

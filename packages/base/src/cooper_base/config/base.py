@@ -211,7 +211,10 @@ class Kinds:
             return self._from_outside(kind)
         known = ", ".join(self.records)
         graders = "" if self._of_grader is None else ", or a grader such as judge.yaml, ./model or file.py:Class"
-        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own{graders}")
+        designs = "" if find_spec(PACKAGES[-1]) else "; the package cooper-lab has further kinds, the designs of papers"
+        raise InputError(
+            f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own{graders}{designs}"
+        )
 
     def is_from_outside(self, kind: str) -> bool:
         """Whether this is no name of a kind but an object of the user's, or a grader."""

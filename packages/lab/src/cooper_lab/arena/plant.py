@@ -39,7 +39,7 @@ from cooper_rl import (
     load_tokenizer,
 )
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_verify.rules.rule import OneRule
 
 PROBLEMS = 3000

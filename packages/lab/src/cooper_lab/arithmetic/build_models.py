@@ -19,7 +19,7 @@ from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_lab.arithmetic.warmup import WarmupConfig, prompt_text, warm_up
 from cooper_rl import LabelledCompletion, LearnerConfig, NativeSampler, Problem, SamplingParams
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 logger = logging.getLogger(__name__)
 

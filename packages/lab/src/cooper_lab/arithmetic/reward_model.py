@@ -20,7 +20,7 @@ from cooper_rl import Config, LabelledCompletion, Problem
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 BATCHES_SORTED_TOGETHER = 16
 TrainingRow = TypeVar("TrainingRow", bound=tuple[Any, ...])

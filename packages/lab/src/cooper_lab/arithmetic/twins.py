@@ -26,7 +26,7 @@ from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
-from cooper_rl.reward.input import RewardModelInput
+from cooper_rl.engines.reward_input import RewardModelInput
 
 LANGUAGE_UPDATES, UPDATES = 300, 1200
 """Number of updates of only language modelling, and of all updates."""

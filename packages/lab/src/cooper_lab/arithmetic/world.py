@@ -14,14 +14,14 @@ START_SAMPLES = "start.jsonl"
 """In a folder of planted models: completions of the start policy."""
 TWINS: dict[str, dict[str, Any]] = {
     "head": {"kind": "head"},
-    "yes_no": {"kind": "yes_no", "words": ["y", "n"], "ask": "?"},
+    "yes_no": {"kind": "yes_no", "ask": "?"},
     "chat": {"kind": "head", "input": "chat"},
     "implicit": {"input": "chat"},
     "implicit_reference": {"input": "chat_with_reference"},
     "ipvrm": {"input": "chat"},
 }
 """Reward models of one size from one start (`twins.py`), by how they score. The world's tokenizer has one token a
-character, so a word of one token is a letter. `chat` and `implicit` read no reference."""
+character, so yes and no are `y` and `n`. `chat` and `implicit` read no reference."""
 
 
 def run_settings(

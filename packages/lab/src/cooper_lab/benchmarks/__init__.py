@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cooper_lab.benchmarks import judgebench, rewardbench, rewardbench2, rewardmath, rmbench
+from cooper_lab.benchmarks import measures, rows
 from cooper_lab.benchmarks.candidates import Candidates, Measured
 from cooper_rl import InputError
 
@@ -20,11 +20,11 @@ class Benchmark:
 
 
 BENCHMARKS = {
-    "judgebench": Benchmark(judgebench.read, judgebench.measure),
-    "rewardbench": Benchmark(rewardbench.read, rewardbench.measure),
-    "rewardbench2": Benchmark(rewardbench2.read, rewardbench2.measure),
-    "rewardmath": Benchmark(rewardmath.read, rewardmath.measure),
-    "rmbench": Benchmark(rmbench.read, rmbench.measure),
+    "judgebench": Benchmark(rows.JUDGEBENCH.read, measures.of_judgebench),
+    "rewardbench": Benchmark(rows.REWARDBENCH.read, measures.of_rewardbench),
+    "rewardbench2": Benchmark(rows.REWARDBENCH2.read, measures.of_rewardbench2),
+    "rewardmath": Benchmark(rows.read_rewardmath, measures.of_rewardmath),
+    "rmbench": Benchmark(rows.RMBENCH.read, measures.of_rmbench),
 }
 """Benchmarks by name."""
 

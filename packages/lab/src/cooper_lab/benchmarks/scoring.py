@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from cooper_lab.benchmarks.candidates import Candidates
 from cooper_rl import InputError, LabelledCompletion
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.policy.evaluation_config import ScoringConfig
-from cooper_rl.reward.input import RewardModelInput
 
 CHUNK = 16
 """Problems scored between two reports of progress."""

@@ -11,7 +11,7 @@ from pydantic import Field
 from cooper_lab.designs.gate import InnerReward
 from cooper_rl import Config, InputError, ShapingConfig
 from cooper_rl.reward.base import REWARDS, SHAPINGS
-from cooper_rl.reward.kinds.plain import SumConfig
+from cooper_rl.reward.kinds.plain import build_sum, check_servers
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged, StepContext
@@ -81,13 +81,10 @@ class Constraints(ShapingConfig):
                 )
 
     def check(self) -> None:
-        self._rewards().check()
+        check_servers([constraint.reward for constraint in self.constraints])
 
     def build(self) -> ConstraintsShaping:
         return ConstraintsShaping(self)
-
-    def _rewards(self) -> SumConfig:
-        return SumConfig(rewards=tuple(constraint.reward for constraint in self.constraints))
 
 
 class ConstraintsShaping:
@@ -95,7 +92,7 @@ class ConstraintsShaping:
 
     def __init__(self, config: Constraints) -> None:
         self._config = config
-        self._rewards = [SumConfig(rewards=(constraint.reward,)).build() for constraint in config.constraints]
+        self._rewards = [build_sum([constraint.reward]) for constraint in config.constraints]
         self.multipliers = [0.0] * len(config.constraints)
         """The Lagrange multiplier of each constraint."""
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator
 
 from cooper_rl import ShapingConfig
-from cooper_rl.reward.base import REWARDS, SHAPINGS
-from cooper_rl.reward.kinds.plain import RuleReward, SumConfig, WeightedSum
+from cooper_rl.reward.base import REWARDS, SHAPINGS, comparing_part
+from cooper_rl.reward.kinds.plain import RuleReward, WeightedSum, check_servers
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged, StepContext
@@ -39,7 +39,7 @@ class RewardGate(ShapingConfig):
 
     @property
     def compares_answers(self) -> bool:
-        return SumConfig(rewards=(self.by,)).compares_answers
+        return comparing_part([self.by], ()) is not None
 
     @property
     def needs_reference(self) -> bool:
@@ -47,7 +47,7 @@ class RewardGate(ShapingConfig):
         return getattr(self.by, "needs_reference", True)
 
     def check(self) -> None:
-        SumConfig(rewards=(self.by,)).check()
+        check_servers([self.by])
 
     def build(self) -> GateShaping:
         return GateShaping(self)

@@ -9,17 +9,10 @@ from pydantic import Field
 
 from cooper_base.data.text import fenced
 from cooper_rl import MadePairs
-from cooper_rl.reward.pairs.assistant import (
-    EXAMPLE_POSITIVE,
-    EXAMPLE_REPLY,
-    ChatAssistantConfig,
-    CorrupterConfig,
-    RewriteRequest,
-    RewritingSource,
-    RewritingTask,
-    chat_of,
-)
+from cooper_rl.reward.pairs.assistant import CorrupterConfig, RewriteRequest, RewritingSource, RewritingTask
 from cooper_rl.reward.pairs.base import PAIRS
+from cooper_rl.reward.pairs.chat_assistant import ChatAssistantConfig
+from cooper_rl.reward.pairs.rewriting_prompt import EXAMPLE_POSITIVE, EXAMPLE_REPLY, chat_of
 from cooper_rl.reward.pairs.sources.on_policy import WrongCompletions
 from cooper_verify.clients.chat import ChatClient
 

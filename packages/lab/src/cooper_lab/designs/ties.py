@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from cooper_rl import MadePairs, Pair, PairSource, PairSourceConfig
-from cooper_rl.reward.pairs.base import PAIRS
-from cooper_rl.reward.pairs.positives import choose_positives
+from cooper_rl.reward.pairs.base import PAIRS, choose_positives
 
 if TYPE_CHECKING:
     from cooper_rl import PairGroup, PairInputs, Problem, Rule

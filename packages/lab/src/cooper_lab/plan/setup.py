@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from cooper_lab.plan.shapes import Shape, shape_of
 from cooper_rl import InputError, LearnerConfig, RunConfig
+from cooper_rl.engines.losses.policy import pulls_in
 
 SamplerKind = Literal["native", "vllm"]
 
@@ -138,7 +139,7 @@ def setup_of(
     float32. Raises InputError as `shape_of`, and for a model that cannot be divided as the layout says.
     """
     models = config.scorers
-    pulls = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
+    pulls = pulls_in(config.algorithm.kl, "loss") or pulls_in(config.algorithm.kl, "reward")
     policy = learning(config.policy, reference=pulls and config.policy.lora is None, cpu=cpu)
     if policy.shape.heads % layout.tensor_parallel:
         raise InputError(

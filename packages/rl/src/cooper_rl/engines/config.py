@@ -22,9 +22,14 @@ Autocast = Annotated[Literal["auto", "off", "bfloat16"], BeforeValidator(_writte
 Attention = Literal["auto", "flash", "flex", "sdpa", "padded"]
 
 
+LORA_SCALE = 2
+"""The factor of B A, `alpha / rank` of other libraries: twice the rank is the usual alpha, and under Adam another
+factor and another learning rate are nearly the same."""
+
+
 class LoraConfig(Config):
-    """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, B A
-    times `alpha / rank`, is trained beside each of them. B starts at zero, so training starts at the model itself.
+    """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, 2 B A,
+    is trained beside each of them. B starts at zero, so training starts at the model itself.
 
     Every linear layer but the head gets an adapter, because attention alone learns less (Dettmers et al. 2023, arXiv
     2305.14314). There is no dropout: a policy's log-probabilities have to be those of the sampler. A reward model's
@@ -32,8 +37,6 @@ class LoraConfig(Config):
 
     rank: int = Field(default=32, ge=1)
     """Columns of B and rows of A."""
-    alpha: float = Field(default=64.0, gt=0)
-    """The product is multiplied by `alpha / rank`."""
     load_in_4bit: bool = False
     """Hold the frozen weights in 4-bit NormalFloat (QLoRA, arXiv 2305.14314). Needs bitsandbytes on this device."""
 
@@ -117,12 +120,10 @@ class ScorerConfig(LearnerConfig):
     kind: Literal["head", "yes_no"] | None = None
     """How it scores: by a `head` with one output, or as a language model that is asked whether the completion agrees
     with the reference (`yes_no`): logit(yes) - logit(no) of the next token. Null: what the folder was saved as."""
-    words: tuple[str, str] | None = None
-    """For `yes_no`: the words for yes and no, in quotes, each one token after the question. Null: the first spelling of
-    yes and no for which that holds."""
     ask: str | None = None
-    """For `yes_no`: the question, after question, reference and completion. Null: a default in English. It is part of
-    the user's message if the tokenizer has a chat template."""
+    """For `yes_no`: the question, after question, reference and completion, to which yes or no is the reply, in the
+    first spelling in which both are one token. Null: a default in English. It is part of the user's message if the
+    tokenizer has a chat template."""
     input: Literal["tagged", "chat", "chat_with_reference"] = "tagged"
     """What a model with a head reads. `tagged` is VerifyRM's format: question, reference answer and completion between
     tags. `chat` is for reward models that people publish: the question as the user's turn and the completion as the
@@ -144,9 +145,8 @@ class ScorerConfig(LearnerConfig):
                 f"input: {self.input} is for a model with a head; kind: yes_no asks in a chat of its own, so set "
                 "input: tagged"
             )
-        for name in ("words", "ask"):
-            if getattr(self, name) is not None and self.kind != "yes_no":
-                raise ValueError(f"{name}: is for a language model that is asked; set kind: yes_no")
+        if self.ask is not None and self.kind != "yes_no":
+            raise ValueError("ask: is for a language model that is asked; set kind: yes_no")
         return self
 
 
@@ -159,10 +159,6 @@ class SamplingParams(Config):
     sampled."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Keep the smallest set of most likely tokens whose total probability reaches this."""
-    top_k: int = Field(default=0, ge=0)
-    """Keep this many most likely tokens; 0 keeps all."""
-    min_p: float = Field(default=0.0, ge=0, le=1)
-    """Drop tokens whose probability is below this fraction of that of the most likely token."""
     max_tokens: int = Field(default=512, ge=1)
     """Longest completion. One that reaches this many tokens ends with the stop reason `length`."""
     min_tokens: int = Field(default=0, ge=0)
@@ -184,7 +180,7 @@ class SamplingParams(Config):
     @property
     def truncations(self) -> list[str]:
         """The settings under which some tokens cannot be drawn at all, as "name: value"."""
-        values = self.model_dump(include={"top_p", "top_k", "min_p", "min_tokens"}, exclude_defaults=True)
+        values = self.model_dump(include={"top_p", "min_tokens"}, exclude_defaults=True)
         return [f"{name}: {value}" for name, value in values.items()]
 
 

@@ -2,7 +2,6 @@
 score is logit(yes) - logit(no) of the next token.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from cooper_base.errors import InputError
@@ -10,8 +9,9 @@ from cooper_rl.data.prompts import render_chat
 from cooper_rl.engines.config import LearnerConfig, ScorerConfig, YesNo
 from cooper_rl.engines.model_folder import recorded
 
-YES = ("yes", "Yes", " yes", " Yes", "YES")
-NO = ("no", "No", " no", " No", "NO")
+YES = ("yes", "Yes", " yes", " Yes", "YES", "y")
+NO = ("no", "No", " no", " No", "NO", "n")
+"""The spellings that are tried; the last is the first token of a reply in a tokenizer of letters."""
 ASK = "\nDoes the completion end in one final answer that agrees with the reference answer? Reply with yes or no:"
 _PLACE = "@@input@@"
 
@@ -19,19 +19,18 @@ _PLACE = "@@input@@"
 def yes_no_of(config: LearnerConfig, tokenizer: Any) -> YesNo | None:
     """What a reward model with these settings is asked: by default, what its folder records. None for one with a head.
 
-    Raises InputError for words that are not single tokens after the question, and as `recorded` and `chat_around` do.
+    Raises InputError if yes and no are not single tokens after the question, and as `recorded` and `chat_around` do.
     """
-    kind, words, ask = (config.kind, config.words, config.ask) if isinstance(config, ScorerConfig) else (None,) * 3
+    kind, ask = (config.kind, config.ask) if isinstance(config, ScorerConfig) else (None, None)
     saved = None if kind == "head" else recorded(config.model)
     if saved is None and kind != "yes_no":
         return None
     ask = ask if ask is not None else saved.ask if saved else ASK
-    if saved is not None and words is None:
+    if saved is not None:
         return saved.model_copy(update={"ask": ask})
     around = chat_around(tokenizer)
-    spellings = list(zip(YES, NO, strict=True)) if words is None else [words]
-    yes, no = _single_tokens(tokenizer, around[1] if around else ask, spellings, config.model)
-    return YesNo(yes=yes, no=no, ask=ask, temperature=saved.temperature if saved else 1.0)
+    yes, no = _single_tokens(tokenizer, around[1] if around else ask, config.model)
+    return YesNo(yes=yes, no=no, ask=ask)
 
 
 def chat_around(tokenizer: Any) -> list[str]:
@@ -48,8 +47,9 @@ def chat_around(tokenizer: Any) -> list[str]:
     return parts
 
 
-def _single_tokens(tokenizer: Any, ending: str, spellings: Sequence[tuple[str, str]], path: str) -> tuple[int, int]:
+def _single_tokens(tokenizer: Any, ending: str, path: str) -> tuple[int, int]:
     """The first spelling of yes and no in which each word is one token after the text `ending`."""
+    spellings = list(zip(YES, NO, strict=True))
     before = tokenizer.encode(ending, add_special_tokens=False)
     if ending[-1:].strip():  # a word is written with a space after another one
         spellings = sorted(spellings, key=lambda pair: not pair[0].startswith(" "))
@@ -59,6 +59,5 @@ def _single_tokens(tokenizer: Any, ending: str, spellings: Sequence[tuple[str, s
             return ids[0][-1], ids[1][-1]
     tried = " or ".join(f"{yes!r} and {no!r}" for yes, no in spellings)
     raise InputError(
-        f"{path}: {tried} are not single tokens after the question; set words to two that are, such as ['A', 'B'], "
-        "and ask for them in `ask`"
+        f"{path}: {tried} are not single tokens after the question; end `ask` in another way, or take another model"
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_base.config.base import Config, mapping_of
-from cooper_rl.engines.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
+from cooper_rl.engines.losses.policy import AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
 from cooper_rl.policy.advantages import ADVANTAGES, GRPO, AdvantageConfig
 
 CORRECTION = {"truncated_importance_sampling": 2.0, "drift": "product"}
@@ -48,10 +48,6 @@ class AlgorithmConfig(Config):
         loss = self.loss.model_copy(update=defaults)
         return self.model_copy(update={"loss": loss, "recompute_old_logprobs": True})
 
-    def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
-        """Whether there is a KL term in the loss, or in the reward."""
-        return self.kl is not None and self.kl.acts_on(where)
-
     @field_validator("overlong", mode="before")
     @classmethod
     def _penalty_is_a_shaping(cls, overlong: Any) -> Any:
@@ -65,9 +61,9 @@ class AlgorithmConfig(Config):
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         self.advantages.check_algorithm(self)
-        if self.advantages.credits_tokens and isinstance(self.loss, GSPO):
+        if self.advantages.credits_tokens and not self.loss.weighs_tokens:
             raise ValueError(
-                "loss of kind gspo has one ratio per completion, so the credit of single tokens would be spread over "
+                "this loss has one ratio per completion, so the credit of single tokens would be spread over "
                 "all of them; use another loss, or advantages without token credit"
             )
         corrects = [name for name in CORRECTION if getattr(self.loss, name, None) is not None]

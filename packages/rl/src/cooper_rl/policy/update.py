@@ -11,7 +11,7 @@ from torch import Tensor
 from cooper_base.progress import weights_change
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
-from cooper_rl.engines.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
+from cooper_rl.engines.losses.policy import KLKind, PolicyObjective, kl_estimate, pulls_in, token_weights
 from cooper_rl.policy.advantages import AdvantageConfig, Completions, TokenCredit, estimate, usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.records import Ragged, Rollouts, Summands
@@ -79,7 +79,7 @@ def update_policy(
     every = np.arange(len(rollouts.token_ids))
     counted_B = ~after_kl.flat.isnan().numpy() & (rollouts.stopped | (config.overlong == "keep"))
     # In groups without usable spread, a KL term in the loss still has a gradient.
-    in_loss = config.pulls_in("loss")
+    in_loss = pulls_in(config.kl, "loss")
     kept_B = counted_B if in_loss else counted_B & taught.usable_P[rollouts.problem_of]
     metrics |= of_kl | taught.metrics
     metrics["policy/trained_completions"] = torch.from_numpy(kept_B).float().mean().item()
@@ -96,7 +96,7 @@ def update_policy(
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
     if not config.recompute_old_logprobs:  # the old log-probabilities are the sampler's, so 0 would say nothing
         metrics.pop("policy/mismatch_kl", None)
-    return PolicyUpdate(taught.completions, metrics, after_kl if config.pulls_in("reward") else None)
+    return PolicyUpdate(taught.completions, metrics, after_kl if pulls_in(config.kl, "reward") else None)
 
 
 class _Before:
@@ -136,7 +136,7 @@ class _Before:
 def _minus_kl(rewards: Ragged, before: _Before, config: AlgorithmConfig) -> tuple[Ragged, Metrics]:
     """The rewards less the KL penalty, if there is a KL term in the reward, and metrics of these rewards."""
     kl = config.kl
-    if kl is None or not kl.acts_on("reward"):
+    if kl is None or not pulls_in(kl, "reward"):
         return rewards, {}
     rollouts, written_T = before.rollouts, torch.from_numpy(before.rollouts.written)
     estimates = before.of_all().kl(kl.kind, kl.clamp).where(written_T, 0.0).split(rollouts.token_ids.lengths.tolist())

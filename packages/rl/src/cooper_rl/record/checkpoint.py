@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -42,10 +42,8 @@ class CheckpointConfig(Config):
     keep: int = Field(default=2, ge=1)
     """Number of newest checkpoints to keep."""
     keep_best: str | None = None
-    """A metric such as `test/rule_avg`. A step with a new best value gets a checkpoint, which is kept until a better
+    """A metric such as `test/rule_avg`. A step with a new highest value gets a checkpoint, which is kept until a better
     one comes."""
-    best: Literal["max", "min"] = "max"
-    """Whether the highest or the lowest value of `keep_best` is the best."""
 
 
 class CheckpointStore:
@@ -142,12 +140,12 @@ class CheckpointStore:
         return next((state for state in states if state is not None), None)
 
     def is_best(self, metrics: "Metrics") -> bool:
-        """Whether the metric `keep_best` is better in a step's metrics than in the best checkpoint on disk."""
+        """Whether the metric `keep_best` is higher in a step's metrics than in the best checkpoint on disk."""
         value = metrics.get(self.config.keep_best or "", math.nan)
         if not math.isfinite(value):
             return False
         best = self.best()
-        return best is None or (value > best[1] if self.config.best == "max" else value < best[1])
+        return best is None or value > best[1]
 
     def best(self) -> tuple[Path, float] | None:
         """The best checkpoint and its value. Several were the best when they were written; this is the newest of

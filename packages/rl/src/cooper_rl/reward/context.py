@@ -15,9 +15,9 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import RewardModelLearner
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.records import Ragged
 from cooper_rl.reward.base import Reward, Scores
-from cooper_rl.reward.input import RewardModelInput
 from cooper_verify.rules.rule import Rule
 
 T = TypeVar("T")
@@ -241,7 +241,7 @@ class StepContext:
             joined._verdicts = [context.verdicts[p] for context, p in picks]
         for name in first._columns:
             if all(name in context._columns for context, _ in picks):
-                joined._columns[name] = Ragged.of([context._columns[name].groups()[p] for context, p in picks])
+                joined._columns[name] = Ragged.picked([(context._columns[name], p) for context, p in picks])
         return joined
 
     def afresh(self) -> Self:

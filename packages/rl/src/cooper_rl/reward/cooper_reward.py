@@ -15,10 +15,10 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.base import Closes, Remembers, Scores, comparing_part
 from cooper_rl.reward.context import RewardModel, StepContext
 from cooper_rl.reward.cooptimization import Cooptimizer
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.kinds.plain import build_sum
 from cooper_rl.reward.pairs.base import Pair
 from cooper_rl.reward.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
@@ -61,6 +61,8 @@ class CooperReward:
         self._reward = build_sum(config.rewards)
         self._shaping = [part.build() for part in config.shaping]
         self._gold = gold
+        self._needs_references = config.needs_references
+        self._learns_from_solutions = config.learns and "reference_solution" in config.cooptimization.positives
         self._cooptimizer: Cooptimizer | None = None
         if self.learning is not None:
             arguments = (inputs.verifier, inputs.assistant, config.seed, inputs.replayed)
@@ -109,7 +111,7 @@ class CooperReward:
         for group in groups:
             problem = group.problem
             outside = self.verifier.needs_verdicts(problem)
-            heard = not outside and (problem.answer or not self.config.needs_references)
+            heard = not outside and (problem.answer or not self._needs_references)
             for i, answer in enumerate(group.answers):
                 if answer.verdict in VERDICTS or (answer.verdict is None and heard):
                     continue
@@ -256,8 +258,7 @@ class CooperReward:
     def context(self, groups: Sequence[AnswerGroup]) -> StepContext:
         """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
         context = StepContext(groups, self.verifier, self.model, self._gold)
-        positives = self.config.cooptimization.positives if self.config.learns else ()
-        context.learns_from_solutions = "reference_solution" in positives
+        context.learns_from_solutions = self._learns_from_solutions
         return context
 
     def pay(self, context: StepContext, step: int | None = None) -> Scored:
@@ -266,8 +267,8 @@ class CooperReward:
         # Even if no reward reads the model: pairs need its logits before the update, and its scores are recorded.
         parts = scores.parts | (context.model_parts if context.has_model else {})
         unshaped = Scores(scores.rewards, parts, scores.metrics, scores.summands)
-        final = shaped(unshaped, self._shaping, context)
-        return Scored.of(context, final, self.version, step)
+        paid = shaped(unshaped, self._shaping, context) if self._shaping else unshaped
+        return Scored.of(context, paid, self.version, step)
 
     def begin_pairs(self, scored: Scored) -> Scored:
         """Choose positives among these answers of a step, and have the sources of pairs begin their work."""

@@ -8,12 +8,21 @@ from typing import Any
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.context import Logits, RewardModel, StepContext
 from cooper_rl.reward.cooptimization_config import LABELLED_PER_STEP, CooptimizationConfig
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.pairs.assistant import Assistant
-from cooper_rl.reward.pairs.base import PAIRS, Judged, Pair, PairFilter, PairGroup, PairInputs, PairSource
-from cooper_rl.reward.pairs.positives import choose_positives, take_solutions
+from cooper_rl.reward.pairs.base import (
+    PAIRS,
+    Judged,
+    Pair,
+    PairFilter,
+    PairGroup,
+    PairInputs,
+    PairSource,
+    choose_positives,
+    take_solutions,
+)
 from cooper_rl.reward.update import PairBuffer, restore_rng, update_reward_model
 from cooper_verify.rules.rule import Rule
 

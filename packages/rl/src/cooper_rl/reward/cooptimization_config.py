@@ -57,12 +57,10 @@ class CooptimizationConfig(Config):
     time with 2, which is what `kind: cooper_model` has."""
     skip_gradient_share: float = Field(default=0.0, ge=0, lt=1)
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have
-    at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most
-    pairs, 0.05 skips most of them. 0 skips none and gives the whole gradient."""
-    settled_below: float = Field(default=0.0, ge=0)
-    """Skip as well the backward pass of each pair and row at whose logits its own loss pulls less than this, by
-    |dloss / dlogit| without the row's weight (for a pair, the sum over both sides: 1.25 where the logits are 0). Where
-    that is all of a step's new pairs, past ones are not drawn and the weights stay as they are. 0 skips none."""
+    at most this share of the sum of |dloss / dlogit| in an update, and each that is settled: at whose logits its own
+    loss pulls less than 0.05, without the row's weight (for a pair, the sum over both sides: 1.25 where the logits are
+    0). Where all of a step's new pairs are settled, past ones are not drawn and the weights stay as they are. 0 skips
+    none and gives the whole gradient."""
 
     @property
     def uses_assistant(self) -> bool:

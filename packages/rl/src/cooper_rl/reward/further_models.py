@@ -3,8 +3,8 @@
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.context import RewardModel
-from cooper_rl.reward.input import RewardModelInput
 
 
 def load_scorer(config: ScorerConfig) -> RewardModel:

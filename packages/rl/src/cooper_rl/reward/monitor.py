@@ -15,7 +15,7 @@ from torch import Tensor
 from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.reward.input import RewardModelInput, encode_rows
+from cooper_rl.engines.reward_input import RewardModelInput, encode_rows
 from cooper_rl.reward.monitor_config import MonitorConfig
 
 BINS = 15

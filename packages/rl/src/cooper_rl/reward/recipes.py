@@ -25,7 +25,6 @@ RECIPES: dict[str, dict[str, Any]] = {
             "pairs": [{"kind": "assistant"}, {"kind": "on_policy"}, {"kind": "near_reference"}],
             # Short: while the reward model learns, the rule pays.
             "skip_gradient_share": 0.2,
-            "settled_below": 0.05,
         },
     },
     # The co-trained reward model alone pays. A weak one has to learn faster than it is exploited.

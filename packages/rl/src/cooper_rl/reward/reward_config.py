@@ -57,7 +57,7 @@ class CooperRewardConfig(Config):
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
     `rule`, `reward_model`, `environment`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`,
-    `pairwise_judge`, `rubric_judge`, `function`, `sum`, `package.module:Class`, or a grader: `judge.yaml`, a reward
+    `pairwise_judge`, `rubric_judge`, `function`, `package.module:Class`, or a grader: `judge.yaml`, a reward
     model's folder, `file.py:function`, …"""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
     """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
@@ -242,14 +242,8 @@ def check_outline(config: CooperRewardConfig, before: dict[str, Any]) -> None:
 
 
 def _kinds(parts: Sequence[Any]) -> list[str]:
-    found = []
-    for part in parts:
-        kind = REWARDS.kind_of(part)
-        if kind == "function" or isinstance(part, GraderRewardConfig):
-            continue
-        inner = _kinds(getattr(part, "rewards", ()))
-        found.append(f"{kind}({', '.join(inner)})" if inner else kind)
-    return found
+    kinds = [REWARDS.kind_of(part) for part in parts if not isinstance(part, GraderRewardConfig)]
+    return [kind for kind in kinds if kind != "function"]
 
 
 def _words(value: Any) -> str:

@@ -26,9 +26,9 @@ from cooper_rl.reward.pairs.base import Pair
 from cooper_verify.rules.rule import verdict_metrics
 
 if TYPE_CHECKING:
+    from cooper_rl.engines.reward_input import RewardModelInput
     from cooper_rl.reward.context import StepContext
     from cooper_rl.reward.cooptimization import StartedPairs
-    from cooper_rl.reward.input import RewardModelInput
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Scored:
             answers[c] += len(group.answers)
 
         def column(of: Callable[[Scores], Ragged]) -> Ragged:
-            return Ragged.of([of(call.scores).groups()[p] for call, p in picks])
+            return Ragged.picked([(of(call.scores), p) for call, p in picks])
 
         names = [name for name in first.scores.parts if all(name in call.scores.parts for call, _ in picks)]
         parts = {name: column(lambda scores, name=name: scores.parts[name]) for name in names}

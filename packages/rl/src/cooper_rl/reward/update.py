@@ -13,11 +13,11 @@ from torch import Tensor
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.context import Logits, RewardModel, logits_of_inputs
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.reward.pairs.base import Pair
-from cooper_rl.reward.update_rows import Part, pulls, spread_over_origins, unsettled, without_negligible
+from cooper_rl.reward.row_selection import Part, pulls, spread_over_origins, unsettled, without_negligible
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
@@ -26,6 +26,10 @@ PAIRS_SCORED_AFTER = 16
 """How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and the
 record: of each origin its share, evenly spaced. It changes no training, and a forward pass of all would cost a tenth of
 the update."""
+SETTLED_BELOW = 0.05
+"""A pair or row that pulls less by its own loss is settled: 0.04 of what a pair pulls where nothing is learned. Most
+pairs are, once the reward model has learned the policy's mistakes, and policies ended as high without their backward
+pass (benchmarks/speed/README.md)."""
 REMEMBERED_PAIRS = 4096
 """How many pairs of the run are remembered for replay: enough for any step's draw, and a few MB in a checkpoint."""
 
@@ -52,7 +56,7 @@ def update_reward_model(
     Returns metrics and the pairs with their logits before and after; a logit before the update is computed only if the
     pair does not have it yet and it is not `known`. Loss and optimizer metrics are those of the last update, and its
     loss metrics are those of all its rows, whether or not `config.skip_gradient_share` left some out of the backward
-    pass. Past rows are there so that an update undoes nothing: where all new ones are settled (`config.settled_below`),
+    pass. Past rows are there so that an update undoes nothing: where all new ones are settled (`SETTLED_BELOW`),
     none are drawn, and the weights stay as they are. Only `PAIRS_SCORED_AFTER` of the pairs have logits after the
     update.
     """
@@ -69,8 +73,8 @@ def update_reward_model(
 
     for _ in range(config.epochs):
         past, labelled = (), ()
-        settles = pairs and config.settled_below
-        if not (settles and _settled(learner, parts_with((), ()), cache, config.settled_below)):
+        settles = pairs and config.skip_gradient_share
+        if not (settles and _settled(learner, parts_with((), ()), cache, SETTLED_BELOW)):
             past, labelled = sample_pairs(), sample_labelled()
         metrics |= {"pairs/replayed": float(len(past))}
         metrics |= _one_update(learner, parts_with(past, labelled), cache, config)
@@ -131,9 +135,9 @@ def _one_update(learner: RewardModelLearner, parts: list[Part], cache: Logits, c
     data earlier steps had.
     """
     metrics: Metrics = {}
-    if (config.skip_gradient_share or config.settled_below) and parts:
+    if config.skip_gradient_share and parts:
         logits = _logits(learner, parts, cache)
-        parts, metrics = without_negligible(parts, logits, config.skip_gradient_share, config.settled_below)
+        parts, metrics = without_negligible(parts, logits, config.skip_gradient_share, SETTLED_BELOW)
     if parts:
         cache.clear()
     for part in parts:

@@ -13,12 +13,13 @@ from cooper_rl.engines import Engine
 from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
+from cooper_rl.engines.losses.policy import DRIFT_LIMITS
 from cooper_rl.policy.accuracy import HeldOut, gold_of
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.environments.rounds import Rounds, hidden_tools, tool_schemas
+from cooper_rl.policy.rollout_source import RolloutSource
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.monitor import Monitor
-from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run.inputs import Inputs, read_inputs
 from cooper_rl.run_config import RunConfig
 from cooper_rl.step import Parts
@@ -93,7 +94,7 @@ def describe_correction(algorithm: AlgorithmConfig) -> str:
     said = [] if cap is None else [f"tokens are weighted by importance sampling, with at most {cap:g}"]
     if drift is not None:
         what = "the product" if drift == "product" else "the geometric mean"
-        said.append(f"completions are masked if {what} of these weights passes {loss.drift_limit:g}")
+        said.append(f"completions are masked if {what} of these weights passes {DRIFT_LIMITS[drift]:g}")
     return "; ".join([*said, "set algorithm.loss to change it"]) if said else "algorithm.loss does not correct for it"
 
 

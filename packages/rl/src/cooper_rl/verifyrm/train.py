@@ -24,8 +24,8 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import disk_errors
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
+from cooper_rl.engines.reward_input import EncodedRow, RewardModelInput, encode_rows
 from cooper_rl.record.model_cards import write_model_card
-from cooper_rl.reward.input import EncodedRow, RewardModelInput, encode_rows
 from cooper_rl.reward.monitor import classification_metrics
 from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
 from cooper_rl.verifyrm.config import VerifyRMConfig

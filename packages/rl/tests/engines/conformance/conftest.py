@@ -36,7 +36,7 @@ from cooper_rl.engines.model_folder import adapter_base
 from rank_processes import on_ranks, together, two_ranks, two_ranks_and_vllm
 from tiny_size import TINY
 
-LORA = {"rank": 3, "alpha": 5.0}
+LORA = {"rank": 3}
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _vllm_engine(folder: Path):
     from cooper_rl.engines.scale.vllm import VllmConfig
     from cooper_rl.engines.scale.vllm.engines import OfflineEngine
 
-    config = VllmConfig(kv_cache_gib=0.1, max_num_seqs=256)
+    config = VllmConfig(kv_cache_gib=0.1)
     return OfflineEngine(str(folder), config), config
 
 
@@ -185,7 +185,7 @@ def adapters(tmp_path_factory, whole_models) -> Path:
         load = AutoModelForSequenceClassification if "reward" in name else AutoModelForCausalLM
         settings = PeftConfig(
             r=LORA["rank"],
-            lora_alpha=LORA["alpha"],
+            lora_alpha=2 * LORA["rank"],
             target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
             task_type="SEQ_CLS" if "reward" in name else "CAUSAL_LM",
         )

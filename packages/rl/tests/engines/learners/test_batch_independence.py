@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from torch import nn
 from transformers import PreTrainedModel
 
+from cooper_lab.designs.cispo import CISPO
+from cooper_lab.designs.gspo import GSPO
 from cooper_rl.engines.base import LabelledBatch, PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu.linear import FastLinear, has_onednn, use_fast_linear
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.engines.losses.policy import CISPO, GSPO, KLConfig, PolicyObjective, PPOClip
+from cooper_rl.engines.losses.policy import KLConfig, PolicyObjective, PPOClip
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss
 from cooper_rl.records import Column
 

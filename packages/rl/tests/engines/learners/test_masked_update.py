@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from cooper_base.data.problem import Problem
+from cooper_lab.designs.gspo import GSPO
 from cooper_rl import SamplingParams
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.engines.losses.policy import GSPO, KLConfig, PPOClip, SequenceMeanTokenMean, TokenMean
+from cooper_rl.engines.losses.policy import KLConfig, PPOClip, SequenceMeanTokenMean, TokenMean
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.step_metrics import rollout_metrics
+from cooper_rl.policy.rollout_source import rollout_metrics
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Column, Ragged, Rollouts
 from policy.environments.worlds import SUM, Script, call, rounds_of

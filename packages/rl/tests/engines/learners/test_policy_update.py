@@ -10,9 +10,10 @@ from torch import Tensor
 
 from cooper_base.data.problem import Problem
 from cooper_lab.designs.process_credit import Delta, Steps, process_advantages, process_metrics
+from cooper_lab.designs.token_sum import SequenceMeanTokenSum
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.engines.losses.policy import KLConfig, SequenceMeanTokenMean, SequenceMeanTokenSum, TokenMean
+from cooper_rl.engines.losses.policy import KLConfig, SequenceMeanTokenMean, TokenMean
 from cooper_rl.policy.advantages import DrGRPO, ReinforcePPBaseline, TokenCredit
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy

@@ -21,12 +21,12 @@ from transformers import (
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LoraConfig, ScorerConfig
-from cooper_rl.engines.local.models import check_scorer, load_tokenizer, merge_folder
+from cooper_rl.engines.local.models import load_tokenizer, merge_folder
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.engines.model_folder import check_reward_model_folder, recorded
+from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.engines.yes_no import yes_no_of
-from cooper_rl.reward.input import RewardModelInput
 from cooper_rl.verifyrm.calibration import calibrate_folder
 from tiny_llama import in_precision
 
@@ -40,7 +40,7 @@ CHAT = (
 
 
 def config(folder, **changes) -> ScorerConfig:
-    given = {"model": str(folder), "kind": "yes_no", "words": ("y", "n"), "device": "cpu", "learning_rate": 1e-2}
+    given = {"model": str(folder), "kind": "yes_no", "device": "cpu", "learning_rate": 1e-2}
     return ScorerConfig.model_validate(given | changes)
 
 
@@ -143,15 +143,13 @@ def test_a_head_can_be_put_on_a_model_that_was_asked(policy_folder, tmp_path):
         learner.load(tmp_path / "asked")
 
 
-def test_words_that_are_not_one_token_are_refused_with_the_setting(policy_folder, reward_model_folder):
-    with pytest.raises(InputError, match=r"policy: ' yes' and ' no' or .* are not single tokens .* set words to two"):
-        check_scorer(config(policy_folder, words=None, ask="so:"))
-    with pytest.raises(InputError, match=r"policy: 'yes' and 'n' are not single tokens after the question"):
-        check_scorer(config(policy_folder, words=("yes", "n")))
-    with pytest.raises(InputError, match="'é' and 'n' are not single tokens"):
-        check_scorer(config(policy_folder, words=("é", "n")))  # unknown to the tokenizer
-    with pytest.raises(ValueError, match="words: is for a language model that is asked; set kind: yes_no"):
-        config(policy_folder, kind=None)
+def test_a_model_without_a_token_for_yes_and_no_is_refused_as_one_that_is_not_asked(policy_folder, reward_model_folder):
+    backend = Tokenizer(models.WordLevel({"so": 0, "?": 1}, unk_token="?"))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="?")
+    with pytest.raises(InputError, match=r"' yes' and ' no' or .* are not single tokens after the question; end `ask`"):
+        yes_no_of(config(policy_folder, ask="so"), tokenizer)
+    with pytest.raises(ValueError, match="ask: is for a language model that is asked; set kind: yes_no"):
+        config(policy_folder, kind=None, ask="?")
     with pytest.raises(InputError, match="LlamaForSequenceClassification, which cannot write"):
         TorchRewardModelLearner.from_config(config(reward_model_folder), 1)
     with pytest.raises(InputError, match=r"no reward head.*or ask it \(kind: yes_no\)"):
@@ -180,7 +178,7 @@ def bpe(words: str, chat: str | None = None) -> PreTrainedTokenizerFast:
 )
 def test_the_spelling_is_the_first_that_can_follow_the_question(policy_folder, chat, words, chosen):
     tokenizer = bpe(words, chat)
-    asked = yes_no_of(config(policy_folder, words=None), tokenizer)
+    asked = yes_no_of(config(policy_folder), tokenizer)
     assert asked is not None
     assert tokenizer.decode([asked.yes]) == chosen
     assert str(tokenizer.decode([asked.no])).strip().lower() == "no"
@@ -188,7 +186,7 @@ def test_the_spelling_is_the_first_that_can_follow_the_question(policy_folder, c
 
 def test_a_chat_is_asked_as_its_template_writes_it(policy_folder):
     tokenizer = bpe("yes no", CHAT)
-    encoder = RewardModelInput.of(config(policy_folder, words=None, ask="\nRight?"), tokenizer)
+    encoder = RewardModelInput.of(config(policy_folder, ask="\nRight?"), tokenizer)
     text = encoder.text("1 + 1?", "2", "so <|end|> 2")
     assert text.endswith("<completion>so <|end|> 2</completion>\nRight?")
     token_ids = encoder.encode("1 + 1?", "2", "so 2")
@@ -209,10 +207,7 @@ def test_settings_win_over_the_record(policy_folder, tmp_path):
     tokenizer = load_tokenizer(str(tmp_path / "saved"))
     kept = yes_no_of(ScorerConfig(model=str(tmp_path / "saved")), tokenizer)
     assert kept == recorded(str(tmp_path / "saved"))
-    asked = yes_no_of(config(tmp_path / "saved", words=None, ask="so?"), tokenizer)
-    other = yes_no_of(config(tmp_path / "saved", words=("a", "b")), tokenizer)
+    asked = yes_no_of(config(tmp_path / "saved", ask="so?"), tokenizer)
     assert kept is not None
     assert asked is not None
-    assert other is not None
     assert (asked.yes, asked.no, asked.ask) == (kept.yes, kept.no, "so?")
-    assert (tokenizer.decode([other.yes]), tokenizer.decode([other.no]), other.ask) == ("a", "b", "?")

@@ -12,7 +12,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import CooperTrainer, build_config
 
-ENGINE = {"kind": "vllm", "kv_cache_gib": 0.1, "max_num_seqs": 32}
+ENGINE = {"kind": "vllm", "kv_cache_gib": 0.1}
 
 
 def small_policy(folder: Path) -> str:

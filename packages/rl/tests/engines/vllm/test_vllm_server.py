@@ -54,9 +54,7 @@ def learner(folder):
 
 @pytest.fixture
 def sampler(server, folder):
-    return build_sampler(
-        LearnerConfig(model=str(folder)), VllmConfig(url=server.url, timeout_s=400, max_num_seqs=8), "gloo"
-    )
+    return build_sampler(LearnerConfig(model=str(folder)), VllmConfig(url=server.url, timeout_s=400).at_most(8), "gloo")
 
 
 def gap(samples, learner, temperature=1.0) -> float:

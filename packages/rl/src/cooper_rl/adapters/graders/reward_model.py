@@ -15,7 +15,7 @@ from cooper_verify.grader import TOO_LONG, Asked, Grader, Opinion, hashes_of
 
 if TYPE_CHECKING:
     from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-    from cooper_rl.reward.input import RewardModelInput
+    from cooper_rl.engines.reward_input import RewardModelInput
 
 
 class RewardModelGrader(Grader):
@@ -60,7 +60,7 @@ class RewardModelGrader(Grader):
             # torch, after bad input is reported
             from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
             from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
-            from cooper_rl.reward.input import RewardModelInput  # noqa: PLC0415
+            from cooper_rl.engines.reward_input import RewardModelInput  # noqa: PLC0415
 
             set_threads(self._threads)
             learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)

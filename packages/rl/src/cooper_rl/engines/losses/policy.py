@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -46,15 +46,16 @@ class KLConfig(Config):
     """Upper bound of a token's k3 estimate, in nats (verl: 10). Beyond it, the estimate has no gradient and no longer
     pulls. Null means no bound."""
 
-    def acts_on(self, where: Literal["loss", "reward"]) -> bool:
-        """Whether this is a KL term in the loss, or in the reward."""
-        return self.coefficient > 0 and self.where == where
-
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         if self.clamp is not None and self.kind != "k3":
             raise ValueError(f"clamp bounds the k3 estimate, but kind is {self.kind}; leave clamp out or use kind: k3")
         return self
+
+
+def pulls_in(kl: KLConfig | None, where: Literal["loss", "reward"]) -> bool:
+    """Whether there is a KL term in the loss, or in the reward."""
+    return kl is not None and kl.coefficient > 0 and kl.where == where
 
 
 def kl_estimate(kind: KLKind, logprobs: AnyShape, reference_logprobs: AnyShape, clamp: float | None = None) -> AnyShape:
@@ -96,6 +97,9 @@ LOSSES = Kinds("policy loss", "cooper_rl.engines.losses.policy", ["token_losses"
 class PolicyLoss(Config):
     """The base of all policy losses. Each kind implements `token_losses`."""
 
+    weighs_tokens: ClassVar[bool] = True
+    """Whether each token has a ratio of its own, so that single tokens can have advantages of their own."""
+
     truncated_importance_sampling: float | None = Field(default=None, ge=1)
     """Upper bound of the importance weight exp(old_logprobs - sampler_logprobs). Each token's loss, but not its KL
     term, is multiplied by this weight, without gradient; null leaves the weight out (Yao et al. 2025, "Your efficient
@@ -103,11 +107,9 @@ class PolicyLoss(Config):
     sampler's own. With another engine as the sampler, or `rollout.lag`, the default is 2."""
     drift: Literal["product", "mean"] | None = None
     """Which measure of a completion's drift decides whether its loss, but not its KL term, is masked: `product`, if the
-    product of its tokens' importance weights is above `drift_limit` (TRL's sequence_mask); `mean`, if the geometric
-    mean of these weights is above `drift_limit` or below its inverse (verl's seq_mean_k1), which does not grow with the
-    length. Null masks nothing. With another engine as the sampler, or `rollout.lag`, the default is `product`."""
-    drift_limit: float = Field(default=3.0, gt=1)
-    """The limit of `drift`, as a ratio of probabilities. For `mean` choose one close to 1, such as 1.01."""
+    product of its tokens' importance weights is above 3 (TRL's sequence_mask); `mean`, if the geometric mean of these
+    weights is above 1.01 or below its inverse (verl's seq_mean_k1), which does not grow with the length. Null masks
+    nothing. With another engine as the sampler, or `rollout.lag`, the default is `product`."""
 
     @abstractmethod
     def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
@@ -150,9 +152,9 @@ class PolicyLossOutputs:
     """A loss to minimise, and metrics summed over the tokens of the mask.
 
     Both add up over micro-batches; divide the sums by the step's token count for means. `metric_sums` holds
-    `clip_fraction` (tokens that clipping left without gradient; for CISPO, tokens with a changed weight), `ratio`,
+    `clip_fraction` (tokens that clipping left without gradient), `ratio`,
     `kl_to_old` (KL(old || new), k3), `mismatch_kl` (KL(sampler || old), k3) and, if these features are on,
-    `dual_clip_fraction`, `truncated_fraction` and `drifted_fraction`.
+    `truncated_fraction` and `drifted_fraction`.
     """
 
     loss: Float[Tensor, ""]
@@ -179,11 +181,11 @@ def policy_loss(inputs: PolicyLossInputs, config: PolicyLoss, kl: KLConfig | Non
         metrics["truncated_fraction"] = weight > cap
 
     if config.drift is not None:
-        drifted = has_drifted(mismatch, inputs.mask, config.drift, config.drift_limit)
+        drifted = has_drifted(mismatch, inputs.mask, config.drift)
         per_token = per_token.where(~drifted, 0.0)
         metrics["drifted_fraction"] = drifted.expand_as(inputs.mask)
 
-    if kl is not None and kl.acts_on("loss"):
+    if kl is not None and pulls_in(kl, "loss"):
         if (reference := inputs.reference_logprobs) is None:
             raise ValueError("a KL term in the loss needs reference_logprobs")
         per_token = per_token + kl.coefficient * kl_estimate(kl.kind, inputs.logprobs, reference, kl.clamp)
@@ -192,19 +194,23 @@ def policy_loss(inputs: PolicyLossInputs, config: PolicyLoss, kl: KLConfig | Non
     return PolicyLossOutputs((inputs.weights * per_token).sum(), sums)
 
 
-def has_drifted(
-    mismatch: Tokens, mask: Bool[Tensor, "B T"], drift: Literal["product", "mean"], limit: float
-) -> Bool[Tensor, "B 1"]:
+DRIFT_LIMITS = {"product": 3.0, "mean": 1.01}
+"""The limit of each measure of `PolicyLoss.drift`, as a ratio of probabilities. A product over a whole completion
+gathers the rounding of all its tokens, so it may be large (3 is TRL's); in a mean over tokens rounding cancels, and one
+in a hundred is another policy."""
+
+
+def has_drifted(mismatch: Tokens, mask: Bool[Tensor, "B T"], drift: Literal["product", "mean"]) -> Bool[Tensor, "B 1"]:
     """The completions that the sampler's policy and the learner's disagree on; see `PolicyLoss.drift`.
 
     `mismatch` is old_logprobs - sampler_logprobs, 0 outside the mask. A mismatch that is no number is no drift, so that
     it stays visible.
     """
-    total = mismatch.sum(dim=1, keepdim=True)
+    total, limit = mismatch.sum(dim=1, keepdim=True), math.log(DRIFT_LIMITS[drift])
     if drift == "product":
-        return (total > math.log(limit)) & total.isfinite()
+        return (total > limit) & total.isfinite()
     mean = total / mask.sum(dim=1, keepdim=True).clamp(min=1)
-    return (mean.abs() > math.log(limit)) & mean.isfinite()
+    return (mean.abs() > limit) & mean.isfinite()
 
 
 def _without_padding(inputs: PolicyLossInputs) -> PolicyLossInputs:
@@ -225,65 +231,16 @@ class PPOClip(PolicyLoss):
     """How far below 1 the ratio still carries gradient for a negative advantage."""
     clip_high: float = Field(default=0.2, ge=0)
     """How far above 1 the ratio still carries gradient for a positive advantage (DAPO's clip-higher: 0.28)."""
-    dual_clip: float | None = Field(default=None, gt=1)
-    """Bounds the loss of a token with negative advantage A at -A times this value (usually 3), however large the ratio
-    (Ye et al. 2020, arXiv 1912.09729, eq. 5). Null means no bound."""
 
     def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
-        return _clipped(inputs.advantages, log_ratio.exp(), self.clip_low, self.clip_high, self.dual_clip)
+        return clipped(inputs.advantages, log_ratio.exp(), self.clip_low, self.clip_high)
 
 
-@LOSSES.register
-class GSPO(PolicyLoss):
-    """PPO-clip with one ratio per completion: s = exp(mean over its tokens of logprobs - old_logprobs).
-
-    Zheng et al. 2025 (arXiv 2507.18071, eq. 5 and 7). Every token of a completion gets the same ratio, and the gradient
-    flows through all of its tokens, so only the sum of a completion's token weights matters. Combine it with
-    `sequence_mean_token_mean` for the paper's objective.
-    """
-
-    kind: Literal["gspo"] = "gspo"
-    clip_low: float = Field(default=3e-4, ge=0, le=1)
-    """As in `ppo_clip`, but far smaller, because the log-ratio is a mean over tokens."""
-    clip_high: float = Field(default=4e-4, ge=0)
-    """As in `ppo_clip`, but far smaller, because the log-ratio is a mean over tokens."""
-
-    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
-        lengths_B1 = inputs.mask.sum(dim=1, keepdim=True).clamp(min=1)
-        ratio_B1 = (log_ratio.sum(dim=1, keepdim=True) / lengths_B1).exp()
-        return _clipped(inputs.advantages, ratio_B1.expand_as(log_ratio), self.clip_low, self.clip_high)
-
-
-@LOSSES.register
-class CISPO(PolicyLoss):
-    """-sg(clip(r, 1 - clip_low, 1 + clip_high)) A logprobs, with sg = stop-gradient.
-
-    It clips the weight and keeps the gradient of every token. MiniMax-M1 (arXiv 2506.13585, eq. 4 and 5).
-    """
-
-    kind: Literal["cispo"] = "cispo"
-    clip_low: float = Field(default=1.0, ge=0, le=1)
-    """The importance weight is at least 1 - this; 1 means no lower bound, as in the paper."""
-    clip_high: float = Field(default=4.0, ge=0)
-    """The importance weight is at most 1 + this. The paper tunes it but does not give its value; 4 is our choice."""
-
-    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
-        ratio = log_ratio.exp().detach()
-        weight = ratio.clamp(1 - self.clip_low, 1 + self.clip_high)
-        return -weight * inputs.advantages * inputs.logprobs, {"clip_fraction": weight != ratio, "ratio": ratio}
-
-
-def _clipped(advantages: Tokens, ratio: Tokens, low: float, high: float, dual: float | None = None) -> TokenLosses:
-    unclipped = -advantages * ratio
-    clipped = -advantages * ratio.clamp(1 - low, 1 + high)
-    loss = unclipped.maximum(clipped)
-    metrics = {"clip_fraction": clipped > unclipped, "ratio": ratio}
-    if dual is not None:
-        ceiling = -dual * advantages
-        beyond = (advantages < 0) & (loss > ceiling)
-        loss = loss.where(~beyond, ceiling)
-        metrics["dual_clip_fraction"] = beyond
-    return loss, metrics
+def clipped(advantages: Tokens, ratio: Tokens, low: float, high: float) -> TokenLosses:
+    """max(-A r, -A clip(r, 1 - low, 1 + high)), and which tokens the clipping left without gradient."""
+    plain = -advantages * ratio
+    bounded = -advantages * ratio.clamp(1 - low, 1 + high)
+    return plain.maximum(bounded), {"clip_fraction": bounded > plain, "ratio": ratio}
 
 
 AGGREGATIONS = Kinds("aggregation", "cooper_rl.engines.losses.policy", ["token_weights"])
@@ -320,9 +277,8 @@ def token_weights(
     - A completion of a group without usable spread has advantage 0. It is kept if the loss has a KL term. Otherwise it
       is only counted, which does not change the gradient of any other row.
 
-    If all counted rows are kept, the weights of all their tokens sum to 1 (for `sequence_mean_token_sum`, to mean
-    length / normaliser). Dropping rows of weight 0 and splitting the rest into micro-batches does not change the loss.
-    Raises ValueError if a row is kept but not counted.
+    If all counted rows are kept, the weights of all their tokens sum to 1. Dropping rows of weight 0 and splitting the
+    rest into micro-batches does not change the loss. Raises ValueError if a row is kept but not counted.
     """
     if (kept & ~counted).any():
         raise ValueError("a kept completion must be counted, or the weights do not sum to 1")
@@ -354,15 +310,3 @@ class SequenceMeanTokenMean(Config):
 
     def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
         return 1 / (len(counted) * lengths)
-
-
-@AGGREGATIONS.register
-class SequenceMeanTokenSum(Config):
-    """Token sums divided by a constant, averaged over counted completions (Dr. GRPO, arXiv 2503.20783, section 3)."""
-
-    kind: Literal["sequence_mean_token_sum"] = "sequence_mean_token_sum"
-    normaliser: float = Field(gt=0)
-    """The constant, in tokens. It is the same for every step, usually the sampler's `max_tokens`."""
-
-    def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
-        return np.full(len(lengths), 1 / (len(counted) * self.normaliser))

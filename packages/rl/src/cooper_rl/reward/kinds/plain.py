@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cooper_rl.reward.base import (
     REWARDS,
@@ -15,7 +13,6 @@ from cooper_rl.reward.base import (
     Reward,
     RewardConfig,
     Scores,
-    comparing_part,
     merged,
     named_metrics,
     named_parts,
@@ -77,36 +74,12 @@ class EnvironmentReward(RewardConfig):
         return Scores(paid, {"environment": paid})
 
 
-@REWARDS.register
-class SumConfig(RewardConfig):
-    """The sum of several rewards, each times its own weight. It nests a list of rewards inside another list.
+class WeightedSum:
+    """The sum of rewards, each times its weight. The parts and metrics of all rewards are kept.
 
     A reward with an opinion on no answer of a group, such as a function for problems of another kind, is left out of
-    the group's sum. Otherwise an answer on which one of the rewards has no opinion has none.
-    """
-
-    kind: Literal["sum"] = "sum"
-    rewards: tuple[Annotated[Any, REWARDS], ...] = Field(min_length=1)
-    """The rewards to add up."""
-
-    @property
-    def compares_answers(self) -> bool:
-        return comparing_part(self.rewards, ()) is not None
-
-    def check(self) -> None:
-        check_servers(self.rewards)
-
-    def check_problems(self, problems: Sequence[Problem]) -> None:
-        check_problems(self.rewards, problems)
-
-    def build(self) -> WeightedSum:
-        return build_sum(self.rewards)
-
-
-class WeightedSum:
-    """The sum of rewards, each times its weight; see `SumConfig`. The parts and metrics of all rewards are kept.
-
-    If two rewards use the same name for different parts, the later reward's index is appended (`length_2`).
+    the group's sum. Otherwise an answer on which one of the rewards has no opinion has none. If two rewards use the
+    same name for different parts, the later reward's index is appended (`length_2`).
     """
 
     def __init__(self, rewards: Sequence[Reward], weights: Sequence[float] | None = None) -> None:

@@ -5,7 +5,6 @@ The rule checks every text; what the rule does not confirm is rejected.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from abc import abstractmethod
 from collections import Counter
@@ -14,15 +13,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, get_args
 
-from pydantic import Field
-
 from cooper_base.config.base import Config, Kinds
 from cooper_base.config.user_functions import load_function
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import has_content, normalise
 from cooper_base.data.transcript import escaped, split_reply
 from cooper_rl.reward.pairs.base import MadePairs, Pair, PairGroup, PairSource
-from cooper_verify.clients.chat import ChatClient, ChatConfig, ChatReply, FailureKind, Message
+from cooper_rl.reward.pairs.rewriting_prompt import rewriting_chat
+from cooper_verify.clients.chat import ChatReply, FailureKind, Message
 from cooper_verify.rules.other_answers import states_another
 from cooper_verify.rules.rule import Rule
 
@@ -107,45 +105,6 @@ def unframe(reply: str, like: str) -> str:
     return normalise(reply)
 
 
-SYSTEM = (
-    "You prepare test material for an answer checker. Given a problem and a correct solution, you produce a version "
-    "of the solution that a careless reader would accept although its final answer is wrong."
-)
-
-TASK = """\
-Problem:
-{question}
-
-Correct final answer: {answer}
-
-Correct solution:
-{text}
-
-Rewrite the solution so that it ends in a different final answer.
-- Bring in one believable slip, such as a misread number, a wrong operation, a lost sign or a forgotten case, and \
-carry its consequences through to the end.
-- The final answer must be of the same kind as the correct one, must not be equal to it in any form, and must be \
-stated in the same place and in the same way as in the solution above.
-- Keep everything else as it is: language, tone, length, layout, notation, line breaks. If the solution is just an \
-answer, give just a wrong answer.
-- Do not mention, mark or hint at the slip, and do not add remarks, headings, quotes or code fences.
-
-Reply with the rewritten solution and nothing else."""
-
-
-EXAMPLE_QUESTION = (
-    "A shop sells pens in boxes of 8. Mia buys 6 boxes and gives away 5 pens. How many pens has she left?"
-)
-EXAMPLE_POSITIVE = "6 boxes hold 6 * 8 = 48 pens. After giving away 5 she has 48 - 5 = 43 pens. The answer is 43."
-EXAMPLE_REPLY = "6 boxes hold 6 * 8 = 54 pens. After giving away 5 she has 54 - 5 = 49 pens. The answer is 49."
-"""One worked example. Without it, a small assistant copies the solution it was given."""
-
-
-def rewriting_chat(problem: Problem, positive: str) -> list[Message]:
-    """The chat that asks for a wrong version of `positive`."""
-    return chat_of(SYSTEM, TASK, problem, positive, EXAMPLE_POSITIVE, EXAMPLE_REPLY)
-
-
 def _is_wrong_version(request: RewriteRequest, text: str, verdict: str) -> bool:
     """Whether the rule rejects the text. Where it is silent, the text must state another answer than the right one."""
     return verdict == "wrong" or (verdict == "silent" and states_another(request.text, text))
@@ -153,16 +112,6 @@ def _is_wrong_version(request: RewriteRequest, text: str, verdict: str) -> bool:
 
 WRONG_VERSION = RewritingTask(rewriting_chat, _is_wrong_version)
 """A right completion becomes a plausible wrong one."""
-
-
-def chat_of(system: str, task: str, problem: Problem, text: str, example: str, reply: str) -> list[Message]:
-    """The chat that asks for `task` on `text`, after one worked example."""
-    return [
-        {"role": "system", "content": system},
-        {"role": "user", "content": task.format(question=EXAMPLE_QUESTION, answer="43", text=example)},
-        {"role": "assistant", "content": reply},
-        {"role": "user", "content": task.format(question=problem.question, answer=problem.answer, text=text)},
-    ]
 
 
 class Attempts:
@@ -225,7 +174,7 @@ class Attempts:
         return [i for i, text in enumerate(self._accepted) if text is None and i not in self._given_up]
 
 
-ASSISTANTS = Kinds("assistant", "cooper_rl.reward.pairs.assistant", ["build"])
+ASSISTANTS = Kinds("assistant", "cooper_rl.reward.pairs.chat_assistant", ["build"])
 """The kinds of `cooptimization.assistant`."""
 
 
@@ -264,55 +213,6 @@ def build_assistant(config: CooptimizationConfig, verifier: Rule) -> Assistant |
     if not config.uses_assistant or config.assistant is None:
         return None
     return config.assistant.build(verifier)
-
-
-@ASSISTANTS.register
-class ChatAssistantConfig(ChatConfig):
-    """A language model that writes the wrong solutions."""
-
-    kind: Literal["chat"] = "chat"
-    tries: int = Field(default=TRIES, ge=1)
-    """Maximum number of replies to request until one is accepted."""
-    step_timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
-    missing negatives. Rewriting runs in parallel with the policy's update."""
-
-    def build(self, verifier: Rule, task: RewritingTask = WRONG_VERSION) -> ChatAssistant:
-        """Raises InputError if the API key is not set."""
-        return ChatAssistant(ChatClient(self), verifier, self.tries, self.step_timeout_s, task)
-
-
-@dataclass
-class ChatAssistant:
-    """A language model behind an OpenAI-compatible server.
-
-    Requests, retries and the rule's checks run in the client's thread and the verifier's processes, so the policy can
-    be updated in the meantime. Requests that the server has not answered after `step_timeout_s` seconds are given up.
-    """
-
-    client: ChatClient
-    verifier: Rule
-    tries: int = TRIES
-    step_timeout_s: float = 300.0
-    task: RewritingTask = WRONG_VERSION
-
-    def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
-        return self.client.run(self._rewrite(Attempts(requests, self.verifier, self.tries, self.task)))
-
-    def check(self) -> None:
-        self.client.check()
-
-    def close(self) -> None:
-        self.client.close()
-
-    async def _rewrite(self, attempts: Attempts) -> Rewrites:
-        deadline = asyncio.get_running_loop().time() + self.step_timeout_s
-        while pending := attempts.pending:
-            chats = [self.task.chat(request.problem, request.text) for request in pending]
-            seeds = [request.seed + attempts.attempt for request in pending]
-            replies = await self.client.complete(chats, seeds, deadline)
-            await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; do not block
-        return attempts.result()
 
 
 Corrupter = Callable[[Problem, str, int, int], str]

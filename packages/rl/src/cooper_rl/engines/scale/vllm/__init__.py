@@ -9,7 +9,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from cooper_base.config.base import Config
 from cooper_base.data.strict_json import parse_json
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cooper_rl.engines.scale.vllm.sampler import VllmSampler
 
 OLDEST = (0, 32)  # the oldest vLLM whose weight-transfer API this package speaks
+ROWS = 256  # vLLM's own default: more hardly raises the throughput of a GPU, and takes cache
 ADAPTER_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # those that an engine can be started for
 
 
@@ -36,8 +37,6 @@ class VllmConfig(Config):
     """Devices that one engine is divided over."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Precision of the engine's weights and products; `auto` is float32 on a CPU, bfloat16 elsewhere."""
-    max_num_seqs: int = Field(default=256, ge=1)
-    """Completions that an engine draws at once."""
     max_model_len: int | None = Field(default=None, ge=2)
     """Tokens that a prompt and its completion may have together; null is the model's own context."""
     gpu_memory_utilization: float = Field(default=0.5, gt=0, le=1)
@@ -50,6 +49,13 @@ class VllmConfig(Config):
     timeout_s: float = Field(default=600.0, gt=0)
     """Seconds without an answer from a server, or without progress of a transfer, after which that has failed."""
 
+    _rows: int = PrivateAttr(default=ROWS)
+
+    @property
+    def rows(self) -> int:
+        """Completions that an engine draws at once: `rollout.max_rows` of a run that sets it."""
+        return self._rows
+
     @model_validator(mode="after")
     def _fits_a_server(self) -> Self:
         if self.url is not None and not re.match(r"https?://[^/]+", self.url):
@@ -59,8 +65,10 @@ class VllmConfig(Config):
         return self
 
     def at_most(self, max_rows: int) -> Self:
-        """These settings with `max_num_seqs` bounded by `max_rows`, where that is not 0."""
-        return self.model_copy(update={"max_num_seqs": min(max_rows or self.max_num_seqs, self.max_num_seqs)})
+        """These settings for an engine that draws `max_rows` completions at once; 0 is `ROWS`."""
+        limited = self.model_copy()
+        limited._rows = max_rows or ROWS
+        return limited
 
     def check_model(self, model: str) -> None:
         """Raises MissingExtraError without vLLM, and InputError for a vLLM or a folder's model that does not serve."""

@@ -122,7 +122,7 @@ class OfflineEngine:
             # Under Ray vLLM would ask Ray for devices, beside those that this process has.
             distributed_executor_backend="mp" if config.tensor_parallel > 1 else None,
             dtype=("float32" if on_cpu else "bfloat16") if config.dtype == "auto" else config.dtype,
-            max_num_seqs=config.max_num_seqs,
+            max_num_seqs=config.rows,
             max_model_len=config.max_model_len,
             gpu_memory_utilization=config.gpu_memory_utilization,
             kv_cache_memory_bytes=int(kv_cache_gib * 2**30) if kv_cache_gib else None,
@@ -244,8 +244,8 @@ class RemoteEngine:
         return self._loop.run(lambda: self._generate(requests))
 
     async def _generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
-        slots = asyncio.Semaphore(self._config.max_num_seqs)
-        limits = httpx.Limits(max_connections=self._config.max_num_seqs)
+        slots = asyncio.Semaphore(self._config.rows)
+        limits = httpx.Limits(max_connections=self._config.rows)
 
         async def draw(request: CompletionRequest) -> DrawnCompletion:
             async with slots:

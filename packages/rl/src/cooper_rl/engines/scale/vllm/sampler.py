@@ -105,7 +105,7 @@ class VllmSampler(Sampler):
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
-        """See `Sampler`. vLLM applies `min_p` before the other filters, and logprobs are NaN under any of them.
+        """See `Sampler`. Under a filter logprobs are NaN: vLLM's are those of what the filter leaves over.
 
         An engine that was lost meanwhile gets its weights again, once, and draws from the beginning. Raises InputError
         for a prompt that is empty or leaves no room, FloatingPointError for logits that are not finite, EngineLost.
@@ -209,7 +209,7 @@ def _requests(
 ) -> list[CompletionRequest]:
     """`n` requests for each prompt. Raises InputError for a prompt that is empty or fills the `context`."""
     shared = {
-        **params.model_dump(include={"temperature", "top_p", "top_k", "min_p"}),
+        **params.model_dump(include={"temperature", "top_p"}),
         "logprobs": 0,  # of the token drawn alone
         "stop": list(rule.strings),
         "stop_token_ids": sorted(rule.token_ids),

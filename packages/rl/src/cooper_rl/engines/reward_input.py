@@ -1,19 +1,15 @@
 """The reward model's input: one format and one code path for training and scoring."""
 
-import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from cooper_base.data.labelled import LabelledCompletion
-from cooper_base.data.strict_json import parse_json
 from cooper_base.data.text import normalise
-from cooper_base.data.transcript import ChatTurn, last_turn, unrendered
+from cooper_base.data.transcript import last_turn
 from cooper_base.errors import InputError
-from cooper_rl.data.prompts import render_chat, without_markup
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.model_folder import padding_token
 from cooper_rl.engines.yes_no import chat_around, yes_no_of
@@ -24,16 +20,6 @@ _MARKER = "\n[...]\n"
 _FEWEST_COMPLETION_TOKENS = 8
 _AT_ONCE = 2**18
 """Characters that the tokenizer gets at once: it keeps hundreds of bytes a token until it is done with them."""
-_REFERENCE = "\n\nReference answer: "
-_TOOL_TRIAL = """\
-<assistant>
-<tool_call> {"arguments": {"probe_argument": "1"}, "name": "probe_call"}
-<tool>
-<<<
-probe_result
->>>
-<assistant>
-It is 1."""
 _TAG = re.compile(r"<\s*+(?:/\s*+)?(?:question|reference_answer|completion)\s*+>", re.IGNORECASE)
 
 
@@ -67,6 +53,8 @@ class RewardModelInput:
     @staticmethod
     def of(config: ScorerConfig, tokenizer: Any) -> "RewardModelInput":
         """The input of the reward model with these settings. Raises InputError as `yes_no_of` and `ChatInput` do."""
+        from cooper_rl.engines.chat_input import ChatInput  # noqa: PLC0415 - it derives from this class
+
         yes_no = yes_no_of(config, tokenizer)
         if config.input == "tagged":
             return RewardModelInput(tokenizer, config.max_input_tokens, yes_no and yes_no.ask)
@@ -134,79 +122,6 @@ class RewardModelInput:
         return self._around(token_ids[: first + head] + self._marker_ids + token_ids[last - tail :])
 
 
-class ChatInput(RewardModelInput):
-    """The input of a reward model that was trained on chats: the question is the user's turn, the completion the
-    assistant's, in the tokenizer's own chat template, and `with_reference` the reference ends the user's turn.
-
-    The token ids are those of `apply_chat_template`, without the `padding` tokens at the end, before which transformers
-    reads the score. A run of several turns has its tool calls and results where the template shows them, and is
-    otherwise the text of the assistant's turn. Completions are normalised, and special tokens spelled out inside a text
-    are broken up: a completion could otherwise end its turn and speak for somebody else.
-    """
-
-    def __init__(
-        self, tokenizer: Any, max_tokens: int, with_reference: bool = False, padding: int | None = None
-    ) -> None:
-        """Raises InputError for a tokenizer whose template is missing or does not show question and reply."""
-        if not tokenizer.chat_template:
-            raise InputError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template, so reward_model.input cannot be a "
-                "chat; add chat_template.jinja to the folder, or set input: tagged for a VerifyRM"
-            )
-        super().__init__(tokenizer, min(max_tokens, tokenizer.model_max_length))
-        self.reads_reference = with_reference
-        self._padding = padding
-        self._how = {"add_special_tokens": False}  # a chat template writes its own special tokens
-        self._plain = without_markup(tokenizer)
-        shown = self.text("What is 3 + 4?", "7", "It is 7.")
-        if not all(text in shown for text in ("What is 3 + 4?", "It is 7.")):
-            raise InputError(f"{tokenizer.name_or_path}: the chat template does not show the question and its reply")
-        self._shows_tools = False
-        with suppress(InputError):  # a template that knows no tools may refuse them
-            chat = self._rendered("?", "", unrendered(_TOOL_TRIAL))
-            self._shows_tools = all(word in chat for word in ("probe_call", "probe_argument", "probe_result"))
-
-    def text(self, question: str, answer: str, completion: str) -> str:
-        """The chat as text, before it is cut to `max_tokens`."""
-        completion = normalise(completion)
-        turns = unrendered(completion)
-        if len(turns) > 1 or turns[0]["tool_calls"]:
-            shown = self._shows_tools or not any(turn["tool_calls"] or turn["role"] == "tool" for turn in turns)
-            with suppress(InputError):  # a template may refuse the order of the turns
-                if shown:
-                    return self._rendered(question, answer, turns)
-        return self._rendered(question, answer, [{"role": "assistant", "content": completion, "tool_calls": []}])
-
-    def _rendered(self, question: str, answer: str, turns: Sequence[ChatTurn]) -> str:
-        asked = question.strip() + (f"{_REFERENCE}{answer.strip()}" if self.reads_reference else "")
-        chat: list[dict[str, Any]] = [{"role": "user", "content": self._plain(asked)}]
-        called: list[str] = []  # tools whose results come next
-        for turn in turns:
-            message: dict[str, Any] = {"role": turn["role"], "content": self._plain(turn["content"])}
-            if turn["tool_calls"]:
-                calls = parse_json(self._plain(json.dumps(turn["tool_calls"], ensure_ascii=False)))
-                message["tool_calls"] = [{"type": "function", "function": call} for call in calls]
-                called = [call["name"] for call in calls]
-            elif turn["role"] == "tool" and called:
-                message["name"] = called.pop(0)
-            chat.append(message)
-        how = {"continue_final_message": False, "add_generation_prompt": False}
-        return render_chat(self._tokenizer, chat, how, "set reward_model.input: tagged")
-
-    def _around(self, token_ids: list[int]) -> list[int]:
-        end = len(token_ids)
-        while end > 1 and token_ids[end - 1] == self._padding:
-            end -= 1
-        return token_ids[:end]
-
-    def _span(self, row: tuple[str, str, str]) -> tuple[int, int, int]:
-        question, answer, completion = row
-        text, other = self.text(*row), self.text(question, answer, "\N{OBJECT REPLACEMENT CHARACTER}")
-        start, rest = _equal_start(text, other), _equal_start(text[::-1], other[::-1])
-        last = self._plain(unrendered(normalise(completion))[-1]["content"])
-        return start, max(start, len(text) - rest), max(start, text.rfind(last))
-
-
 @dataclass(frozen=True)
 class EncodedRow:
     """A reward-model input with its label."""
@@ -253,12 +168,6 @@ def _chunks(rows: Sequence[tuple[str, str, str]]) -> Iterator[list[tuple[str, st
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-def _equal_start(text: str, other: str) -> int:
-    """How many characters at the start of both texts are the same."""
-    differ = (i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b)
-    return next(differ, min(len(text), len(other)))
 
 
 def _before(question: str, answer: str) -> str:

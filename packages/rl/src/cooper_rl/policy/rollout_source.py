@@ -1,26 +1,21 @@
-"""Where a step's rollouts come from: sampled now, sampled ahead, and sampled again where they teach nothing."""
+"""Where a step's rollouts come from, sampled now or ahead, and their metrics."""
 
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cooper_base.clock import MEASURED
+import numpy as np
+
 from cooper_base.data.problem import Problem
 from cooper_base.files.durable import write_bytes
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines.base import Metrics, PolicyLearner, Sampler, sample_at_once
 from cooper_rl.engines.config import RolloutConfig
-from cooper_rl.policy.advantages import usable_groups
-from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.environments.rounds import Rounds
-from cooper_rl.policy.update import differing, finite_rewards
 from cooper_rl.records import Rollouts, Samples
-from cooper_rl.reward.cooper_reward import CooperReward
-from cooper_rl.reward.scored import Scored
 
 PENDING_FILE = "pending_rollouts.safetensors"
 """In a checkpoint at lag 1: the completions that the next step learns from."""
@@ -149,62 +144,16 @@ def _drawn(pending: Pending | Rollouts | None) -> Rollouts | None:
     return pending.result() if isinstance(pending, Pending) else pending
 
 
-RESAMPLED_SEED = 3_000_000_000_000_061
-"""Between the seeds of a step's first draw and its next ones."""
-
-
-def resampled(
-    rollout: RolloutConfig,
-    algorithm: AlgorithmConfig,
-    source: RolloutSource,
-    reward: CooperReward,
-    step: int,
-    seed: int,
-    rollouts: Rollouts,
-    scored: Scored,
-) -> tuple[Rollouts, Scored, Metrics]:
-    """Dynamic sampling (DAPO): replace the step's groups whose rewards do not differ, because they teach nothing.
-
-    Each is replaced, in its place, by a group of a problem that the step has not had, in at most `rollout.resample`
-    further draws. The stream of problems learns what every group got. The reward model learns from all groups.
-    """
-    calls = [scored]
-    picks, extra, draws = [(rollouts, p) for p in range(len(rollouts.problems))], 0, 0
-    teaching = _report_to_stream(source.stream, rollouts, scored, algorithm)
-    missing = [place for place, teaches in enumerate(teaching) if not teaches]
-    flat = len(missing)
-    while missing and draws < rollout.resample:
-        draws += 1
-        more = source.more(len(missing), seed + draws * RESAMPLED_SEED, step - 1)
-        if more is None:
-            break
-        calls.append(reward.score(more.groups(), step=step, earlier=calls))
-        for p, teaches in enumerate(_report_to_stream(source.stream, more, calls[-1], algorithm)):
-            extra, flat = extra + 1, flat + (not teaches)
-            if teaches:
-                picks[missing.pop(0)] = (more, p)
-    if not rollout.resample:
-        return rollouts, scored, {}
-    total = len(picks)
-    metrics = {"rollout/resampled": extra / total, "rollout/flat_groups": flat / (total + extra)}
-    metrics |= {"rollout/resample_draws": float(draws), "rollout/unfilled_groups": len(missing) / total}
-    if not extra:
-        return rollouts, scored, metrics
-    rollouts = Rollouts.joined(picks)  # everything is scored, so only the first call's times are worth keeping
-    metrics |= {name: value for name, value in scored.metrics.items() if name.startswith(MEASURED)}
-    return rollouts, Scored.joined(calls, rollouts.groups()), metrics
-
-
-def _report_to_stream(
-    stream: ProblemStream, rollouts: Rollouts, scored: Scored, algorithm: AlgorithmConfig
-) -> list[bool]:
-    """Whether each group teaches something: its rewards differ. Reports this and the mean reward to the stream; of a
-    group without any opinion there is no mean."""
-    rewards = finite_rewards(scored.scores.rewards.like(scored.scores.rewards.flat.double()))
-    summands = differing(algorithm.advantages, rewards, scored.scores.summands, algorithm.min_spread)
-    names = [problem.id for problem in rollouts.problems]
-    teaching = usable_groups(rewards, algorithm.min_spread, summands).tolist()
-    means = dict(zip(names, rewards.opinions().mean().tolist(), strict=True))
-    rates = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    stream.tell(rates, dict(zip(names, teaching, strict=True)))
-    return teaching
+def rollout_metrics(rollouts: Rollouts, step: int) -> Metrics:
+    """Metrics of the completions. The entropy is minus the mean log-probability, in nats; the lag counts updates."""
+    lengths_B = rollouts.written_lengths
+    completions, tokens = len(lengths_B), int(lengths_B.sum())
+    completion_of = np.repeat(np.arange(completions), lengths_B)
+    logprobs_B = np.bincount(completion_of, weights=rollouts.logprobs[rollouts.written], minlength=completions)
+    return {
+        "rollout/lag": step - 1 - float(rollouts.versions.mean()),
+        "rollout/tokens": float(tokens),
+        "rollout/mean_length": tokens / completions,
+        "rollout/cut_off_rate": int((~rollouts.stopped).sum()) / completions,
+        "rollout/entropy_estimate": -sum(logprobs_B.tolist()) / max(tokens, 1),
+    }

@@ -1,0 +1,103 @@
+"""The input of a reward model that was trained on chats."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from cooper_base.data.strict_json import parse_json
+from cooper_base.data.text import normalise
+from cooper_base.data.transcript import ChatTurn, unrendered
+from cooper_base.errors import InputError
+from cooper_rl.data.prompts import render_chat, without_markup
+from cooper_rl.engines.reward_input import RewardModelInput
+
+_REFERENCE = "\n\nReference answer: "
+_TOOL_TRIAL = """\
+<assistant>
+<tool_call> {"arguments": {"probe_argument": "1"}, "name": "probe_call"}
+<tool>
+<<<
+probe_result
+>>>
+<assistant>
+It is 1."""
+
+
+class ChatInput(RewardModelInput):
+    """The input of a reward model that was trained on chats: the question is the user's turn, the completion the
+    assistant's, in the tokenizer's own chat template, and `with_reference` the reference ends the user's turn.
+
+    The token ids are those of `apply_chat_template`, without the `padding` tokens at the end, before which transformers
+    reads the score. A run of several turns has its tool calls and results where the template shows them, and is
+    otherwise the text of the assistant's turn. Completions are normalised, and special tokens spelled out inside a text
+    are broken up: a completion could otherwise end its turn and speak for somebody else.
+    """
+
+    def __init__(
+        self, tokenizer: Any, max_tokens: int, with_reference: bool = False, padding: int | None = None
+    ) -> None:
+        """Raises InputError for a tokenizer whose template is missing or does not show question and reply."""
+        if not tokenizer.chat_template:
+            raise InputError(
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template, so reward_model.input cannot be a "
+                "chat; add chat_template.jinja to the folder, or set input: tagged for a VerifyRM"
+            )
+        super().__init__(tokenizer, min(max_tokens, tokenizer.model_max_length))
+        self.reads_reference = with_reference
+        self._padding = padding
+        self._how = {"add_special_tokens": False}  # a chat template writes its own special tokens
+        self._plain = without_markup(tokenizer)
+        shown = self.text("What is 3 + 4?", "7", "It is 7.")
+        if not all(text in shown for text in ("What is 3 + 4?", "It is 7.")):
+            raise InputError(f"{tokenizer.name_or_path}: the chat template does not show the question and its reply")
+        self._shows_tools = False
+        with suppress(InputError):  # a template that knows no tools may refuse them
+            chat = self._rendered("?", "", unrendered(_TOOL_TRIAL))
+            self._shows_tools = all(word in chat for word in ("probe_call", "probe_argument", "probe_result"))
+
+    def text(self, question: str, answer: str, completion: str) -> str:
+        """The chat as text, before it is cut to `max_tokens`."""
+        completion = normalise(completion)
+        turns = unrendered(completion)
+        if len(turns) > 1 or turns[0]["tool_calls"]:
+            shown = self._shows_tools or not any(turn["tool_calls"] or turn["role"] == "tool" for turn in turns)
+            with suppress(InputError):  # a template may refuse the order of the turns
+                if shown:
+                    return self._rendered(question, answer, turns)
+        return self._rendered(question, answer, [{"role": "assistant", "content": completion, "tool_calls": []}])
+
+    def _rendered(self, question: str, answer: str, turns: Sequence[ChatTurn]) -> str:
+        asked = question.strip() + (f"{_REFERENCE}{answer.strip()}" if self.reads_reference else "")
+        chat: list[dict[str, Any]] = [{"role": "user", "content": self._plain(asked)}]
+        called: list[str] = []  # tools whose results come next
+        for turn in turns:
+            message: dict[str, Any] = {"role": turn["role"], "content": self._plain(turn["content"])}
+            if turn["tool_calls"]:
+                calls = parse_json(self._plain(json.dumps(turn["tool_calls"], ensure_ascii=False)))
+                message["tool_calls"] = [{"type": "function", "function": call} for call in calls]
+                called = [call["name"] for call in calls]
+            elif turn["role"] == "tool" and called:
+                message["name"] = called.pop(0)
+            chat.append(message)
+        how = {"continue_final_message": False, "add_generation_prompt": False}
+        return render_chat(self._tokenizer, chat, how, "set reward_model.input: tagged")
+
+    def _around(self, token_ids: list[int]) -> list[int]:
+        end = len(token_ids)
+        while end > 1 and token_ids[end - 1] == self._padding:
+            end -= 1
+        return token_ids[:end]
+
+    def _span(self, row: tuple[str, str, str]) -> tuple[int, int, int]:
+        question, answer, completion = row
+        text, other = self.text(*row), self.text(question, answer, "\N{OBJECT REPLACEMENT CHARACTER}")
+        start, rest = _equal_start(text, other), _equal_start(text[::-1], other[::-1])
+        last = self._plain(unrendered(normalise(completion))[-1]["content"])
+        return start, max(start, len(text) - rest), max(start, text.rfind(last))
+
+
+def _equal_start(text: str, other: str) -> int:
+    """How many characters at the start of both texts are the same."""
+    differ = (i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b)
+    return next(differ, min(len(text), len(other)))
