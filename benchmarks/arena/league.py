@@ -1,9 +1,9 @@
 """The league: every design of the arena in the same cells, and its table in docs/what-stops-hacking.md.
 
-    cooper arena --out runs/league --silence heard_35 --hole length --hole opener --hole numeric_blind_spot \\
-        --hole kind_noise --plantings 3 --steps 20
-    python -m benchmarks.arena.league runs/league --page docs/what-stops-hacking.md
-    python -m benchmarks.arena.league --page docs/what-stops-hacking.md      # from what is saved
+    PYTHONPATH=examples cooper arena --out runs/league --designs examples/shelf/designs.yaml --silence heard_35 \\
+        --plantings 3 --steps 20 --hole length --hole opener --hole numeric_blind_spot --hole kind_noise
+    PYTHONPATH=examples python -m benchmarks.arena.league runs/league --page docs/what-stops-hacking.md
+    PYTHONPATH=examples python -m benchmarks.arena.league      # from what is saved
 
 The first command can be interrupted, and goes on when it is called again; `--design NAME` runs some designs first. The
 second adds what is finished to `benchmarks/results/league.json`. There a row stays as long as it is of today's version:
@@ -24,13 +24,14 @@ from cooper_lab.arena.arena import built_in_holes, choose
 from cooper_lab.arena.cache import default_cache
 from cooper_lab.arena.cells import Cell, plan
 from cooper_lab.arena.comparison import block_of, standings
-from cooper_lab.arena.designs import built_in_designs
+from cooper_lab.arena.designs import Design, built_in_designs, read_designs
 from cooper_lab.arena.run_cells import read_results
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.families import in_words
 
 HOLES = ("length", "opener", "numeric_blind_spot", "kind_noise")
 PLANTINGS, STEPS = 3, 20
+SHELF = Path(__file__).parents[2] / "examples/shelf/designs.yaml"
 RESULTS = Path(__file__).parents[1] / "results"
 SAVED, OLDER = RESULTS / "league.json", RESULTS / "arena.json"
 BEGIN, END = "<!-- table of benchmarks/results/league.json -->\n", "\n<!-- end of that table -->"
@@ -45,18 +46,23 @@ def main() -> None:
     if arguments.folder:
         found = [small(row) | {"fingerprint": row["fingerprint"]} for row in read_results(arguments.folder)]
         save(of_today([*found, *_read(SAVED)], cells()), SAVED)
-    lines = table(_read(SAVED), _read(OLDER), {name: one.about for name, one in built_in_designs().items()})
+    lines = table(_read(SAVED), _read(OLDER), {name: one.about for name, one in designs().items()})
     if arguments.page:
         before, rest = arguments.page.read_text(encoding="utf-8").split(BEGIN)
         write_text(arguments.page, before + BEGIN + "\n".join(lines) + END + rest.split(END, 1)[1])
     print("\n".join(lines))
 
 
+def designs() -> dict[str, Design]:
+    """Every design: the arena's, and those that have earned no place in the package."""
+    return built_in_designs() | read_designs(SHELF)
+
+
 def cells() -> Sequence[Cell]:
     """The league's cells as they would run now."""
     holes, silence = choose(built_in_holes(), HOLES, "hole"), choose(SILENCES, ["heard_35"], "silence")
     settings, where = {"steps": STEPS}, (Path("runs/league"), default_cache())
-    return plan(built_in_designs(), holes, [0], *where, settings, range(PLANTINGS), silence).cells
+    return plan(designs(), holes, [0], *where, settings, range(PLANTINGS), silence).cells
 
 
 def of_today(rows: Sequence[Row], now: Sequence[Cell]) -> list[Row]:

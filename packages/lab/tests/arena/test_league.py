@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 
 from benchmarks.arena import league
 
-from cooper_lab import designs
+from cooper_lab import designs as package
 from cooper_lab.arena.designs import built_in_designs
 from cooper_lab.designs.ensemble import COMBINATIONS
 from cooper_rl.engines import ENGINES
@@ -29,17 +29,23 @@ def kinds_in(value) -> set[str]:
 
 
 def test_every_design_of_the_lab_is_in_the_league_but_for_those_that_need_a_server():
-    for module in iter_modules(designs.__path__):
-        import_module(f"{designs.__name__}.{module.name}")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
     of_the_lab = {
         kind
         for kinds in (REWARDS, SHAPINGS, ADVANTAGES, PAIRS, PAIR_LOSSES, ENGINES, COMBINATIONS)
         for kind, record in kinds.records.items()
-        if record.__module__.startswith(designs.__name__)
+        if record.__module__.startswith(package.__name__)
     }
-    assert len(of_the_lab) > 40
+    assert len(of_the_lab) > 30
     run = set().union(*(kinds_in(design.settings) for design in built_in_designs().values()))
     assert of_the_lab - run == NEED_A_SERVER
+
+
+def test_the_examples_that_have_no_place_are_all_in_the_league():
+    shelf = (ROOT / "examples/shelf").glob("*.py")
+    kinds = set().union(*(kinds_in(design.settings) for design in league.designs().values()))
+    assert {path.stem for path in shelf} == {kind[6:].partition(":")[0] for kind in kinds if kind.startswith("shelf.")}
 
 
 def row(design, planting, gold, fingerprint="now", hole="length@heard_35"):
@@ -70,5 +76,5 @@ def test_what_has_no_row_says_so_and_the_others_are_ordered_by_how_far_they_end_
 def test_the_table_on_the_page_is_that_of_the_saved_results():
     page = (ROOT / "docs/what-stops-hacking.md").read_text(encoding="utf-8")
     saved, older = (json.loads(path.read_text(encoding="utf-8")) for path in (league.SAVED, league.OLDER))
-    about = {name: design.about for name, design in built_in_designs().items()}
+    about = {name: design.about for name, design in league.designs().items()}
     assert page.split(league.BEGIN)[1].split(league.END)[0] == "\n".join(league.table(saved, older, about))
