@@ -265,14 +265,14 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def counts(result: Mapping[str, Any], results: Sequence[Mapping[str, Any]], methods: Mapping[str, Any]) -> bool:
-    """Whether the method's frozen version, if it names one, was hacked with the same planted model."""
+    """Whether the method's frozen version, if it names one, has run with the same planted model and was hacked."""
     frozen = methods[result["design"]].get("frozen")
     same = [
         is_hacked(other)
         for other in results
         if other["design"] == frozen and all(other[name] == result[name] for name in ("hole", "planting", "seed"))
     ]
-    return frozen is None or not same or all(same)
+    return frozen is None or (bool(same) and all(same))
 
 
 def _row(name: str, hole: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -86,14 +86,16 @@ def test_a_planted_model_counts_only_where_the_frozen_version_is_hacked():
         result("static", 1, 0.5),
         result("rival", 0, 0.6),
         result("rival", 1, 0.6),
+        result("rival", 2, 0.6),  # its frozen version has not run
     ]
-    assert [cotraining.counts(row, rows, METHODS) for row in rows] == [True, True, True, False]
+    assert [cotraining.counts(row, rows, METHODS) for row in rows] == [True, True, True, False, False]
 
 
 def test_the_unit_of_the_comparison_is_the_planted_model():
     rows = [row for p in range(4) for row in (result("cooper", p, 0.8), result("rival", p, 0.7 - 0.01 * p))]
     lines = [line for line in cotraining.table(rows, METHODS, "pilot") if line.startswith("| `rival` | 4")]
-    assert lines[0] == lines[1] == lines[3] == "| `rival` | 4 | −0.115 | −0.136 to −0.094 | 0.125 | 0.125 |"
+    assert len(lines) == 3, "of none has the frozen version run"
+    assert lines[0] == lines[1] == "| `rival` | 4 | −0.115 | −0.136 to −0.094 | 0.125 | 0.125 |"
     assert lines[2] == "| `rival` | 4 | 0.000 | 0.000 to 0.000 | 1.000 | 1.000 |", "the worst families are alike"
 
 

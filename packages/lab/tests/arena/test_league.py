@@ -8,7 +8,7 @@ from benchmarks.arena import league
 
 from cooper_lab import designs as package
 from cooper_lab.arena.designs import built_in_designs
-from cooper_lab.designs.ensemble import COMBINATIONS
+from cooper_lab.designs.combinations import COMBINATIONS
 from cooper_rl.engines import ENGINES
 from cooper_rl.engines.losses.reward_model import PAIR_LOSSES
 from cooper_rl.policy.advantages import ADVANTAGES

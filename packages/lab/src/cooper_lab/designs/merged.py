@@ -38,11 +38,12 @@ class Merged(RewardConfig):
 
         from cooper_rl import load_scorer  # noqa: PLC0415 - as above
 
-        first, *others = (load_scorer(member) for member in self.members)
-        for own, *theirs in zip(*(model.learner.model.parameters() for model in (first, *others)), strict=True):
-            with torch.no_grad():
-                own.copy_(torch.stack([own, *theirs]).mean(dim=0))
-        return first
+        models = [load_scorer(member) for member in self.members]
+        weights = [model.learner.model.parameters() for model in models]  # pyright: ignore[reportAttributeAccessIssue]
+        with torch.no_grad():
+            for own, *others in zip(*weights, strict=True):
+                own.copy_(torch.stack([own, *others]).mean(dim=0))
+        return models[0]
 
     def score(self, context: StepContext) -> Scores:
         """Rewards in [0, 1]: the part `merged`, beside those of the run's own reward model, which does not pay."""
