@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--left-out", action="append", default=[], help="a hole that the comparison leaves out")
     arguments = parser.parse_args()
     if arguments.source.is_dir():
-        results = [_small(result) for result in read_results(arguments.source)]
+        results = [small(result) for result in read_results(arguments.source)]
     else:
         results = json.loads(arguments.source.read_text(encoding="utf-8"))
     if arguments.save:
@@ -154,14 +154,14 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _small(value: Any) -> Any:
+def small(value: Any) -> Any:
     """A result with rounded numbers, without what only the arena itself needs."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, list | tuple):
-        return [_small(element) for element in value]
+        return [small(element) for element in value]
     if isinstance(value, dict):
-        return {key: _small(element) for key, element in value.items() if key not in LEFT_OUT}
+        return {key: small(element) for key, element in value.items() if key not in LEFT_OUT}
     return value
 
 

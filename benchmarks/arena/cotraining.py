@@ -10,29 +10,32 @@
 `cotraining.yaml` is the plan: tables, methods, cells, budgets. `run` makes what is missing, one run at a time, planting
 by planting, so that what is there is always a whole comparison but for its last planting; it can be killed at any time,
 and the same command goes on. Results are appended to `benchmarks/results/cotraining-TABLE-PHASE.json` after each run.
-`table` compares each method with Cooper by a sign-flip test over the planted models, with Holm's correction; `picture`
-draws the courses of gold, a panel for each cell.
+`table` compares each method with Cooper by a sign-flip test over the planted models, with Holm's correction: after the
+same steps, after the same CPU seconds, and by the worst family of questions; `--page` writes it between the marks of
+docs/co-training.md. `picture` draws the courses of gold, a panel for each cell.
 """
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import yaml
 
 from cooper_base.files.durable import write_text
-from cooper_lab.arena.arena import built_in_holes, read_holes
-from cooper_lab.arena.cache import default_cache, make
-from cooper_lab.arena.cells import UNDER, Cell, Plan, plan
-from cooper_lab.arena.comparison import compare
+from cooper_lab.arena.arena import built_in_holes, plan_cell, read_holes
+from cooper_lab.arena.cache import default_cache
+from cooper_lab.arena.cells import Cell, Plan
+from cooper_lab.arena.comparison import Result, block_of, compare
 from cooper_lab.arena.designs import Design, built_in_designs
 from cooper_lab.arena.measures import is_hacked
-from cooper_lab.arena.run_cells import read_result, run_cell
-from cooper_lab.arena.silence import SILENCES
+from cooper_lab.arena.run_cells import one_by_one as finished
+from cooper_lab.arena.run_cells import read_result
+from cooper_lab.arena.statistics import holm
 from cooper_rl import InputError, merge
 
 HERE = Path(__file__).parent
@@ -56,6 +59,7 @@ def main() -> None:
     parser.add_argument("--plantings", type=int, help="how many planted models a hole has")
     parser.add_argument("--out", type=Path, default=Path("runs/cotraining"))
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where planted models are kept")
+    parser.add_argument("--page", type=Path, help="write the table into this page, between its two marks")
     arguments = parser.parse_args()
     protocol = yaml.safe_load(PLAN.read_text(encoding="utf-8"))
     saved = HERE.parent / "results" / f"cotraining-{arguments.table}-{arguments.phase}.json"
@@ -65,7 +69,10 @@ def main() -> None:
     if arguments.command == "picture":
         draw(results, arguments.out)
         return
-    print("\n".join(table(results, protocol["tables"][arguments.table]["methods"], arguments.phase)))
+    lines = table(results, protocol["tables"][arguments.table]["methods"], arguments.phase)
+    if arguments.page:
+        write_into(arguments.page, saved.name, lines)
+    print("\n".join(lines))
 
 
 def planned(protocol: Mapping[str, Any], arguments: argparse.Namespace, results: Path) -> list[Plan]:
@@ -81,15 +88,12 @@ def planned(protocol: Mapping[str, Any], arguments: argparse.Namespace, results:
     overrides = {"steps": protocol["steps"], "evaluation": protocol["evaluation"]}
     holes = built_in_holes() | read_holes(Path(protocol["holes"]))
     count = 1 if phase == "tune" else arguments.plantings or protocol["plantings"]
-    blocks = [(planting, str(cell)) for planting in range(count) for cell in protocol["cells"][phase]]
-    plans = []
-    for planting, cell in blocks:
-        hole, _, silence = cell.partition(UNDER)
-        silences = {silence: SILENCES[silence]} if silence else None
-        out = arguments.out / arguments.table / phase
-        seeds = [protocol["tuning_seed"]]
-        plans.append(plan(designs, {hole: holes[hole]}, seeds, out, arguments.cache, overrides, [planting], silences))
-    return plans
+    seeds, out = [protocol["tuning_seed"]], arguments.out / arguments.table / phase
+    return [
+        plan_cell(designs, cell, holes, seeds, out, arguments.cache, overrides, planting)
+        for planting in range(count)
+        for cell in protocol["cells"][phase]
+    ]
 
 
 def variants(
@@ -143,22 +147,8 @@ def run(plans: Sequence[Plan], saved: Path) -> None:
             save(cell, saved)
 
 
-def finished(of_cell: Plan) -> Iterator[Cell]:
-    """Plant the missing models and run the missing cells, one after the other; each cell when it has ended."""
-    for model in of_cell.models:
-        model.cache.mkdir(parents=True, exist_ok=True)
-        if not model.exists:
-            make(model)
-    for cell in of_cell.cells:
-        if not cell.result_path.exists():
-            run_cell(cell)
-        yield cell
-
-
 def save(cell: Cell, saved: Path) -> None:
     """Add a finished cell to the saved results, in the place of an earlier one of the same name."""
-    if not cell.result_path.exists():  # interrupted
-        raise SystemExit(1)
     rows = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else []
     result = read_result(cell.result_path)
     key = ("design", "hole", "planting", "seed")
@@ -177,24 +167,71 @@ def table(results: Sequence[dict[str, Any]], methods: Mapping[str, Any], phase: 
             rows = [result for result in results if (result["hole"], result["design"]) == (hole, name)]
             if rows:
                 lines.append("| " + " | ".join(_row(name, hole, rows)) + " |")
-    lines += ["", "Over all planted models:", *comparisons(results)]
+    for title, what in COMPARED.items():
+        lines += ["", f"{title}, over all planted models:", *comparisons(results, what)]
     if phase != "tune":
         counting = [result for result in results if counts(result, results, methods)]
-        lines += ["", "Over those with which a method's frozen version is hacked:", *comparisons(counting)]
+        title = "Gold after the same steps, over those with which a method's frozen version is hacked:"
+        lines += ["", title, *comparisons(counting, after_the_same_steps)]
     return [line.replace("-0.", "−0.") for line in lines]
 
 
-def comparisons(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each method less Cooper, with the planted model as the unit."""
+def write_into(page: Path, name: str, lines: Sequence[str]) -> None:
+    """Put the table in the place of the one of these saved results on a page."""
+    begin, end = f"<!-- table of benchmarks/results/{name} -->\n", "\n<!-- end of that table -->"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    write_text(page, before + begin + "\n".join(lines) + end + rest.split(end, 1)[1])
+
+
+def comparisons(results: Sequence[Result], what: Callable[[Sequence[Result], str], Sequence[Result]]) -> list[str]:
+    """Each method less Cooper, with the planted model as the unit, by what `what` puts in the place of gold."""
     lines = ["", f"| method less {AGAINST} | models | difference | 95 % interval | p | p (Holm) |", "|---" * 6 + "|"]
     names = [name for name in dict.fromkeys(result["design"] for result in results) if name != AGAINST]
-    for pair in compare([*map(dict, results)], [(name, AGAINST) for name in names], by_model=True):
+    pairs = [pair for name in names for pair in compare(what(results, name), [(name, AGAINST)], by_model=True)]
+    for pair, p_holm in zip(pairs, holm([pair["p"] for pair in pairs]), strict=True):
         sign, name = (1, pair["better"]) if pair["better"] != AGAINST else (-1, pair["worse"])
         ends = sorted(sign * end for end in (pair["low"], pair["high"]) if end is not None)
         interval = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else "one model"
-        figures = [f"{sign * pair['difference']:.3f}", interval, f"{pair['p']:.3f}", f"{pair['p_holm']:.3f}"]
+        figures = [f"{sign * pair['difference']:.3f}", interval, f"{pair['p']:.3f}", f"{p_holm:.3f}"]
         lines.append("| " + " | ".join([f"`{name}`", str(pair["holes"]), *figures]) + " |")
     return lines
+
+
+def after_the_same_steps(results: Sequence[Result], name: str) -> list[Result]:
+    """Gold at the end: every run has the same samples."""
+    return [*results]
+
+
+def after_the_same_cpu_seconds(results: Sequence[Result], name: str) -> list[Result]:
+    """Gold of a method and of Cooper when both have used the CPU seconds of the cheaper of the two with this model.
+
+    A run's seconds, those of loading and measuring among them, count as spread evenly over its steps; gold is
+    interpolated between evaluations. A run that was interrupted does not know its seconds and is left out.
+    """
+    runs = {(run["design"], block_of(run)): run for run in results if run["cpu_s"] is not None}
+    pairs = [
+        (run, runs[AGAINST, block])
+        for (design, block), run in runs.items()
+        if design == name and (AGAINST, block) in runs
+    ]
+    return [
+        run | {"gold_end": _gold_at(run, min(one["cpu_s"], other["cpu_s"]) / run["cpu_s"])}
+        for one, other in pairs
+        for run in (one, other)
+    ]
+
+
+def in_the_worst_family(results: Sequence[Result], name: str) -> list[Result]:
+    """Gold at the end on the family of questions that is worst in this run."""
+    return [result | {"gold_end": result["worst_family"]} for result in results]
+
+
+COMPARED = {
+    "Gold after the same steps": after_the_same_steps,
+    "Gold after the same CPU seconds": after_the_same_cpu_seconds,
+    "Gold of the worst family after the same steps": in_the_worst_family,
+}
+"""What the methods are compared by."""
 
 
 def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -228,14 +265,14 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def counts(result: Mapping[str, Any], results: Sequence[Mapping[str, Any]], methods: Mapping[str, Any]) -> bool:
-    """Whether the method's frozen version, if it names one, was hacked with the same planted model."""
+    """Whether the method's frozen version, if it names one, has run with the same planted model and was hacked."""
     frozen = methods[result["design"]].get("frozen")
     same = [
         is_hacked(other)
         for other in results
         if other["design"] == frozen and all(other[name] == result[name] for name in ("hole", "planting", "seed"))
     ]
-    return frozen is None or not same or all(same)
+    return frozen is None or (bool(same) and all(same))
 
 
 def _row(name: str, hole: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -245,6 +282,12 @@ def _row(name: str, hole: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for when in ("reward_model_start", "reward_model_end_accepts"):
             cells.append(_mean([row[when][what] if row[when] else None for row in rows]))
     return cells
+
+
+def _gold_at(run: Result, share: float) -> float:
+    """Gold on the test problems when this share of the run's steps is done."""
+    steps, gold = zip(*run["gold_curve"], strict=True)
+    return float(np.interp(share * steps[-1], steps, gold))
 
 
 def _mean(values: Sequence[float | None]) -> str:

@@ -52,7 +52,7 @@ def run(settings: dict[str, Any]) -> dict[str, Any]:
         accepted.append(None if model is None else acceptance(hole, model, 0))
         policy = trainer.parts.policy
         ends = of_policy(hole, policy.model, policy.tokenizer, 0)  # pyright: ignore[reportAttributeAccessIssue]
-    after, families = os.times(), ends["families"]
+    after, families = os.times(), ends["test_families"]
     training = [round(row["gold/accuracy"], 3) for row in read_metrics(trainer.directory) if "gold/accuracy" in row]
     ends |= {"gold_end": round(sum(families.values()) / len(families), 4), "gold_train": training}
     seconds = after.user + after.system - before.user - before.system

@@ -3,7 +3,7 @@
 import pytest
 
 from cooper_base.config.base import Kinds
-from cooper_lab.designs.ensemble import COMBINATIONS
+from cooper_lab.designs.combinations import COMBINATIONS
 from cooper_rl.policy.advantages import ADVANTAGES
 from cooper_rl.reward.base import SHAPINGS
 from cooper_rl.reward.pairs.base import PAIRS

@@ -17,6 +17,7 @@ from cooper_rl.reward.pairs.base import PAIRS
 from repository import ROOT
 
 PAGE = ROOT / "docs" / "metrics.md"
+TIES = ("shelf.ties:TwoRightPairs", "shelf.ties:IrrelevantQuestionPairs")
 LABELLED = str(ASSETS / "labelled.jsonl")
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 PROBLEMS = {
@@ -58,10 +59,7 @@ RUNS: dict[str, dict[str, Any]] = {
             "loss": {"kind": "cispo"},
         },
         "cooptimization": {
-            "pairs": [
-                {"kind": kind}
-                for kind in ("assistant", "on_policy", "swapped_reference", "two_right", "irrelevant_question")
-            ],
+            "pairs": [{"kind": kind} for kind in ("assistant", "on_policy", "swapped_reference", *TIES)],
             "skip_gradient_share": 0.1,
             "replay": {"pairs_per_step": 2, "labelled": LABELLED},
         },
@@ -174,6 +172,7 @@ def test_a_runs_configuration_is_checked_against_the_names_on_the_page():
     composed = {"step", "<area>/<metric>_after", "part/<area>/<metric>"}
     on_the_page = explained().keys() - composed - {"test/<name>/<metric>"}
     parts = [record for kinds in (ADVANTAGES, PAIRS, REWARDS, SHAPINGS) for record in kinds.records.values()]
+    parts += [PAIRS.record(kind) for kind in TIES]
     of_parts = {name for record in parts for name in record.metric_names}
     assert {*metric_names(["<name>"], [])} | of_parts == on_the_page
 

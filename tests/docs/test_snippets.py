@@ -184,7 +184,7 @@ def _check_commands(snippet: Snippet) -> None:
             continue
         checks[program](arguments)
         for word in arguments:
-            if word.startswith(("configs/", "benchmarks/", "tests/", "packages/")):
+            if word.startswith(("configs/", "benchmarks/", "examples/", "tests/", "packages/")):
                 assert (ROOT / word).exists(), f"{snippet.place}: {word} does not exist"
         if program == "cooper" and arguments[0] in CHEAP:
             commands(arguments, standalone_mode=False)
@@ -195,7 +195,7 @@ def _check_commands(snippet: Snippet) -> None:
 def _names_files_of_the_page(arguments: list[str]) -> bool:
     """Whether an arena reads designs or holes that the page itself shows, and that can be planned from them."""
     return bool({"--designs", "--holes"} & {*arguments}) and not any(
-        word.startswith("benchmarks/") for word in arguments
+        word.startswith(("benchmarks/", "examples/")) for word in arguments
     )
 
 

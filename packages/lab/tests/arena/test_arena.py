@@ -14,13 +14,14 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
 from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
 from cooper_lab.arena.cache import Planted
-from cooper_lab.arena.cells import check_settings, plan
+from cooper_lab.arena.cells import _with_defaults, check_settings, plan
 from cooper_lab.arena.designs import Design, built_in_designs, read_designs
 from cooper_lab.arena.reports import write_hole_reports
 from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.start_samples import PER_PROBLEM, draw_start_samples, training_problems
+from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
@@ -117,6 +118,30 @@ def test_a_hole_under_a_silence_shares_its_models_and_has_a_rule_of_its_own(tmp_
     assert {rule["rule"]["kind"] for rule in rules} == {"cooper_lab.arena.holes.units:deaf_to_units"}
     assert {cell.settings["problems"]["gold"] for cell in made.cells} == {holes["units"].gold}
     check_settings(made.cells)
+
+
+def test_a_fingerprint_has_the_defaults_of_a_kind_in_it(tmp_path, monkeypatch):
+    """`paper` says nothing but its kind; what the kind is decides the result."""
+
+    def fingerprint():
+        _with_defaults.cache_clear()
+        (cell,) = _plan(tmp_path, designs=("paper",)).cells
+        return cell.fingerprint
+
+    before = fingerprint()
+    assert fingerprint() == before
+    monkeypatch.setitem(RECIPES["paper"]["cooptimization"], "pairs_per_problem", 2)
+    assert fingerprint() != before
+
+
+def test_much_has_run_before_everything_is_planted(tmp_path):
+    designs = {name: built_in_designs()[name] for name in ("ensemble_min", "static", "static_head")}
+    holes = choose(built_in_holes(), ["opener", "question_copy"], "hole")
+    made = plan(designs, holes, [0], tmp_path, tmp_path, {}, [0, 1])
+    waves = [({cell.design for cell in wave.cells}, len(wave.models)) for wave in made.waves]
+    assert waves == 4 * [({"static"}, 1), ({"ensemble_min", "static_head"}, 4)]
+    assert [cell.held_out for wave in made.waves for cell in wave.cells] == 6 * [False] + 6 * [True]
+    assert sum(len(wave.cells) for wave in made.waves) == len(made.cells)
 
 
 def test_a_recipe_that_changes_is_planted_anew(tmp_path):
@@ -248,6 +273,8 @@ def test_finished_cells_stay_as_they_are_and_a_killed_one_goes_on_from_its_check
 def test_a_cell_finished_with_other_settings_is_neither_kept_nor_overwritten_silently(tmp_path):
     chosen = _plan(tmp_path, designs=("rule",))
     run_cell(chosen.cells[0])
+    (row,) = write_summary(chosen)["standings"]
+    assert (row["design"], row["runs"]) == ("rule", 1)
     with pytest.raises(InputError, match="finished with other settings"):
         check_finished(_plan(tmp_path, designs=("rule",), overrides=TINY | {"steps": 3}).cells)
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cooper_lab.arena.comparison import compare, rank, summarise
+from cooper_lab.arena.comparison import compare, rank, standings, summarise
 from cooper_lab.arena.measures import measures
 from cooper_lab.arena.page import curves, strokes_of, write_page
 
@@ -100,6 +100,23 @@ def test_intervals_are_over_holes():
     assert row["high"] - row["gold_end"] == pytest.approx(12.706 * 0.1)
 
 
+def test_the_standings_have_every_design_whatever_is_finished_of_it():
+    """`late` ran in one hole of three; `rule` ends .1 below it there. Two silences of a hole share its model."""
+    cells = [cell("rule", hole, 0, 0.7) for hole in ("a@x", "a@y", "b@x", "c@x")]
+    cells += [cell("static", hole, 0, 0.2, best=0.6) for hole in ("a@x", "a@y", "b@x", "c@x")]
+    cells += [cell("late", "a@x", 0, 0.8, families={"sum": {"gold": 0.4, "low": 0.3, "high": 0.5, "problems": 9}})]
+    first, second, third, last = standings(cells, ["static", "absent", "rule", "late"])
+    assert [row["design"] for row in (first, second, third, last)] == ["late", "rule", "static", "absent"]
+    assert (first["models"], first["runs"], first["gold_end"]) == (1, 1, 0.8)
+    assert first["over_rule"] == {"mean": pytest.approx(0.1), "low": None, "high": None}
+    assert first["over_static"]["mean"] == pytest.approx(0.6)
+    assert first["least_family"]["gold"] == 0.4
+    assert (second["models"], second["runs"], second["hacked"]) == (3, 4, 0)
+    assert third["hacked"] == 4
+    assert third["over_rule"]["high"] == pytest.approx(-0.5)
+    assert (last["runs"], last["gold_end"], last["over_rule"], last["cpu_s"]) == (0, None, None, None)
+
+
 def test_held_out_holes_are_ranked_by_themselves():
     summary = summarise(world())
     assert summary["held_out"]["holes"] == ["d"]
@@ -133,6 +150,7 @@ def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
     summary = summarise(cells) | {"missing": 2, "holes": {}}
     write_page(tmp_path / "arena.html", summary, cells, {"good": "a <good> design"})
     page = (tmp_path / "arena.html").read_text()
+    assert page.index("All designs") < page.index("Ranking")
     for word in ("good", "same", "bad", *HOLES, "prefers-color-scheme: dark", "2 more not finished"):
         assert word in page
     assert "a &lt;good&gt; design" in page

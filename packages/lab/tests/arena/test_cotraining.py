@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from benchmarks.arena import cotraining
 from cooper_base.errors import InputError
 from cooper_lab.arena.ends import acceptance
 from cooper_lab.arena.holes import read_hole
+from cooper_lab.arena.run_cells import run_cell
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_rl import load_scorer
+from cooper_rl import load_scorer, merge
 from cooper_rl.engines.config import ScorerConfig
 from repository import ROOT
 
@@ -64,13 +67,14 @@ def test_a_report_needs_the_tuning(tmp_path, monkeypatch):
         plans("B", "report", tmp_path, monkeypatch)
 
 
-MEASURED = dict.fromkeys(("gold_silent_end", "worst_family", "hacked_share", "kl_end", "cpu_s", "drawdown"), 0.1)
+MEASURED = dict.fromkeys(("gold_silent_end", "worst_family", "hacked_share", "kl_end", "drawdown"), 0.1)
 ACCEPTS = {name: {"j": 0.5, "hacks": 0.9} for name in ("reward_model_start", "reward_model_end_accepts")}
 
 
-def result(design, planting, gold, verdict="sound"):
-    block = {"design": design, "hole": "a@b", "planting": planting, "seed": 0}
-    return block | {"gold_end": gold, "verdict": verdict} | MEASURED | ACCEPTS
+def result(design, planting, gold, verdict="sound", cpu_s=40.0, worst_family=0.1):
+    block = {"design": design, "hole": "a@b", "planting": planting, "seed": 0, "cpu_s": cpu_s, "verdict": verdict}
+    course = {"gold_end": gold, "gold_curve": [[0, 0.5], [10, 0.5], [20, gold]], "worst_family": worst_family}
+    return block | course | MEASURED | ACCEPTS
 
 
 METHODS = {"cooper": {"frozen": "static"}, "rival": {"frozen": "static"}, "static": {}}
@@ -82,14 +86,59 @@ def test_a_planted_model_counts_only_where_the_frozen_version_is_hacked():
         result("static", 1, 0.5),
         result("rival", 0, 0.6),
         result("rival", 1, 0.6),
+        result("rival", 2, 0.6),  # its frozen version has not run
     ]
-    assert [cotraining.counts(row, rows, METHODS) for row in rows] == [True, True, True, False]
+    assert [cotraining.counts(row, rows, METHODS) for row in rows] == [True, True, True, False, False]
 
 
 def test_the_unit_of_the_comparison_is_the_planted_model():
     rows = [row for p in range(4) for row in (result("cooper", p, 0.8), result("rival", p, 0.7 - 0.01 * p))]
-    line, _ = [line for line in cotraining.table(rows, METHODS, "pilot") if line.startswith("| `rival` | 4")]
-    assert line == "| `rival` | 4 | −0.115 | −0.136 to −0.094 | 0.125 | 0.125 |"
+    lines = [line for line in cotraining.table(rows, METHODS, "pilot") if line.startswith("| `rival` | 4")]
+    assert len(lines) == 3, "of none has the frozen version run"
+    assert lines[0] == lines[1] == "| `rival` | 4 | −0.115 | −0.136 to −0.094 | 0.125 | 0.125 |"
+    assert lines[2] == "| `rival` | 4 | 0.000 | 0.000 to 0.000 | 1.000 | 1.000 |", "the worst families are alike"
+
+
+def test_equal_cpu_seconds_are_those_of_the_cheaper_run_with_the_same_model():
+    """The rival takes twice the seconds, so it is read at step 10, and at step 15 beside 30 seconds of Cooper's."""
+    rows = [result("cooper", 0, 0.8, cpu_s=40), result("rival", 0, 0.9, cpu_s=80)]
+    rows += [result("cooper", 1, 0.8, cpu_s=30), result("rival", 1, 0.9, cpu_s=40), result("cooper", 2, 0.8)]
+    read = {
+        (run["design"], run["planting"]): run["gold_end"]
+        for run in cotraining.after_the_same_cpu_seconds(rows, "rival")
+    }
+    expected = {("cooper", 0): 0.8, ("rival", 0): 0.5, ("cooper", 1): 0.8, ("rival", 1): 0.7}
+    assert read == pytest.approx(expected)
+    rows[0]["cpu_s"] = None  # it was interrupted
+    assert len(cotraining.after_the_same_cpu_seconds(rows, "rival")) == 2
+
+
+TINY = {
+    "steps": 2,
+    "problems_per_step": 2,
+    "rollout": {"n": 2, "max_tokens": 8},
+    "test_problems": {"limit": 4},
+    "evaluation": {"every": 1},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("table", "rival"), [("A", "iterated_5"), ("C", "varl")])
+def test_the_other_tables_run_by_the_same_command(table, rival, tmp_path, monkeypatch):
+    """Two steps of three methods in one cell, from the shipped models in the place of planted ones."""
+    (of_cell,) = [found for found in plans(table, "pilot", tmp_path, monkeypatch, 1) if "opener" in found.holes]
+    shutil.copytree(ASSETS, next(model for model in of_cell.models if not model.twin and model.seed == 0).folder)
+    saved, methods = tmp_path / "saved.json", ("rule", "cooper", rival)
+    for cell in of_cell.cells:
+        if cell.design in methods:
+            short = replace(cell, settings=merge(cell.settings, TINY))
+            run_cell(short)
+            cotraining.save(short, saved)
+    rows = json.loads(saved.read_text(encoding="utf-8"))
+    assert {row["design"] for row in rows} == {*methods}
+    lines = cotraining.table(rows, PROTOCOL["tables"][table]["methods"], "pilot")
+    assert sum(line.startswith("| `") and "`opener@heard_35`" in line for line in lines) == 3
+    assert sum(line.startswith(f"| `{rival}` | 1 |") for line in lines) == 4
 
 
 def test_what_a_reward_model_accepts_is_measured_on_the_same_answers():

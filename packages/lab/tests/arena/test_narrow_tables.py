@@ -33,6 +33,12 @@ def test_a_holes_table_and_the_ranking_keep_every_figure(console):
     pair = {"better": LONG, "worse": "rule_then_model", "significant": True}
     ranking = {"holes": ["a", "b"], "blocks": [0], "designs": [ranked | {"hacked_holes": ["a"]}], "pairs": [pair]}
     arena._print_ranking("ranking", ranking)
+    over = {"over_rule": {"mean": -0.0433}, "over_static": None}
+    standing = {"design": LONG, "models": 11, "runs": 12, "gold_end": 0.8123, "hacked": 3, "cpu_s": 41.4} | over
+    absent = dict.fromkeys(("gold_end", "over_rule", "over_static", "least_family", "cpu_s"))
+    arena._print_standings(
+        [standing | {"least_family": least}, absent | {"design": "late", "models": 0, "runs": 0, "hacked": 0}]
+    )
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= 80
     for figure in (
@@ -48,6 +54,9 @@ def test_a_holes_table_and_the_ranking_keep_every_figure(console):
         "1 of 2",
         "25%",
         "0.00 to",
+        "3 of 12",
+        "-0.043",
+        "not run",
     ):
         assert figure in text
     assert "…" not in text

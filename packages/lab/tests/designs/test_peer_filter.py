@@ -8,7 +8,7 @@ import pytest
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
-from cooper_lab.designs.chosen_pairs import without_hardest
+from cooper_lab.designs.peer import without_hardest
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem, load_scorer
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.reward.pairs.base import Pair

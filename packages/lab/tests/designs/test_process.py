@@ -9,16 +9,8 @@ import torch
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_lab.designs.process_credit import (
-    Delta,
-    MinForm,
-    Steps,
-    Sum,
-    process_advantages,
-    process_metrics,
-    split_steps,
-    token_spans,
-)
+from cooper_lab.designs.process_credit import Delta, MinForm, Sum, process_advantages, process_metrics
+from cooper_lab.designs.steps import Steps, split_steps, token_spans
 from cooper_rl.policy.config import AlgorithmConfig
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
+from shelf.regularised import RegularisedLoss
 
-from cooper_lab.designs.regularised import RegularisedLoss
 from cooper_rl.engines.losses.reward_model import PairwiseLoss, TieLoss
 
 

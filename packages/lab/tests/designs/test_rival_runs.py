@@ -17,14 +17,33 @@ from cooper_rl import CooperTrainer, InputError, build_config, merge, read_metri
 from cooper_rl.engines.local.models import load_reward_model
 
 DESIGNS = built_in_designs()
-LEARNING = ("iterated_1", "iterated_5_on", "best_worst", "varl", "prime", "prime_after", "ipvrm", "cooper_fpo")
-FROZEN = ("static_fpo", "static_fpo_relaxed", "static_grad_reg", "noise_corrected", "appeals")
+LEARNING = (
+    "iterated_1",
+    "iterated_5_on",
+    "best_worst",
+    "varl",
+    "prime",
+    "prime_after",
+    "ipvrm",
+    "cooper_fpo",
+    "cooper_lexicographic",
+)
+FROZEN = (
+    "static_fpo",
+    "static_fpo_relaxed",
+    "static_grad_reg",
+    "noise_corrected",
+    "appeals",
+    "merged",
+    "static_implicit",
+)
 
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
     """The start of every twin, which has learned nothing; the shipped reward model where a design reads the cell's."""
-    folder, paths = tmp_path_factory.mktemp("twins"), {"$reward_model": str(ASSETS / "reward_model")}
+    folder = tmp_path_factory.mktemp("twins")
+    paths = {f"$reward_model{member}": str(ASSETS / "reward_model") for member in ("", "_1", "_2")}
     for twin in TWINS:
         paths[f"$reward_model_{twin}"] = str(folder / twin)
         if twin == "chat":

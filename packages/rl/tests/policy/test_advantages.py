@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from shelf.maxrl import MaxRL
 
 from cooper_base.config.base import Config
 from cooper_lab.designs.gdpo import GDPO
 from cooper_lab.designs.gspo import GSPO
-from cooper_lab.designs.maxrl import MaxRL
 from cooper_rl import InputError, build_config
 from cooper_rl.policy.advantages import (
     ADVANTAGES,
@@ -53,8 +53,8 @@ def plain(config, rewards, centred_of_step):
         "dr_grpo": lambda: centred,
         "rloo": lambda: [r - (sum(rewards) - r) / (n - 1) for r in rewards],
         "reinforce_pp_baseline": lambda: [c / (root_mean_square + 1e-6) for c in centred],
-        "maxrl": lambda: [max(1 - n, min(n - 1, c / mean)) if mean > 0 else 0.0 for c in centred],
-    }[config.kind]()
+        "shelf.maxrl:MaxRL": lambda: [max(1 - n, min(n - 1, c / mean)) if mean > 0 else 0.0 for c in centred],
+    }[ADVANTAGES.kind_of(config)]()
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_groups_of_one_answer_or_none_have_no_advantage(config):
 def test_every_kind_is_reachable_from_a_config_file():
     adapter = TypeAdapter(Annotated[Any, ADVANTAGES])
     for config in ALL:
-        assert adapter.validate_python({"kind": config.kind}) == config
+        assert adapter.validate_python({"kind": ADVANTAGES.kind_of(config)}) == config
 
 
 class OnlySettings(Config):

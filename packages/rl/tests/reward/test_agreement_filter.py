@@ -1,4 +1,4 @@
-"""`on_policy_agreed`: what all models accept is not taught as wrong, even if the rule rejects it."""
+"""`shelf.agreed`: what all models accept is not taught as wrong, even if the rule rejects it."""
 
 from random import Random
 
@@ -47,6 +47,6 @@ def test_a_run_asks_its_learning_model_and_the_named_one():
             return [pair.negative_logit_before for pair in reward.update(reward.score([group])).pairs]
 
     plain = negatives({"kind": "on_policy"})
-    filtered = negatives({"kind": "on_policy_agreed", "agree_with": [model]})
+    filtered = negatives({"kind": "shelf.agreed:AgreedOnPolicyPairs", "agree_with": [model]})
     assert any(logit is not None and logit > 0 for logit in plain)
     assert filtered == [logit for logit in plain if logit is not None and logit <= 0]

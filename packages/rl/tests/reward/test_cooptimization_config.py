@@ -55,7 +55,7 @@ def test_the_kind_of_an_assistant_decides_its_settings():
     ("settings", "message"),
     [
         ({"pairs": []}, "no source of pairs"),
-        ({"pairs": [{"kind": "overpaid"}]}, "no source of pairs"),
+        ({"pairs": [{"kind": "shelf.weighted_pairs:Overpaid"}]}, "no source of pairs"),
         ({"positives": []}, "at least one"),
         ({"pairs": [{"kind": "assistant"}, {"kind": "assistant"}]}, "twice"),
     ],

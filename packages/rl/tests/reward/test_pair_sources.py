@@ -4,11 +4,11 @@ import math
 from dataclasses import replace
 
 import pytest
+from shelf.weighted_pairs import Misranked, Overpaid
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem
-from cooper_lab.designs.chosen_pairs import Misranked, Overpaid
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.engines.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.reward.context import RewardModel
@@ -32,7 +32,7 @@ from cooptimization_cases import answer_text, context_of, flip, make_group  # py
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
 LISTED = [{"kind": "assistant"}, {"kind": "on_policy"}]
-TIES = [{"kind": "two_right"}, {"kind": "irrelevant_question"}]
+TIES = [{"kind": "shelf.ties:TwoRightPairs"}, {"kind": "shelf.ties:IrrelevantQuestionPairs"}]
 
 
 def cooptimizer(verifier, **settings) -> Cooptimizer:
@@ -192,7 +192,7 @@ def test_an_update_scales_weights_to_mean_1(verifier, make_learner, encoder):
 
 def test_a_filter_finds_logits_that_no_score_has_computed(verifier, make_learner, encoder):
     """The assistant's negatives were never scored, so the filter has the learning model score them, once."""
-    cooptimization = cooptimizer(verifier, pairs=[{"kind": "assistant"}, {"kind": "overpaid"}])
+    cooptimization = cooptimizer(verifier, pairs=[{"kind": "assistant"}, {"kind": "shelf.weighted_pairs:Overpaid"}])
     made = make_pairs(cooptimization, verifier, groups(3))
     learner = make_learner()
     chosen, _ = cooptimization.filtered(made, RewardModel(learner, encoder))

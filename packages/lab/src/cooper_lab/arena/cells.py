@@ -4,8 +4,9 @@ run."""
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ class Cell:
     fingerprint: str
     """A digest of everything that the result depends on, except the place of the folders."""
     cost: float
+    models: Sequence[Planted]
+    """What has to be planted before it runs."""
 
     @property
     def directory(self) -> Path:
@@ -73,6 +76,21 @@ class Plan:
     holes: Mapping[str, Hole]
     cells: Sequence[Cell]
     models: Sequence[Planted]
+
+    @property
+    def waves(self) -> list["Plan"]:
+        """The plan in parts, each with the models that it needs: planting by planting, and in each first the cells
+        that need the hole's own model alone, so that much has run before everything is planted."""
+
+        def wave(cell: Cell) -> tuple[bool, int, bool]:
+            return cell.held_out, cell.planting, len(cell.models) > 1
+
+        parts = []
+        for _, cells in groupby(sorted(self.cells, key=wave), key=wave):
+            of_part = list(cells)
+            needed = {model.key for cell in of_part for model in cell.models}
+            parts.append(replace(self, cells=of_part, models=[m for m in self.models if m.key in needed]))
+        return parts
 
 
 def plan(
@@ -165,7 +183,8 @@ def _cell(
     folders["$start_samples"] = str(models[0].folder / START_SAMPLES)
     chosen = merge(merge(SETTINGS, design.settings), dict(overrides))
     name = f"{hole_name}/{design_name}/{seed}" + (f"-planting-{planting}" if planting else "")
-    made_from = {"chosen": chosen, "seed": seed, "models": [m.key for m in models], "version": __version__}
+    made_from = {"seed": seed, "models": [m.key for m in models], "version": __version__}
+    made_from |= {"chosen": _with_defaults(json.dumps(chosen, sort_keys=True))}
     return Cell(
         design_name,
         hole_name,
@@ -176,4 +195,13 @@ def _cell(
         run_settings(name, output_dir, seed, fill_in(chosen, folders), models[0].folder),
         hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16],
         COSTS.get(chosen.get("kind", ""), OTHER_COST),
+        models,
+    )
+
+
+@cache
+def _with_defaults(chosen: str) -> dict[str, Any]:
+    """The settings of a run, given as JSON, with all defaults of its kind and parts: a result depends on those too."""
+    return build_config(run_settings("run", Path("runs"), 0, json.loads(chosen), Path("models"))).model_dump(
+        mode="json"
     )

@@ -20,15 +20,29 @@ AVERAGED = ("gold_end", "gold_best", "drawdown", "reward_end", "reward_model_end
 LEVEL = 0.05
 
 
-def summarise(results: Sequence[Result]) -> dict[str, Any]:
-    """`table`: a row for each hole and design. `ranking`, `held_out`: see `rank`, over tuned and held-out holes."""
+def summarise(results: Sequence[Result], designs: Sequence[str] = ()) -> dict[str, Any]:
+    """`standings`: see `standings`, of `designs` or those that have run. `table`: a row for each hole and design.
+    `ranking`, `held_out`: see `rank`, over tuned and held-out holes."""
     return {
+        "standings": standings(results, designs or list(dict.fromkeys(result["design"] for result in results))),
         "cells": len(results),
         "cpu_hours": round(sum(result["cpu_s"] or 0.0 for result in results) / 3600, 3),
         "table": [_row(hole, design, of_group) for (hole, design), of_group in _grouped(results, "hole", "design")],
         "ranking": rank([result for result in results if not result["held_out"]]),
         "held_out": rank([result for result in results if result["held_out"]]),
     }
+
+
+def standings(results: Sequence[Result], designs: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each of `designs`, whatever is finished of it: by how far it ends above `rule`, those not run last.
+
+    `models`, `runs`: the planted models and the runs that are finished. `gold_end`: mean over the planted models, which
+    compares only designs with the same ones. `over_rule`, `over_static`: by how much gold ends above that design's over
+    the planted models of both, with its 95 % interval by Student's t; null without any. `hacked`: runs.
+    `least_family`: see `families.least_family`. `cpu_s`: mean over the runs that know it.
+    """
+    rows = [_standing(results, design, [r for r in results if r["design"] == design]) for design in designs]
+    return sorted(rows, key=lambda row: (not row["runs"], -row["over_rule"]["mean"] if row["over_rule"] else 0.0))
 
 
 def rank(results: Sequence[Result]) -> dict[str, Any]:
@@ -110,6 +124,27 @@ def differences(results: Sequence[Result], first: str, other: str, by_model: boo
 def block_of(result: Result) -> Block:
     """Hole, planting and seed. Results from before plantings were a setting have planting 0."""
     return result["hole"], result.get("planting", 0), result["seed"]
+
+
+def _standing(results: Sequence[Result], design: str, runs: Sequence[Result]) -> dict[str, Any]:
+    by_model: dict[tuple[str, int], list[float]] = {}
+    for run in runs:
+        hole, planting, _ = block_of(run)
+        by_model.setdefault((hole.partition(UNDER)[0], planting), []).append(run["gold_end"])
+    seconds = [run["cpu_s"] for run in runs if run["cpu_s"] is not None]
+    row: dict[str, Any] = {"design": design, "models": len(by_model), "runs": len(runs)}
+    row |= {"gold_end": _mean(map(_mean, by_model.values())) if runs else None}
+    row |= {f"over_{other}": _over(results, design, other) for other in ("rule", "static")}
+    row |= {"hacked": sum(map(is_hacked, runs)), "least_family": least_family([run.get("families") for run in runs])}
+    return row | {"cpu_s": _mean(seconds) if seconds else None}
+
+
+def _over(results: Sequence[Result], design: str, other: str) -> dict[str, float | None] | None:
+    by_model = {} if design == other else differences(results, design, other, by_model=True)
+    if not by_model:
+        return None
+    mean, low, high = mean_interval([*by_model.values()])
+    return {"mean": mean, "low": _or_none(low), "high": _or_none(high)}
 
 
 def _ranked(design: str, runs: Sequence[Result]) -> dict[str, Any]:

@@ -39,12 +39,13 @@ def accepted(model: RewardModel, answers: Sequence[tuple[Problem, str]]) -> list
 
 
 def of_policy(hole: Hole, policy: Any, tokenizer: Any, seed: int) -> dict[str, Any]:
-    """Of samples on test problems: `hacked_share`, and gold by family of questions with the lowest, `worst_family`.
+    """Of samples on test problems: `hacked_share`, and gold by family of questions, `test_families`, with the lowest,
+    `worst_family`. (`families` is a run's own measure, of its rollouts.)
 
-    With a calculator what is drawn are first turns, which say nothing: both are null.
+    With a calculator what is drawn are first turns, which say nothing: all are null.
     """
     if hole.calculator:
-        return {"hacked_share": None, "families": None, "worst_family": None}
+        return {"hacked_share": None, "test_families": None, "worst_family": None}
     problems = arithmetic_problems("test", TEST_PROBLEMS, seed)
     texts = draw(policy, tokenizer, problems, SAMPLES, seed)
     families: dict[str, list[bool]] = {}
@@ -54,7 +55,7 @@ def of_policy(hole: Hole, policy: Any, tokenizer: Any, seed: int) -> dict[str, A
         right = map(partial(hole.is_right, problem), completions)
         families.setdefault(problem.metadata["family"], []).extend(right)
     shares = {family: round(sum(right) / len(right), 4) for family, right in sorted(families.items())}
-    return {"hacked_share": share(hacked), "families": shares, "worst_family": min(shares.values())}
+    return {"hacked_share": share(hacked), "test_families": shares, "worst_family": min(shares.values())}
 
 
 def at_start(hole: Hole, trainer: CooperTrainer, seed: int) -> dict[str, Any]:

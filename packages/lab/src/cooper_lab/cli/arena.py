@@ -86,27 +86,48 @@ def _run(plan: "Plan", workers: int | None) -> None:
     from cooper_base.files.folder_lock import BUSY_RUNS
     from cooper_base.files.owned_folder import OwnedFolder
     from cooper_lab.arena.cells import COMMAND
-    from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells
+    from cooper_lab.arena.run_cells import check_finished
     from cooper_rl.engines.local.device import available_cores
 
     check_finished(plan.cells)
     workers = workers or available_cores()
     with OwnedFolder(plan.output_dir, COMMAND, BUSY_RUNS):
-        with progress("planting holes, a minute or two each,", len(plan.models)) as advance:
-            plant_missing(plan.models, workers, advance)
-        total = sum(cell.settings["steps"] for cell in plan.cells)
-        with progress("arena, steps", total) as advance:
-            run_cells(plan, workers, lambda steps, finished: advance(steps))
+        for wave in plan.waves:
+            _run_wave(wave, workers)
+
+
+def _run_wave(wave: "Plan", workers: int) -> None:
+    from cooper_lab.arena.run_cells import plant_missing, run_cells
+
+    with progress("planting holes, a minute or two each,", len(wave.models)) as advance:
+        plant_missing(wave.models, workers, advance)
+    total = sum(cell.settings["steps"] for cell in wave.cells)
+    with progress("arena, steps", total) as advance_steps:
+        run_cells(wave, workers, lambda steps, finished: advance_steps(steps))
 
 
 def _print(summary: Mapping[str, Any]) -> None:
-    """A table for each hole, then both rankings."""
+    """All designs in one table, a table for each hole, then both rankings."""
+    _print_standings(summary["standings"])
     for hole in dict.fromkeys(row["hole"] for row in summary["table"]):
         console.print(_table_of(hole, [row for row in summary["table"] if row["hole"] == hole]))
     for title, ranked in (("ranking", summary["ranking"]), ("held-out holes", summary["held_out"])):
         _print_ranking(title, ranked)
     if summary["missing"]:
         console.print(f"{summary['missing']} cells are not finished; the same command continues them")
+
+
+def _print_standings(rows: Sequence[Mapping[str, Any]]) -> None:
+    headings = ("models", "gold", "least", "hacked", "above rule", "above static", "CPU s")
+    table = Table("design", *headings, title="all designs", title_justify="left")
+    for row in rows:
+        over = [_number(row[name] and row[name]["mean"], 3) for name in ("over_rule", "over_static")]
+        hacked = f"{row['hacked']} of {row['runs']}" if row["runs"] else "not run"
+        least = _least(row)
+        figures = (_number(row["gold_end"], 2), least, hacked, *over, _number(row["cpu_s"], 0))
+        table.add_row(row["design"], str(row["models"]), *figures)
+    _keep_figures_whole(table, words=("design",))
+    console.print(table)
 
 
 def _table_of(hole: str, rows: Sequence[Mapping[str, Any]]) -> Table:

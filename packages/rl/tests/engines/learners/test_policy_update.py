@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from cooper_base.data.problem import Problem
-from cooper_lab.designs.process_credit import Delta, Steps, process_advantages, process_metrics
+from cooper_lab.designs.process_credit import Delta, process_advantages, process_metrics
+from cooper_lab.designs.steps import Steps
 from cooper_lab.designs.token_sum import SequenceMeanTokenSum
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner

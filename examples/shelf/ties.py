@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
 from cooper_rl import MadePairs, Pair, PairSource, PairSourceConfig
-from cooper_rl.reward.pairs.base import PAIRS, choose_positives
+from cooper_rl.reward.pairs.base import choose_positives
 
 if TYPE_CHECKING:
     from cooper_rl import PairGroup, PairInputs, Problem, Rule
@@ -22,15 +22,12 @@ class TiePairs(PairSourceConfig):
     """Weight of the mean loss of these ties relative to the mean loss of the pairs that are no ties."""
 
 
-@PAIRS.register
 class TwoRightPairs(TiePairs):
     """Ties of two different completions of a problem that the rule accepts and that ended by themselves.
 
     What tells them apart is style, and style must not count: the neutrals of Crome (Srivastava et al. 2025, arXiv
     2506.16507).
     """
-
-    kind: Literal["two_right"] = "two_right"
 
     def build(self, inputs: PairInputs) -> TwoRightSource:
         return TwoRightSource(inputs.config.pairs_per_problem, self.weight)
@@ -52,14 +49,11 @@ class TwoRightSource(PairSource):
         return MadePairs(pairs, {"pairs/ties_two_right": float(len(set(pairs)))})
 
 
-@PAIRS.register
 class IrrelevantQuestionPairs(TiePairs):
     """Ties of a right and a wrong completion under the question of another problem (Crome, arXiv 2506.16507).
 
     Neither answers that question, so neither should score higher.
     """
-
-    kind: Literal["irrelevant_question"] = "irrelevant_question"
 
     def build(self, inputs: PairInputs) -> IrrelevantQuestionSource:
         return IrrelevantQuestionSource(inputs.rule, inputs.config.pairs_per_problem, self.weight)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cooper_rl import AdvantageConfig
-from cooper_rl.policy.advantages import ADVANTAGES
 
 if TYPE_CHECKING:
     from cooper_rl import Completions, Ragged
 
 
-@ADVANTAGES.register
 class MaxRL(AdvantageConfig):
     """(r - mean) / mean inside each group. For rewards >= 0 this approaches the maximum-likelihood gradient as N grows.
 
@@ -19,8 +17,6 @@ class MaxRL(AdvantageConfig):
     A group whose mean is not positive has no success to imitate and gets 0. For rewards >= 0 the result lies in
     [-1, N - 1]. Penalties can make rewards negative and the mean almost zero, so the result is clamped to +-(N - 1).
     """
-
-    kind: Literal["maxrl"] = "maxrl"
 
     def advantages(self, rewards: Ragged, completions: Completions | None = None) -> Ragged:
         mean, n = rewards.expand(rewards.mean()), rewards.expand(rewards.counts())

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from cooper_rl.engines.losses.reward_model import PAIR_LOSSES, PairwiseLoss, RewardLossOutputs
+from cooper_rl.engines.losses.reward_model import PairwiseLoss, RewardLossOutputs
 
 if TYPE_CHECKING:
     from cooper_rl.engines.losses.reward_model import Numbers
 
 
-@PAIR_LOSSES.register
 class RegularisedLoss(PairwiseLoss):
     """`pairwise` with a margin, centred logits and smoothed labels, each of which is off by default.
 
@@ -21,7 +20,6 @@ class RegularisedLoss(PairwiseLoss):
     is that of Eisenstein et al. 2023 (arXiv 2312.09244), the smoothing that of Secrets of RLHF II (arXiv 2401.06080).
     """
 
-    kind: Literal["regularised"] = "regularised"
     margin: float = Field(default=0.0, ge=0)
     """By how much a positive's logit should exceed its negative's; 0 is plain Bradley-Terry."""
     centring: float = Field(default=0.0, ge=0)

@@ -1,0 +1,125 @@
+"""The league: every design of the arena in the same cells, and its table in docs/what-stops-hacking.md.
+
+    PYTHONPATH=examples cooper arena --out runs/league --designs examples/shelf/designs.yaml --silence heard_35 \\
+        --plantings 3 --steps 20 --hole length --hole opener --hole numeric_blind_spot --hole kind_noise
+    PYTHONPATH=examples python -m benchmarks.arena.league runs/league --page docs/what-stops-hacking.md
+    PYTHONPATH=examples python -m benchmarks.arena.league      # from what is saved
+
+The first command can be interrupted, and goes on when it is called again; `--design NAME` runs some designs first. The
+second adds what is finished to `benchmarks/results/league.json`. There a row stays as long as it is of today's version:
+its fingerprint is that of the cell as it would run now, with the defaults of its kind. A design without a row is "not
+run". The last two columns are of an older version, in which the rule judges all answers (`results/arena.json`).
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.arena.arena_table import small
+
+from cooper_base.files.durable import write_text
+from cooper_lab.arena.arena import built_in_holes, choose
+from cooper_lab.arena.cache import default_cache
+from cooper_lab.arena.cells import Cell, plan
+from cooper_lab.arena.comparison import block_of, standings
+from cooper_lab.arena.designs import Design, built_in_designs, read_designs
+from cooper_lab.arena.run_cells import read_results
+from cooper_lab.arena.silence import SILENCES
+from cooper_lab.arithmetic.families import in_words
+
+HOLES = ("length", "opener", "numeric_blind_spot", "kind_noise")
+PLANTINGS, STEPS = 3, 20
+SHELF = Path(__file__).parents[2] / "examples/shelf/designs.yaml"
+RESULTS = Path(__file__).parents[1] / "results"
+SAVED, OLDER = RESULTS / "league.json", RESULTS / "arena.json"
+BEGIN, END = "<!-- table of benchmarks/results/league.json -->\n", "\n<!-- end of that table -->"
+Row = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="output folder of the arena, whose rows are added")
+    parser.add_argument("--page", type=Path, help="write the table into this page, between its two marks")
+    arguments = parser.parse_args()
+    if arguments.folder:
+        found = [small(row) | {"fingerprint": row["fingerprint"]} for row in read_results(arguments.folder)]
+        save(of_today([*found, *_read(SAVED)], cells()), SAVED)
+    lines = table(_read(SAVED), _read(OLDER), {name: one.about for name, one in designs().items()})
+    if arguments.page:
+        before, rest = arguments.page.read_text(encoding="utf-8").split(BEGIN)
+        write_text(arguments.page, before + BEGIN + "\n".join(lines) + END + rest.split(END, 1)[1])
+    print("\n".join(lines))
+
+
+def designs() -> dict[str, Design]:
+    """Every design: the arena's, and those that have earned no place in the package."""
+    return built_in_designs() | read_designs(SHELF)
+
+
+def cells() -> Sequence[Cell]:
+    """The league's cells as they would run now."""
+    holes, silence = choose(built_in_holes(), HOLES, "hole"), choose(SILENCES, ["heard_35"], "silence")
+    settings, where = {"steps": STEPS}, (Path("runs/league"), default_cache())
+    return plan(designs(), holes, [0], *where, settings, range(PLANTINGS), silence).cells
+
+
+def of_today(rows: Sequence[Row], now: Sequence[Cell]) -> list[Row]:
+    """The rows of the league's cells that have today's fingerprint, the first of each, in the order of the cells."""
+    wanted = {(cell.design, cell.hole, cell.planting, cell.seed): cell.fingerprint for cell in now}
+    kept: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = (row["design"], *block_of(row))
+        if wanted.get(key) == row["fingerprint"]:
+            kept.setdefault(key, row)
+    return [kept[key] for key in wanted if key in kept]
+
+
+def save(rows: Sequence[Row], path: Path) -> None:
+    """Write the rows, one a line."""
+    write_text(path, "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+
+
+def table(rows: Sequence[Row], older: Sequence[Row], about: Mapping[str, str]) -> list[str]:
+    """The table in Markdown: designs by how far they end above the rule, then those not run by the older results."""
+    titles = ["design", "what it is", "planted models", "gold", "least family", "hacked", "above `rule`"]
+    titles += ["above `static`", "CPU s", "older: above `rule`", "older: hacked"]
+    before = {row["design"]: row for row in standings(older, [*about])}
+    found = standings(rows, [*about])
+    found.sort(key=lambda row: 0.0 if row["runs"] else 2.0 - _how_good(before[row["design"]]))
+    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+    for row in found:
+        figures = _figures(row) if row["runs"] else ["0", "not run", *["–"] * 5]
+        name, once = row["design"], before[row["design"]]
+        hacked = f"{once['hacked']} of {once['runs']} runs" if once["runs"] else "–"
+        figures += [_over(once["over_rule"]), hacked]
+        lines.append("| " + " | ".join([f"`{name}`", about[name], *figures]) + " |")
+    return lines
+
+
+def _figures(row: Row) -> list[str]:
+    hacked = f"{row['hacked']} of {row['runs']}"
+    over = [_over(row["over_rule"]), _over(row["over_static"])]
+    seconds = "–" if row["cpu_s"] is None else f"{row['cpu_s']:.0f}"
+    return [str(row["models"]), f"{row['gold_end']:.2f}", in_words(row["least_family"]), hacked, *over, seconds]
+
+
+def _over(over: Mapping[str, float | None] | None) -> str:
+    if over is None:
+        return "–"
+    interval = "" if over["low"] is None else f" ({over['low']:.3f} to {over['high']:.3f})"
+    return f"{over['mean']:.3f}{interval}".replace("-", "−")
+
+
+def _how_good(row: Row) -> float:
+    """How far a design ended above the rule, itself 0; -1 for one without runs."""
+    return (row["over_rule"]["mean"] if row["over_rule"] else 0.0) if row["runs"] else -1.0
+
+
+def _read(path: Path) -> list[Row]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+if __name__ == "__main__":
+    main()
