@@ -1,11 +1,7 @@
 """Runs `cooper train`, or another command, in its own process, which can be killed and which writes down where it was.
-
-Importing torch and transformers takes seconds. A fork server does it once; after that every run starts as a real
-process within milliseconds.
 """
 
 import faulthandler
-import multiprocessing
 import os
 import signal
 import sys
@@ -16,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base.cli.main import app
+from forks import FORKS
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__, "transformers.models.qwen2.modeling_qwen2", "torch.utils.tensorboard.writer"])
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate"}
 
 
