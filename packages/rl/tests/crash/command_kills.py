@@ -1,8 +1,8 @@
 """`python -m crash.command_kills KILLS [SEED]`: kills the two commands that train a reward model and begin anew.
 
-`cooper verifyrm train` and `cooper attack --repair` are killed KILLS times each with SIGKILL, at random times and before
-random changes of what they write, and called again with the same words until they end. Every file that they leave is
-compared with those of a call that was left alone, and nothing else may lie beside it.
+`cooper verifyrm train` and `cooper attack --repair` are killed KILLS times each with SIGKILL, at random times and
+before random changes of what they write, and called again with the same words unless the output has its name already.
+Every file that they leave is compared with those of a call that was left alone, and nothing else may lie beside it.
 """
 
 import json
@@ -93,7 +93,8 @@ def compared(command: str, kills: int, random: Random) -> int:
             process = killed(command, folders[1], seconds, changes, random)
             if process.exitcode == -9:
                 done += 1
-                ended(command, folders[1])
+                if command == "attack --repair" or not (folders[1] / "out").exists():  # the other one is whole
+                    ended(command, folders[1])
                 found = written(folders[1])
                 differing = sorted(name for name in expected | found if expected.get(name) != found.get(name))
                 equal += not differing

@@ -1,5 +1,4 @@
-"""Runs `cooper train`, or another command, in its own process, which can be killed and which writes down where it was.
-"""
+"""Runs `cooper train`, or another command, in its own process, which can be killed and which writes down where it was."""
 
 import faulthandler
 import os

@@ -24,8 +24,9 @@ _exit = os._exit
 def own_ending() -> Iterator[None]:
     """A command that runs in this context ends with its own exit code.
 
-    An `os._exit` that is not Cooper's says where it was called, and its code is never 0: a script would take the command
-    for done. Threads that still run `PATIENCE_S` behind the end are not waited for. What is forked ends as it likes.
+    An `os._exit` that is not Cooper's says where it was called, and its code is never 0: a script would take the
+    command for done. Threads that still run `PATIENCE_S` behind the end are not waited for. What is forked ends as it
+    likes.
     """
     process, code = os.getpid(), 0
 

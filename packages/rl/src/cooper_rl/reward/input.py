@@ -143,8 +143,8 @@ class ChatInput(RewardModelInput):
     The token ids are those of `apply_chat_template`, without the `padding` tokens at the end, before which transformers
     reads the score. A run of several turns has its tool calls and results where the template shows them, and is
     otherwise the text of the assistant's turn. Completions are normalised, and special tokens spelled out inside a text
-    are broken up: a completion could otherwise end its turn and speak for somebody else. A template may raise on a text,
-    as on one without `</think>`: such a text is put where the template puts another, so that it can be scored.
+    are broken up: a completion could otherwise end its turn and speak for somebody else. A template may raise on a
+    text, as on one without `</think>`: such a text is put where the template puts another, so that it can be scored.
     """
 
     def __init__(
