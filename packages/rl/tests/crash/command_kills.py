@@ -50,9 +50,10 @@ def ended(command: str, folder: Path) -> None:
 
 
 def written(folder: Path) -> dict[str, object]:
-    """What lies at the output and beside it, but for timings and the folder's own path."""
+    """What lies at the output and beside it, but for timings, the folder's own path, and a lock that a killed call has
+    left behind a whole output."""
     files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    ours = {name: path for name, path in files.items() if not name.startswith(("log", "rows"))}
+    ours = {name: path for name, path in files.items() if not name.startswith(("log", "rows", ".out.lock"))}
     return {name: plain(path, folder) for name, path in ours.items()}
 
 

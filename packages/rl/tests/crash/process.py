@@ -1,4 +1,4 @@
-"""Runs `cooper train`, or another command, in its own process, which can be killed and which writes down where it was."""
+"""Runs a command, such as `cooper train`, in a process that can be killed and that writes down where it was."""
 
 import faulthandler
 import os

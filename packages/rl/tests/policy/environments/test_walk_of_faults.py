@@ -118,10 +118,8 @@ def test_a_template_that_raises_on_one_of_n_prompts_costs_that_problem(caplog):
 
 
 def test_a_template_that_needs_too_much_for_one_chat_costs_that_chat(monkeypatch):
-    template = (
-        "{% if messages[0].content == 'boom' %}{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}"
-    )
-    template += "{% endfor %}{% endif %}{{ messages[0].content }}"
+    loops = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    template = "{% if messages[0].content == 'boom' %}" + loops + "{% endif %}{{ messages[0].content }}"
     tokenizer = chat_tokenizer(template)
 
     def rendered(*texts):
