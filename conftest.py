@@ -1,5 +1,6 @@
 """Tests run in parallel processes. Each uses one tensor thread; with more they would slow each other down."""
 
+import inspect
 import logging
 import os
 from collections.abc import Callable
@@ -27,9 +28,25 @@ hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fa
 hypothesis_settings.load_profile("untimed")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs in one worker (`xdist_group`) comes first, or the other workers would wait for it at the end."""
+    """Tests that share a server, a run or a model of a fixture run in one worker, since each worker would make its own.
+    They come first, or the other workers would wait for them at the end."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and (group := _sharing(item)) is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+def _sharing(item: Any) -> str | None:
+    """With whom a test shares what is made once: those of its file, or of a folder where something runs for all."""
+    info = getattr(item, "_fixtureinfo", None)  # a test that is no function has none
+    fixtures = [] if info is None else [of_name[-1] for of_name in info.name2fixturedefs.values()]
+    ours = [fixture for fixture in fixtures if fixture.baseid]  # not those of plugins and of this file
+    running = [f for f in ours if f.scope == "session" and inspect.isgeneratorfunction(f.func)]
+    if running:
+        return f"{running[0].baseid}-{running[0].argname}"
+    return item.nodeid.partition("::")[0] if any(fixture.scope == "module" for fixture in ours) else None
 
 
 @pytest.fixture(autouse=True)

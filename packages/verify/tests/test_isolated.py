@@ -97,6 +97,34 @@ def test_a_reference_that_raises_is_refused_before_the_run_by_its_row(raising, t
         assert [problem.answer for problem in loaded.problems] == ["12", "13"]
 
 
+READING_RAISES = """
+from cooper_verify.rules import fast_path
+
+read = fast_path.reference_readings
+
+
+def raising(answer):
+    return read(answer) if answer != "-12" else 1 / 0
+
+
+fast_path.reference_readings = raising
+"""
+"""Raises on a reference that is `correct` as the same text."""
+
+
+def test_a_reference_that_only_verifies_as_the_same_text_is_refused_by_its_row(tmp_path, monkeypatch):
+    rows = [{"question": f"{number}?", "answer": answer} for number, answer in enumerate(["12", "-12", "some words"])]
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with reading_raises(tmp_path, monkeypatch, READING_RAISES), MathsRule().build() as rule:
+        before = faults_so_far()
+        with pytest.raises(InputError, match=r"rows\.jsonl:2: answer '-12' raises an exception when the rule reads it"):
+            load_problems(ProblemsConfig(source=str(source), max_bad_rows=0), rule)
+        assert faults_so_far() - before == 1
+        loaded = load_problems(ProblemsConfig(source=str(source), max_bad_rows=1), rule)
+    assert [problem.answer for problem in loaded.problems] == ["12", "some words"]
+
+
 def test_a_file_keeps_all_its_other_verdicts(raising, tmp_path):
     rows = [{"answer": "12", "completion": RAISES if number == 50 else boxed("12")} for number in range(120)]
     data, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"

@@ -97,7 +97,7 @@ def test_there_is_no_opinion_on_an_answer_on_which_the_judge_is_not_heard(fault)
 
     with ChatServer(answer) as server:
         groups = [group("7", "8", "8", "9", "?"), group("?", "!", id="p2")]
-        scored = score(server, groups, POINTWISE, timeout_s=2 if fault == "timeout" else 10)
+        scored = score(server, groups, POINTWISE, timeout_s=1.5 if fault == "timeout" else 10)
     assert str(scored.rewards) == "[[1.0, 0.0, 0.0, 0.0, nan], [nan, nan]]"
     assert scored.metrics["reward/no_opinion"] == pytest.approx(3 / 7)
     assert scored.metrics["judge/mean"] == 0.25

@@ -1,23 +1,18 @@
-"""Runs `cooper train` in its own process, which can be killed and which writes down where it was.
-
-Importing torch and transformers takes seconds. A fork server does it once; after that every run starts as a real
-process within milliseconds.
-"""
+"""Runs a command, such as `cooper train`, in a process that can be killed and that writes down where it was."""
 
 import faulthandler
-import multiprocessing
 import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from cooper_base.cli.main import app
+from forks import FORKS
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__, "transformers.models.qwen2.modeling_qwen2", "torch.utils.tensorboard.writer"])
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate"}
 
 
@@ -27,9 +22,13 @@ def start(config: Path, directory: Path, log: Path, die_at: int = 0) -> BaseProc
     The process writes its output to `log`, and on SIGUSR1 its stack to `log.stack`. It kills itself before its
     `die_at`-th change to the folder. With 0 it lives, and writes the number of its changes to `log.changes`.
     """
+    return start_command(["train", str(config), *(["--resume"] if directory.exists() else [])], directory, log, die_at)
+
+
+def start_command(words: Sequence[str], directory: Path, log: Path, die_at: int = 0) -> BaseProcess:
+    """Start `cooper` with these words, as `start` does. Changes beside `directory` under its hidden names count too."""
     log.unlink(missing_ok=True)
-    resume = ["--resume"] if directory.exists() else []
-    arguments = ["cooper", "train", str(config), *resume]
+    arguments = ["cooper", *words]
     process = FORKS.Process(target=_run, args=(arguments, str(directory), str(log), die_at))
     process.start()
     while process.is_alive() and not log.exists():
@@ -77,9 +76,10 @@ def _run(arguments: list[str], directory: str, log: str, die_at: int) -> None:
 
 
 def _changes(event: str, details: tuple[Any, ...], directory: str) -> bool:
-    """Whether an audit event changes the folder or opens a file in it for writing."""
+    """Whether an audit event changes the folder, or a hidden one of its name, or opens a file there for writing."""
     if event == "open":
         writes = isinstance(details[2], int) and details[2] & (os.O_WRONLY | os.O_RDWR)
     else:
         writes = event in CHANGES
-    return bool(writes) and f"{details[0]}/".startswith(f"{directory}/")
+    folder, name = os.path.split(directory)
+    return bool(writes) and f"{details[0]}/".startswith((f"{directory}/", f"{folder}/.{name}."))

@@ -16,6 +16,7 @@ from cooper_rl import (
     Problem,
     build_config,
 )
+from cooper_rl.adapters.graders import service
 from cooper_rl.reward.base import REWARDS, comparing_part
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
 from cooper_rl.reward.kinds.plain import RuleReward, check_problems, check_servers
@@ -129,7 +130,8 @@ def test_what_is_no_reward_names_the_remedy_before_a_run(reward, words):
         build_config(settings).rewards[0].build()
 
 
-def test_problems_and_servers_are_checked_before_a_run(tmp_path):
+def test_problems_and_servers_are_checked_before_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(service, "PATIENCE_S", 0.2)
     with pytest.raises(InputError, match="lengths: cannot grade the problem bad"):
         check_problems(config(OWN).rewards, [Problem("bad", "?", "7")])
     judge = tmp_path / "judge.yaml"

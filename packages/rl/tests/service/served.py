@@ -1,9 +1,5 @@
-"""`cooper serve` in a process of its own, with a real socket, that a test can stop, kill and start again.
+"""`cooper serve` in a process of its own, with a real socket, that a test can stop, kill and start again."""
 
-Importing torch takes seconds. A fork server does it once; every server is then a process of its own in a moment.
-"""
-
-import multiprocessing
 import os
 import random
 import re
@@ -21,9 +17,7 @@ import yaml
 
 from cooper_base.cli.main import app
 from cooper_rl.service.client import RewardClient
-
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__, "transformers.models.qwen2.modeling_qwen2", "cooper_rl.service.server"])
+from forks import FORKS
 
 
 class Served:

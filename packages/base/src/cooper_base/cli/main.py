@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from cooper_base import __version__
 from cooper_base.cli.console import log_handler, print_result, say
+from cooper_base.cli.ending import own_ending
 from cooper_base.config.user_functions import added
 from cooper_base.data.text import printable
 from cooper_base.errors import EngineLost, InputError, MissingExtraError, bounded, exit_fault, show_users_frames
@@ -111,8 +112,14 @@ def _options(
 def app() -> None:
     """Run a command. For bad input, a missing extra or a full disk, print the message and exit with code 2.
 
-    An exception of the user's own code is shown with the frames of that code.
+    An exception of the user's own code is shown with the frames of that code; its `os._exit` and its threads do not
+    decide how the command ends.
     """
+    with own_ending():
+        _command()
+
+
+def _command() -> None:
     threading.excepthook = _end_of_thread
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     set_log_level(logging.INFO)

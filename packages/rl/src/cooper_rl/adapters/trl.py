@@ -31,6 +31,7 @@ from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.reward_config import CooperRewardConfig
 from cooper_rl.service.client import RewardClient
+from cooper_verify.faults import isolated
 
 logger = logging.getLogger(__name__)
 Scorer = CooperReward | StepKeeper | RewardClient
@@ -103,7 +104,8 @@ class GRPOReward:
         """One reward per completion, None without an opinion: TRL then leaves the completion out of its group.
 
         An environment with an attribute `verdict` judges its own completion, and with `solved_at` one whose
-        `get_reward()` owns the reward.
+        `get_reward()` owns the reward. Where it raises, its completion has no verdict (`silent`), as in Cooper's own
+        loop, and the fault is logged and counted (`rule/faults`).
 
         Raises InputError if a column is missing or the rows are not whole groups.
         """
@@ -116,7 +118,7 @@ class GRPOReward:
         for i, (completion, ids) in enumerate(zip(completions, completion_ids, strict=True)):
             row = {name: values[i] for name, values in columns.items() if isinstance(values, list)}
             stopped = bool(ids) and ids[-1] in ends
-            verdict = self._verdict_of(row.get("environments")) or self.columns.verdict_in(row)
+            verdict = self._verdict_or_silent(row.get("environments")) or self.columns.verdict_in(row)
             answer = Answer.of(completion, stopped, tokens=len(ids), verdict=verdict)
             own.append((self.columns.problem(row), answer))
         step = trainer_state.global_step + 1 if model.training else None
@@ -126,6 +128,14 @@ class GRPOReward:
         for name, value in self.logged(metrics).items() if args.process_index == 0 else ():
             log_metric(name, value)
         return or_none(rewards[args.process_index * len(own) :][: len(own)])
+
+    def _verdict_or_silent(self, environment: Any) -> UserVerdict | None:
+        def ask(environments: Sequence[Any]) -> list[UserVerdict | None]:
+            return [*map(self._verdict_of, environments)]
+
+        where = f"{type(environment).__name__}.get_reward"
+        [verdict] = isolated(where, ask, [environment], lambda _: "silent", lambda _: [], users_too=True)
+        return verdict
 
     def _verdict_of(self, environment: Any) -> UserVerdict | None:
         verdict = getattr(environment, "verdict", None)

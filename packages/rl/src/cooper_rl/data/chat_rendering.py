@@ -24,6 +24,8 @@ MOST_CHARACTERS = 1_000_000
 """Of a template, and of what it writes besides eight times its chat. Templates of today have up to 20,000."""
 CPU_SECONDS, MEMORY_MIB = 3, 1024
 _WALL_S = 120.0
+_MOST_EXCEEDING = 3
+"""Chats of one call that may exceed a limit before those behind them count as exceeding it too."""
 _TOGETHER = 256
 """Most chats that are rendered at once. Other threads have their turn between two of these batches."""
 _TRIAL = [{"role": "user", "content": "Two words"}]
@@ -58,7 +60,21 @@ def apply_chat_template(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str,
 
     Raises ChatFault if the template fails, or needs more than `CPU_SECONDS`, `MEMORY_MIB` or `MOST_CHARACTERS` for one.
     """
-    texts: list[str] = []
+    return [_text_or_raise(rendered) for rendered in rendered_each(tokenizer, chats)]
+
+
+def _text_or_raise(rendered: str | ChatFault) -> str:
+    if isinstance(rendered, ChatFault):
+        raise rendered
+    return rendered
+
+
+def rendered_each(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str | ChatFault]:
+    """What `apply_chat_template` gives for each chat, or the fault that it raises: a chat costs no other its text.
+
+    Raises ChatFault for a template that the tokenizer does not have.
+    """
+    texts: list[str | ChatFault] = []
     for template, some in groupby(chats, lambda chat: _template(tokenizer, chat[1])):
         special = tokenizer.special_tokens_map
         asked = [(_without_none(chat), special | _without(options, "chat_template")) for chat, options in some]
@@ -85,28 +101,42 @@ def _without_none(chat: Chat) -> list[dict[str, Any]]:
 @cache
 def costs_too_much(template: str) -> bool:
     """Whether a prompt of two words exceeds a limit. Other faults are reported where real chats are rendered."""
-    try:
-        _rendered(template, [(_TRIAL, {"add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"})])
-    except ChatFault as fault:
-        return fault.exceeds
-    return False
+    [trial] = _rendered(template, [(_TRIAL, {"add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"})])
+    return isinstance(trial, ChatFault) and trial.exceeds
 
 
-def _rendered(template: str, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str]:
+def _rendered(template: str, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str | ChatFault]:
+    rendered: list[str | ChatFault] = []
+    losses, exceeding = 0, list[ChatFault]()
     with _process.lock:
-        for _ in range(TRIES):
-            replies = _process.exchange([template, chats], len(chats), _WALL_S)
-            if len(replies) == len(chats) or _process.exit_code not in FROM_OUTSIDE:
+        while len(rendered) < len(chats) and len(exceeding) < _MOST_EXCEEDING:
+            rest = chats[len(rendered) :]
+            replies = _process.exchange([template, rest], len(rest), _WALL_S)
+            rendered += map(_text, replies)
+            if len(replies) == len(rest):
                 break
-        else:
-            raise ChatFault(f"the process that renders it was lost {TRIES} times", exceeds=True)
-    if why := next((reply["error"] for reply in replies if "error" in reply), ""):
-        raise ChatFault(why)
-    if len(replies) < len(chats) or any("exceeds" in reply for reply in replies):
-        most = f"{CPU_SECONDS} s, {MEMORY_MIB} MiB or {MOST_CHARACTERS:,} characters"
-        why = f"it takes more than {most} for this chat; use the template that the model was published with"
-        raise ChatFault(why, exceeds=True)
-    return [reply["text"] for reply in replies]
+            losses = 0 if replies else losses
+            why = _too_much()
+            if _process.exit_code in FROM_OUTSIDE:
+                losses += 1
+                if losses < TRIES:
+                    continue
+                why = f"the process that renders it was lost {TRIES} times"
+            exceeding.append(ChatFault(why, exceeds=True))
+            rendered.append(exceeding[-1])
+            losses = 0
+    return rendered + exceeding[-1:] * (len(chats) - len(rendered))
+
+
+def _text(reply: Mapping[str, Any]) -> str | ChatFault:
+    if "error" in reply:
+        return ChatFault(reply["error"])
+    return ChatFault(_too_much(), exceeds=True) if "exceeds" in reply else reply["text"]
+
+
+def _too_much() -> str:
+    most = f"{CPU_SECONDS} s, {MEMORY_MIB} MiB or {MOST_CHARACTERS:,} characters"
+    return f"it takes more than {most} for this chat; use the template that the model was published with"
 
 
 # What follows runs in the process itself.

@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from cooper_base.data.problem import Problem
 from cooper_base.data.thoughts import Decoder
 from cooper_base.errors import InputError
-from cooper_rl.data.chat_rendering import ChatFault, apply_chat_template, chat_without_template
+from cooper_rl.data.chat_rendering import ChatFault, chat_without_template, rendered_each
 from cooper_verify.problems.config import PromptConfig
 
 logger = logging.getLogger(__name__)
@@ -51,16 +51,16 @@ class PromptEncoder:
         """
         if problem.set in self.more:
             return self.more[problem.set].text(problem, shown)
-        return self._texts([problem], shown)[0]
+        return _text_or_raise(self._texts([problem], shown)[0])
 
-    def _texts(self, problems: Sequence[Problem], shown: str = "") -> list[str]:
+    def _texts(self, problems: Sequence[Problem], shown: str = "") -> list[str | InputError]:
         chats = [chat_messages(self.config, problem) for problem in problems]
         for chat in chats:
             chat[-1]["content"] += shown
         if not self.chat:
             return ["\n\n".join(message["content"] for message in chat) for chat in chats]
         remedy = f"if it does not support the system role, leave {self._settings}.system empty"
-        return render_chats(self.tokenizer, chats, self.config.chat_arguments, remedy)
+        return _rendered_chats(self.tokenizer, chats, self.config.chat_arguments, remedy)
 
     def encode(self, problem: Problem, shown: str = "") -> list[int]:
         """The token ids of `text`, to which the policy appends a completion."""
@@ -85,7 +85,10 @@ class PromptEncoder:
         return self._decoder.text(list(completion_ids))
 
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The problems whose prompts fit. Raises InputError if none does, or if one does not and that is an `error`."""
+        """The problems whose prompts fit. One whose chat the template rejects is left out, with a warning.
+
+        Raises InputError if none fits, if one does not and that is an `error`, or if the template rejects all chats.
+        """
         if self.more:
             of_first = [problem for problem in problems if problem.set not in self.more]
             sets = (
@@ -97,10 +100,20 @@ class PromptEncoder:
         return self._fitting(problems)
 
     def _fitting(self, problems: Sequence[Problem]) -> list[Problem]:
-        if self.max_tokens is None:
+        if self.max_tokens is None and not self.chat:
             return list(problems)
-        texts = self._texts(problems)
-        lengths = {problem.id: len(self._ids(text)) for problem, text in zip(problems, texts, strict=True)}
+        texts = {problem.id: text for problem, text in zip(problems, self._texts(problems), strict=True)}
+        rejected = [(name, text) for name, text in texts.items() if isinstance(text, InputError)]
+        if rejected:
+            name, first = rejected[0]
+            if len(rejected) == len(texts):
+                raise first
+            count = f"{len(rejected)} of {len(texts)} problems are left out, the first is {name}"
+            logger.warning("%s: %s", count, first)
+        problems = [problem for problem in problems if isinstance(texts[problem.id], str)]
+        if self.max_tokens is None:
+            return problems
+        lengths = {name: len(self._ids(text)) for name, text in texts.items() if isinstance(text, str)}
         long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
         if long:
             listed = ", ".join(long[:10] + ["…"] * (len(long) > 10))
@@ -154,17 +167,37 @@ def render_chats(
     remedy: str = "",
 ) -> list[str]:
     """What `render_chat` gives for each chat, faster. Raises InputError as it does."""
+    return [_text_or_raise(text) for text in _rendered_chats(tokenizer, chats, arguments, remedy)]
+
+
+def _text_or_raise(text: str | InputError) -> str:
+    if isinstance(text, InputError):
+        raise text
+    return text
+
+
+def _rendered_chats(
+    tokenizer: PreTrainedTokenizerBase,
+    chats: Sequence[Sequence[Mapping[str, Any]]],
+    arguments: Mapping[str, Any] | None,
+    remedy: str,
+) -> list[str | InputError]:
+    """What `render_chat` gives for each chat, or the error that it raises."""
     if not tokenizer.chat_template:
         return ["\n\n".join(message["content"] for message in chat) + "\n\n" for chat in chats]
     begun = [chat[-1]["role"] == "assistant" for chat in chats]
     options = [{"continue_final_message": is_begun, "add_generation_prompt": not is_begun} for is_begun in begun]
-    try:
-        return apply_chat_template(
-            tokenizer, [(chat, how | dict(arguments or {})) for chat, how in zip(chats, options, strict=True)]
-        )
-    except ChatFault as fault:
+    asked = [(chat, how | dict(arguments or {})) for chat, how in zip(chats, options, strict=True)]
+
+    def error_of(fault: ChatFault) -> InputError:
         why = f"{fault}; {remedy}" if remedy and not fault.exceeds else str(fault)
-        raise InputError(f"{tokenizer.name_or_path}: the chat template rejects the prompt: {why}") from fault
+        return InputError(f"{tokenizer.name_or_path}: the chat template rejects the prompt: {why}")
+
+    try:
+        rendered = rendered_each(tokenizer, asked)
+    except ChatFault as fault:
+        raise error_of(fault) from fault
+    return [error_of(text) if isinstance(text, ChatFault) else text for text in rendered]
 
 
 def without_markup(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:

@@ -1,6 +1,8 @@
 """The input of a reward model that was trained on chats."""
 
 import json
+import logging
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,6 +14,8 @@ from cooper_base.errors import InputError
 from cooper_rl.data.prompts import render_chat, without_markup
 from cooper_rl.engines.reward_input import RewardModelInput
 
+logger = logging.getLogger(__name__)
+
 _REFERENCE = "\n\nReference answer: "
 _TOOL_TRIAL = """\
 <assistant>
@@ -22,6 +26,8 @@ probe_result
 >>>
 <assistant>
 It is 1."""
+_ASKED, _REPLIED = "Which question stands here?", "This reply stands here."
+"""Texts in whose place a chat has those that its template rejects."""
 
 
 class ChatInput(RewardModelInput):
@@ -31,7 +37,8 @@ class ChatInput(RewardModelInput):
     The token ids are those of `apply_chat_template`, without the `padding` tokens at the end, before which transformers
     reads the score. A run of several turns has its tool calls and results where the template shows them, and is
     otherwise the text of the assistant's turn. Completions are normalised, and special tokens spelled out inside a text
-    are broken up: a completion could otherwise end its turn and speak for somebody else.
+    are broken up: a completion could otherwise end its turn and speak for somebody else. A template may raise on a
+    text, as on one without `</think>`: such a text is put where the template puts another, so that it can be scored.
     """
 
     def __init__(
@@ -48,28 +55,37 @@ class ChatInput(RewardModelInput):
         self._padding = padding
         self._how = {"add_special_tokens": False}  # a chat template writes its own special tokens
         self._plain = without_markup(tokenizer)
-        shown = self.text("What is 3 + 4?", "7", "It is 7.")
-        if not all(text in shown for text in ("What is 3 + 4?", "It is 7.")):
+        self._rejects = False
+        """Whether the template has rejected a text."""
+        self._usual = self._rendered(_ASKED, [_reply(_REPLIED)])
+        if not all(text in self._usual for text in (_ASKED, _REPLIED)):
             raise InputError(f"{tokenizer.name_or_path}: the chat template does not show the question and its reply")
         self._shows_tools = False
         with suppress(InputError):  # a template that knows no tools may refuse them
-            chat = self._rendered("?", "", unrendered(_TOOL_TRIAL))
+            chat = self._rendered("?", unrendered(_TOOL_TRIAL))
             self._shows_tools = all(word in chat for word in ("probe_call", "probe_argument", "probe_result"))
 
     def text(self, question: str, answer: str, completion: str) -> str:
         """The chat as text, before it is cut to `max_tokens`."""
         completion = normalise(completion)
+        asked = self._plain(question.strip() + (f"{_REFERENCE}{answer.strip()}" if self.reads_reference else ""))
         turns = unrendered(completion)
         if len(turns) > 1 or turns[0]["tool_calls"]:
             shown = self._shows_tools or not any(turn["tool_calls"] or turn["role"] == "tool" for turn in turns)
             with suppress(InputError):  # a template may refuse the order of the turns
                 if shown:
-                    return self._rendered(question, answer, turns)
-        return self._rendered(question, answer, [{"role": "assistant", "content": completion, "tool_calls": []}])
+                    return self._rendered(asked, turns)
+        try:
+            return self._rendered(asked, [_reply(completion)])
+        except InputError as error:
+            if not self._rejects:
+                logger.warning("%s; the text is put where the template puts another", error)
+            self._rejects = True
+            texts = {_ASKED: asked, _REPLIED: self._plain(completion)}
+            return re.sub("|".join(map(re.escape, texts)), lambda found: texts[found.group()], self._usual)
 
-    def _rendered(self, question: str, answer: str, turns: Sequence[ChatTurn]) -> str:
-        asked = question.strip() + (f"{_REFERENCE}{answer.strip()}" if self.reads_reference else "")
-        chat: list[dict[str, Any]] = [{"role": "user", "content": self._plain(asked)}]
+    def _rendered(self, asked: str, turns: Sequence[ChatTurn]) -> str:
+        chat: list[dict[str, Any]] = [{"role": "user", "content": asked}]
         called: list[str] = []  # tools whose results come next
         for turn in turns:
             message: dict[str, Any] = {"role": turn["role"], "content": self._plain(turn["content"])}
@@ -95,6 +111,10 @@ class ChatInput(RewardModelInput):
         start, rest = _equal_start(text, other), _equal_start(text[::-1], other[::-1])
         last = self._plain(unrendered(normalise(completion))[-1]["content"])
         return start, max(start, len(text) - rest), max(start, text.rfind(last))
+
+
+def _reply(text: str) -> ChatTurn:
+    return {"role": "assistant", "content": text, "tool_calls": []}
 
 
 def _equal_start(text: str, other: str) -> int:

@@ -8,6 +8,7 @@ import math
 import reprlib
 from array import array
 from collections.abc import Collection, Sequence
+from copy import deepcopy
 from inspect import Parameter
 from typing import Any, Literal
 
@@ -106,8 +107,9 @@ class ScoringFunction:
         """What it returns for each answer, NaN where it has no opinion (None or NaN).
 
         Raises InputError naming the function and the problem if a value is no number, or infinite. Exceptions of the
-        function itself propagate.
+        function itself propagate. It has a copy of each problem, which it may change.
         """
+        answers = [(deepcopy(problem), answer) for problem, answer in answers]
         if self.signature in _OF_LISTS:
             call = self._lists(answers) if self.signature != "batched" else tuple(map(list, zip(*answers, strict=True)))
             returned = self._one_for_each(self._function.results([call])[0], len(answers)) if answers else []
@@ -177,7 +179,7 @@ class ScoringFunction:
     def _number(self, value: Any, problem: Problem) -> float:
         try:
             number = math.nan if value is None else float(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last: a tensor with several elements
             number = math.inf
         if math.isinf(number):
             of_lists = isinstance(value, list | tuple) and self.signature == "cooper"

@@ -113,7 +113,7 @@ class Environments:
                     answer
                 ):  # otherwise it is a mistake of the policy
                     self._failed.add(index)
-                    self._report(call["name"], answer)
+                    self.report(call["name"], answer)
             texts = [_error(answer) if isinstance(answer, Exception) else answer for _, answer in result]
             results[index] = [self._shortened(text) for text in texts]
         return results
@@ -142,14 +142,15 @@ class Environments:
             self._lost.add(index)
             self.counts["lost"] += 1
             self._pool[index] = None
-            self._report(method, fault)
+            self.report(method, fault)
 
     def new_faults(self) -> list[str]:
         """The faults since the last call of this method, one of each kind: of a method, an error, and a line."""
         faults, self._new_faults = self._new_faults, []
         return faults
 
-    def _report(self, method: str, fault: object) -> None:
+    def report(self, method: str, fault: object) -> None:
+        """Keep a fault for `new_faults`, unless one of its kind is there."""
         place = users_function(fault) if isinstance(fault, BaseException) else None
         error = f"{type(fault).__name__}: {fault}" if isinstance(fault, BaseException) else str(fault)
         kind = f"{method} {type(fault).__name__} {place}"

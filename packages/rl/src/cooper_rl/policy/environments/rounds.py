@@ -120,7 +120,11 @@ class Rounds:
         for index, shown in enumerate(self._environments.reset(problem_of, seeds, prompts)):
             if not shown:
                 continue
-            prompt = self._encoder.encode(problem_of[index], self._plain(shown))
+            try:
+                prompt = self._encoder.encode(problem_of[index], self._plain(shown))
+            except InputError as error:  # the chat template rejects what it shows
+                self._environments.lose(index, "reset", error)
+                continue
             room = max_tokens - len(prompt) + len(rollouts[index].prompt)
             if room > 0:
                 rollouts[index] = Rollout(prompt, room, [{"role": "user", "content": shown}])
@@ -142,7 +146,11 @@ class Rounds:
         for index, results in self._environments.call({index: rollouts[index].calls for index in called}).items():
             rollout, answered = rollouts[index], zip(rollouts[index].calls, results, strict=True)
             messages = [{"role": "tool", "name": call["name"], "content": text} for call, text in answered]
-            token_ids = self._tokens_of(messages, rollout.token_ids[-1])
+            try:
+                token_ids = self._tokens_of(messages, rollout.token_ids[-1])
+            except Exception as error:  # noqa: BLE001 - of the chat template or of the user's `tool_syntax`
+                self._environments.lose(index, rollout.calls[0]["name"], error)
+                continue
             if len(token_ids) < rollout.room:
                 rollout.append(token_ids, None, messages)
                 rollout.calls = []
@@ -178,10 +186,13 @@ class Rounds:
 
     def _read(self, text: str, token_ids: list[int], rollout: Rollout) -> tuple[Mapping[str, Any], list[ToolCall]]:
         """A turn as a message, and the tools that it calls. A call that cannot be parsed stays text."""
-        message = self._syntax.message(text, token_ids, rollout.prompt + rollout.token_ids)
         try:
+            message = self._syntax.message(text, token_ids, rollout.prompt + rollout.token_ids)
             return message, turns_of([message])[-1]["tool_calls"]
         except InputError:
+            return {"role": "assistant", "content": text}, []
+        except Exception as error:  # noqa: BLE001 - of the user's `tool_syntax`
+            self._environments.report("tool_syntax", error)
             return {"role": "assistant", "content": text}, []
 
     @staticmethod

@@ -84,8 +84,13 @@ class RuleVerifier(Rule):
         return self._verdicts([(problem.question, problem.answer, text) for problem, text in asked])
 
     def faults(self, asked: Sequence[ProblemAndText], /) -> list[str | None]:
-        """The answer in a box must be correct and of a kind that the settings accept."""
+        """The answer in a box must be correct, of a kind that the settings accept, and read without an exception."""
         faults = [*map(unverified, self.verify_many([(problem.answer, boxed(answer)) for problem, answer in asked]))]
+        verified = [place for place, fault in enumerate(faults) if fault is None]
+        counts = guarded(reference_readings, [(asked[place][1],) for place in verified], 0, at_fault=None)
+        for place, count in zip(verified, counts, strict=True):
+            if count is None:  # verified as the same text, but no other answer could be compared with it
+                faults[place] = "raises an exception when the rule reads it, a fault of Cooper's that you may report"
         if self._text != "refuse":
             return faults
         refused = "is text; with rule.text: refuse, only mathematics and options are accepted"
