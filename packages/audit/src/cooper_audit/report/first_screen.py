@@ -41,6 +41,20 @@ def since(onset: tuple[int, int] | None) -> str:
     return f"since step {onset[0]}" if onset[0] == onset[1] else f"since a step between {onset[0]} and {onset[1]}"
 
 
+def terminal_lines(run_data: Mapping[str, Any], several: bool) -> list[str]:
+    """The first screen of a run as lines: of one of several runs, the verdict alone."""
+    verdict = run_data["verdict"]
+    if several:
+        return [f"{run_data['label']}: {verdict['name']}{' ' * bool(verdict['since'])}{verdict['since']}"]
+    lines = [f"{verdict['name']}. {verdict['sentence']}"]
+    lines += [signal["text"] for signal in verdict["signals"] if signal["state"] == "unknown"]
+    lines += verdict["basis"]
+    if onset := verdict["onset"]:
+        first, last = onset
+        lines.append(f"onset: step {first}" if first == last else f"onset: between step {first} and step {last}")
+    return [*lines, *(f"next: {step}" for step in verdict["next"])]
+
+
 _WHAT_THEY_SHARE = (
     "Read what was paid, below: what these wrong answers share is what the reward pays for. The policy may have "
     "learned as well, so it need not be thrown away."
