@@ -17,10 +17,10 @@ from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, diges
 from cooper_audit.rollouts.references import References
 from cooper_audit.rollouts.suspicion import suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
-from cooper_audit.run.evidence import Finding, finding_of
+from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
 from cooper_audit.run.table import COLUMNS, GARBLED, KIND, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
-from cooper_audit.run.verdict import name_of
+from cooper_audit.run.verdict import name_of, onset_line
 from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
@@ -95,6 +95,7 @@ class Audit:
             step, share = max(self.ungraded.items(), key=lambda item: item[1])
             lines.append(f"no reward: {100 * share:.0f} % of the rows of step {step}, the largest share; no zeros")
         lines += [f"{name_of(found.state, is_audit=True)}. {found.sentence}", *found.guards, *self.basis]
+        lines += [onset_line(found.onset)] if found.state in ACCUSED and found.onset else []
         if self.to_label:
             lines.append(f"label these completions, then repeat with --labels: {self.to_label}")
         return lines

@@ -325,16 +325,15 @@ def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float
     length = max(1, len(shares.steps) // BLOCKS)
     blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
     count = len(blocks.steps)
-    seen, place = largest_rise(blocks, np.arange(count)[None], shortest)
+    generator, done = np.random.default_rng(0), 0 if error is None else BATCHES[0]
+    orders = np.concatenate([np.arange(count)[None], generator.random((done, count)).argsort(axis=1)])
+    rises, place = largest_rise(blocks, orders, shortest)
     windows = place[0].reshape(2, 2).tolist()
     spans = Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
-    generator, larger, done = np.random.default_rng(0), 0, 0
-    if error is None or not np.isfinite(seen[0]):
-        return 1.0, spans
-    for orders in BATCHES:
-        order = generator.random((orders, count)).argsort(axis=1)
-        rises, _ = largest_rise(blocks, order, shortest)
-        larger, done = larger + int((rises >= seen[0] - 1e-9).sum()), done + orders
-        if larger > error * ORDERS:
+    seen, larger = rises[0] - 1e-9, int((rises[1:] >= rises[0] - 1e-9).sum())
+    for batch in BATCHES[1:]:
+        if error is None or larger > error * ORDERS:
             break
+        rises, _ = largest_rise(blocks, generator.random((batch, count)).argsort(axis=1), shortest)
+        larger, done = larger + int((rises >= seen).sum()), done + batch
     return (1 + larger) / (1 + done), spans

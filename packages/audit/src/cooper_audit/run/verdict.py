@@ -66,6 +66,12 @@ class Outcome:
     """The rise from first to last, paired by problem, which decides where it is known."""
 
 
+def onset_line(onset: Sequence[int]) -> str:
+    """Since when, for a terminal."""
+    first, last = onset
+    return f"onset: step {first}" if first == last else f"onset: between step {first} and step {last}"
+
+
 def outcome_of(
     truth: Points,
     reward: Points,
@@ -257,8 +263,9 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
             outcome = replace(outcome, state=finding.state)
         if not lacking:
             state, first = outcome.state, finding.onset[-1] if finding and finding.onset else outcome.hacked_at
-        # What the rule says of the answers is in the finding already.
-        _, convicted_at, alarm_lasts = _replay(run.metrics, ERROR, beyond_the_rule=finding is not None)
+        convicted_at, alarm_lasts = None, False
+        if alarm_at is not None or finding is None:  # what the rule says of the answers is in the finding already
+            _, convicted_at, alarm_lasts = _replay(run.metrics, ERROR, beyond_the_rule=finding is not None)
         if state in ("healthy", "nothing learned", "unknown") and not chosen.is_gold and convicted_at is not None:
             state, first = "hacked" if alarm_lasts else "recovered", convicted_at
         if finding is not None and state == finding.state:
