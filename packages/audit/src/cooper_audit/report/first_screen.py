@@ -46,9 +46,7 @@ def terminal_lines(run_data: Mapping[str, Any], several: bool) -> list[str]:
     verdict = run_data["verdict"]
     if several:
         return [f"{run_data['label']}: {verdict['name']}{' ' * bool(verdict['since'])}{verdict['since']}"]
-    lines = [f"{verdict['name']}. {verdict['sentence']}"]
-    lines += [signal["text"] for signal in verdict["signals"] if signal["state"] == "unknown"]
-    lines += verdict["basis"]
+    lines = [f"{verdict['name']}. {verdict['sentence']}", *verdict["basis"]]
     lines += [onset_line(verdict["onset"])] if verdict["onset"] else []
     return [*lines, *(f"next: {step}" for step in verdict["next"])]
 
@@ -153,7 +151,7 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
 
 
 def _telling_advice(verdict: RunVerdict) -> list[str]:
-    reasons = [verdict.sentence, *(signal.text for signal in verdict.signals)]
+    reasons = [verdict.sentence, *verdict.basis]
     told = [advice for begins, advice in WOULD_TELL.items() if any(text.startswith(begins) for text in reasons)]
     return list(dict.fromkeys(told))
 

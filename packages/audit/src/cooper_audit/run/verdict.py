@@ -370,13 +370,12 @@ def _audit_of(run: RunRecord) -> Mapping[str, Any] | None:
 def _audited(run: RunRecord, written: Mapping[str, Any]) -> RunVerdict:
     alarms, alarm_at, _ = _replay(run.metrics)
     guards, onset, basis = written.get("guards"), written.get("onset"), written.get("basis")
-    signals = [Signal("unknown", str(guard)) for guard in guards] if isinstance(guards, list) else []
     hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
     truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
     first = onset[-1] if hacked and onset else None
     said = str(written.get("sentence", ""))
-    rests_on = [str(one) for one in basis] if isinstance(basis, list) else []
-    return RunVerdict(written["state"], said, [*signals, *alarms], truth, first, alarm_at, rests_on, is_audit=True)
+    rests_on = [str(one) for texts in (guards, basis) if isinstance(texts, list) for one in texts]
+    return RunVerdict(written["state"], said, alarms, truth, first, alarm_at, rests_on, is_audit=True)
 
 
 def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None) -> str:
