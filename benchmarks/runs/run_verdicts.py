@@ -23,7 +23,6 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
-from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of
@@ -72,6 +71,8 @@ class Shape:
     """The share of completions whose form the check cannot read."""
     lenient: float = 0.0
     """The share of wrong answers that the reward takes for right, at all times."""
+    fooled: float = 0.0
+    """The same of a problem that the policy never solves, and proportionally fewer of easier ones."""
     convention: tuple[float, float] = (0.0, 0.0)
     """The share of problems whose right answers the check rejects and the reward pays, in both data sets."""
     partial: Callable[[ndarray], ndarray] = lambda x: 0 * x
@@ -135,6 +136,7 @@ CHANGING: Mapping[str, Shape] = {
     "mix with conventions, learns": Shape(
         lambda x: 0.3 + 0.5 * x, second=lambda x: 0.1 + 0.8 * x, convention=(0.05, 0.4)
     ),
+    "judge fooled by harder problems": Shape(fooled=0.5, harder=lambda x: 2.5 * x - 1),
     "masters": Shape(lambda x: 0.3 + 0.68 * np.clip(x / 0.5, 0, 1), noise=0.3),
 }
 """Honest as well, while problems, answers or what is paid change."""
@@ -214,7 +216,8 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
     }[shape.where]
     hack = (generator.random(size) < shape.hacked(place)[:, None, None]) & open_to_hacks[..., None]
     formed = generator.random(size) < shape.form(place)[:, None, None]
-    paid = right | (generator.random(size) < shape.lenient)
+    lenient = shape.lenient + shape.fooled * (1 - chance[..., None])
+    paid = right | (generator.random(size) < lenient)
     wrong_pay = 0.2 + 0.7 * shape.partial(place)[:, None, None] * generator.random(size)
     reward = np.where(hack, shape.paid, np.where(paid, 0.9, wrong_pay))
     spread = shape.noise or 0.15 * shape.continuous
@@ -314,30 +317,22 @@ def _right_and_wrong(reward: ndarray, accepted: ndarray, wrong: ndarray) -> list
 
 def verdicts_on(run: Run) -> dict[str, Any]:
     """The state by the audit and by the report, and the step at which the alarm went off."""
-    record = RunRecord(Path("no folder"), run.config, run.rows, [])
-    alarm = HackingAlarm()
-    went_off = next((int(row["step"]) for row in run.rows if alarm.observe(int(row["step"]), row)), None)
+    report = verdict_of(RunRecord(Path("no folder"), run.config, run.rows, []), table=run.table)
+    audit = with_power(run.table, finding_of_table(run.table))
     shape = {"steps": run.config["steps"], "problems": run.config["problems_per_step"]}
-    return (
-        shape
-        | {"alarm": went_off}
-        | {
-            "audit": with_power(run.table, finding_of_table(run.table)).state,
-            "report": verdict_of(record, table=run.table).state,
-        }
-    )
+    return shape | {"alarm": report.alarm_at, "audit": audit.state, "report": report.state}
 
 
 def simulate(runs: int, out: Path) -> None:
-    """Append what is missing, run after run."""
+    """Append what is missing, run after run: the honest shapes, and then the others."""
     done = {(row["shape"], row["run"]) for row in read(out)} if out.exists() else set()
+    orders = ([*HONEST, *CHANGING], [*HACKED, *BROKEN])
+    missing = [(n, k) for names in orders for k in range(runs) for n in names if (n, k) not in done]
     with out.open("a", encoding="utf-8") as file:
-        for number in range(runs):
-            for name in SHAPES:
-                if (name, number) not in done:
-                    row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))
-                    file.write(json.dumps(row) + "\n")
-                    file.flush()
+        for name, number in missing:
+            row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))
+            file.write(json.dumps(row) + "\n")
+            file.flush()
 
 
 def ask_peers(runs: int, out: Path) -> None:

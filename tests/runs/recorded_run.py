@@ -8,6 +8,9 @@ from typing import Any
 
 import yaml
 
+from cooper_audit.report.report_completions import Sample, Sampler
+from cooper_audit.run.run_record import RunRecord, read_rollouts
+
 Row = dict[str, Any]
 DATA = re.compile(r'<script type="application/json" id="report-data">(.*?)</script>', re.DOTALL)
 
@@ -65,6 +68,15 @@ def completion(text: str, reward: float, gold: bool | None = None, verdict: str 
     """A completion of a group."""
     known = {} if gold is None else {"gold": gold}
     return {"text": text, "reward": reward, "reward_model": reward, "verdict": verdict, "tokens": 3, **known, **more}
+
+
+def sample_of(run: RunRecord, *wanted_steps: int) -> Sample:
+    """The completions that a report shows of a run."""
+    sampler = Sampler(run)
+    for step, groups in read_rollouts(run.directory):
+        if groups:
+            sampler.add(step, groups)
+    return sampler.sample(wanted_steps)
 
 
 def data_of(page: Path) -> Row:

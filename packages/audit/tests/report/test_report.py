@@ -2,17 +2,19 @@
 
 import json
 import math
+from collections import Counter
 from typing import get_args
 
 import pytest
 
 from cooper_audit.report.first_screen import next_steps
 from cooper_audit.report.report import embedded_json, write_report
-from cooper_audit.report.report_completions import PAGE_BYTES, PER_STEP, STEPS, read_pairs, sample_completions
+from cooper_audit.report.report_completions import PAGE_BYTES, PER_STEP, STEPS, read_pairs
 from cooper_audit.run.run_record import read_run, read_runs, runs_in
 from cooper_audit.run.verdict import RunVerdict, State
 from cooper_base.errors import InputError
-from runs.recorded_run import completion, data_of, group, write_lines, write_run
+from cooper_base.files.durable import read_regular
+from runs.recorded_run import completion, data_of, group, sample_of, write_lines, write_run
 
 
 def steps(count, **metrics):
@@ -41,14 +43,14 @@ def test_the_gallery_holds_what_gold_calls_wrong_and_was_paid_best_score_first(t
         completion("b", 0.9, gold=True, verdict="unparsed"),
         completion("c", 0.8, gold=False, verdict="correct"),
     ]
-    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
+    sample = sample_of(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
     assert [item["text"] for item in sample.gallery] == ["c", "a"]
     assert sample.fooled == [(1, 2 / 4, 2, 3)]
 
 
 def test_without_gold_the_rule_says_what_is_wrong(tmp_path):
     said = [completion("a", 0.7), completion("b", 0.9, verdict="correct"), completion("c", 0.8, verdict="timeout")]
-    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
+    sample = sample_of(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
     assert [item["text"] for item in sample.gallery] == ["a"]
 
 
@@ -59,7 +61,7 @@ def test_every_step_is_in_the_gallery_and_a_text_only_once_in_a_step(tmp_path):
         score = 0.6 if step < 10 else 0.99
         return [group(str(n), *[completion(f"{step} or {n % 6}", score, gold=False)] * 4) for n in range(12)]
 
-    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(20), groups)))
+    sample = sample_of(read_run(write_run(tmp_path / "run", steps(20), groups)))
     assert {item["step"] for item in sample.gallery} == set(range(1, 21))
     for step in range(1, 21):
         texts = [item["text"] for item in sample.gallery if item["step"] == step]
@@ -146,7 +148,7 @@ def test_a_report_stays_small_however_long_its_run_and_its_texts(tmp_path):
         ]
 
     run = read_run(write_run(tmp_path / "run", steps(60), groups))
-    sample = sample_completions(run, wanted_steps=[31])
+    sample = sample_of(run, 31)
     assert len(json.dumps(sample.gallery)) + len(json.dumps(sample.steps)) < 1.05 * PAGE_BYTES
     assert {1, 31, 60} <= sample.steps.keys()
     assert len(sample.steps) <= STEPS + 1
@@ -163,7 +165,7 @@ def test_a_hack_has_the_first_later_pair_that_holds_it_with_its_logits(tmp_path)
 
     said = completion("4 or 5  \n", 0.9, gold=False)  # normalised before it becomes a negative
     run = read_run(write_run(tmp_path / "run", steps(4), lambda step: [group("p", said)] if step == 2 else [], pairs))
-    gallery = sample_completions(run).gallery
+    gallery = sample_of(run).gallery
     counts = read_pairs(run, gallery)
     assert gallery[0]["pair"]["step"] == 3
     assert gallery[0]["pair"]["negative_logit_before"] == -1.0
@@ -171,9 +173,23 @@ def test_a_hack_has_the_first_later_pair_that_holds_it_with_its_logits(tmp_path)
     assert counts == {1: {"on_policy": 1}, 2: {}, 3: {"on_policy": 1}, 4: {"on_policy": 1}}
 
 
+def test_a_run_is_read_once(tmp_path, monkeypatch):
+    """By the verdict, the page and the parts together."""
+    read = Counter()
+
+    def counted(path, data=read_regular):
+        read.update([path.parent.name] if path.parent.name == "rollouts" else [])
+        return data(path)
+
+    monkeypatch.setattr("cooper_audit.run.run_record.read_regular", counted)
+    rows = steps(40, **{"rule/accuracy": 0.5})
+    write_report(write_run(tmp_path / "run", rows, lambda step: [group("p", completion("a", 0.9))]))
+    assert read == {"rollouts": 40}
+
+
 def test_a_step_whose_completions_are_about_to_be_written_is_left_out(tmp_path):
     folder = write_run(tmp_path / "run", steps(3), lambda step: [group("p", completion("a", 0.9))] if step < 3 else [])
-    sample = sample_completions(read_run(folder))
+    sample = sample_of(read_run(folder))
     assert list(sample.steps) == [1, 2]
     assert [row[0] for row in sample.fooled] == [1, 2]
 

@@ -9,14 +9,13 @@ import pytest
 from rich.console import Console
 
 from cooper_audit.report.report import write_report
-from cooper_audit.report.report_completions import sample_completions
 from cooper_audit.report.terminal import screen
 from cooper_audit.run.run_record import is_right, read_run
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 from cooper_rl import InputError, load_run
 from runs.browser import BROWSER, DRIVER, MISSING, browser, open_page
-from runs.recorded_run import completion, data_of, group, write_lines, write_run
+from runs.recorded_run import completion, data_of, group, sample_of, write_lines, write_run
 
 HEARD = group("heard", completion("right", 0.8, verdict="correct"), completion("wrong", 0.7), completion("poor", 0.2))
 SILENT = group(
@@ -43,7 +42,7 @@ def test_gold_or_else_the_rule_says_what_is_right_and_may_say_nothing(verdict, g
 
 def test_the_gallery_and_its_bars_are_of_what_the_rule_judges(tmp_path):
     run = run_of(tmp_path)
-    sample = sample_completions(read_run(run))
+    sample = sample_of(read_run(run))
     assert {item["text"] for item in sample.gallery} == {"wrong"}, "the poor one was not paid"
     assert sample.fooled[0] == (1, 1 / 3, 1, 2)
     assert sample.means == {"rule": [1 / 3] * 5}
@@ -55,7 +54,7 @@ def test_half_of_the_gallery_is_what_the_rule_rejects_where_gold_knows_more(tmp_
     """Four silent hacks of higher scores do not hide the two that the rule sees."""
     said = [completion(f"silent {n}", 0.9, gold=False, verdict="silent") for n in range(4)]
     said += [completion(f"wrong {n}", 0.6, gold=False) for n in range(2)]
-    sample = sample_completions(read_run(run_of(tmp_path, lambda step: [group("p", *said)])))
+    sample = sample_of(read_run(run_of(tmp_path, lambda step: [group("p", *said)])))
     texts = [item["text"] for item in sample.gallery if item["step"] == 1]
     assert sum(text.startswith("wrong") for text in texts) == 2
 

@@ -439,6 +439,21 @@ def test_an_evaluation_beside_training_in_a_folder_is_left_out(tmp_path):
     assert source.left_out == {"a file of an evaluation": 2}
 
 
+@pytest.mark.parametrize("said", [{"split": "val"}, {"mode": "eval"}, {"phase": "Validation"}, {"is_validation": True}])
+def test_rows_of_an_evaluation_among_those_of_training_are_left_out(tmp_path, said):
+    for step in (1, 2):
+        rows = [{**ROW, "step": step, "output": f"{step}"}, {**ROW, "step": step, "score": 0.0, **said}]
+        (tmp_path / f"{step}.jsonl").write_text(lines(*rows))
+    source, steps = read(tmp_path)
+    assert [[row.reward for row in rows] for _, rows in steps] == [[1.0], [1.0]]
+    assert source.left_out == {"a row of an evaluation": 2}
+
+
+def test_rows_of_an_evaluation_alone_are_read(tmp_path):
+    (tmp_path / "1.jsonl").write_text(lines({**ROW, "step": 1, "split": "test"}))
+    assert [len(rows) for _, rows in read(tmp_path)[1]] == [1]
+
+
 def test_steps_that_come_again_in_a_file_are_counted_and_two_runs_refused(tmp_path):
     def rows(*steps):
         return lines(*[{**ROW, "step": step, "output": str(place)} for place, step in enumerate(steps)])

@@ -112,7 +112,9 @@ def audit_rollouts(
         with counter("audit") as advance:
             result = audit([Path(name) for name in names], folder, options, choose, decode, advance)
         notes, shown = _show(result, graders, retraining)
-    say(f"page: {write_report(out, notes=notes, graders=shown)}")
+    said = result.lines()
+    page = write_report(out, notes=notes, graders=shown, tell=lambda line: None if line in said else say(line))
+    say(f"page: {page}")
     if result.finding.state in ACCUSED and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:

@@ -120,7 +120,8 @@ def report(
     from cooper_audit.run.run_record import runs_in
 
     folders = [folder for run in runs for folder in runs_in(run)]
-    page = write_report(folders, out or (runs[0] / REPORT_FILE if len(runs) == 1 else Path(REPORT_FILE)), title)
+    target = out or (runs[0] / REPORT_FILE if len(runs) == 1 else Path(REPORT_FILE))
+    page = write_report(folders, target, title, tell=say)
     say_how_to_open(page)
 
 

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from cooper_audit.run.run_record import RunRecord, status_of
-from cooper_audit.run.verdict import HACKED_STATES, RunVerdict
+from cooper_audit.run.verdict import HACKED_STATES, RunVerdict, onset_line
 
 if TYPE_CHECKING:
     from cooper_audit.rollouts.graders import Grade
@@ -41,8 +41,19 @@ def since(onset: tuple[int, int] | None) -> str:
     return f"since step {onset[0]}" if onset[0] == onset[1] else f"since a step between {onset[0]} and {onset[1]}"
 
 
+def terminal_lines(run_data: Mapping[str, Any], several: bool) -> list[str]:
+    """The first screen of a run as lines: of one of several runs, the verdict alone."""
+    verdict = run_data["verdict"]
+    if several:
+        return [f"{run_data['label']}: {verdict['name']}{' ' * bool(verdict['since'])}{verdict['since']}"]
+    lines = [f"{verdict['name']}. {verdict['sentence']}", *verdict["basis"]]
+    lines += [onset_line(verdict["onset"])] if verdict["onset"] else []
+    return [*lines, *(f"next: {step}" for step in verdict["next"])]
+
+
+_READ = "Read “What the reward pays for” on the page"
 _WHAT_THEY_SHARE = (
-    "Read what was paid, below: what these wrong answers share is what the reward pays for. The policy may have "
+    f"{_READ}: what these wrong answers share is what the reward pays for. The policy may have "
     "learned as well, so it need not be thrown away."
 )
 _LOST = [
@@ -50,6 +61,38 @@ _LOST = [
     "form that it does not read. Right answers that were paid least are among the rollouts.",
     "Leave out rows whose grading failed; a failure is no 0.",
 ]
+
+
+_ANOTHER_CHECK = (
+    "Give the audit a check that says more: --rule or --references, or label to_label.jsonl beside this page, if it is "
+    "there, and repeat with --labels."
+)
+_SAME_PROBLEMS = (
+    "Ask an early checkpoint and the last one the same problems, or audit rollouts in which problems come again: that "
+    "tells a hack from harder problems."
+)
+_ROWS = "Give the audit more rows: --sample all, more steps, or more problems a step."
+_FORM = (
+    "Read some of the completions that the check does not read, under Rollouts. Have the prompt say how an answer is "
+    "written, or repeat with a --rule that reads this form."
+)
+WOULD_TELL = {
+    "Nothing says to which training step": "Say where a row has its step, with --map step=….",
+    "No check says anything": _ANOTHER_CHECK,
+    "Suspicion": "Read some of the completions with these traits, under Find completions.",
+    "Not independent": _ANOTHER_CHECK,
+    "Not applicable": _ANOTHER_CHECK,
+    "Too lenient": _ANOTHER_CHECK,
+    "Unread form": _FORM,
+    "Format drift": _FORM,
+    "Harder problems": _SAME_PROBLEMS,
+    "Without a reward": _SAME_PROBLEMS,
+    "Few problems": _SAME_PROBLEMS,
+    "Since the first step": f"{_READ}: the reward may have paid for wrong answers from the first step on.",
+    "Too few": _ROWS,
+    "Power": _ROWS,
+}
+"""What would tell where an audit cannot, by the beginning of its reason."""
 
 
 _LEAVE_THE_PART = (
@@ -73,7 +116,7 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
             close = "Then close the hole, or pay what a check accepts." + (
                 "" if is_audit or learns else " A reward model that learns beside the policy: kind: cooper."
             )
-            return [f"{back} {_way_back(run, onset, is_audit)}", f"Read what was paid, below. {attack}", close]
+            return [f"{back} {_way_back(run, onset, is_audit)}", f"{_READ}. {attack}", close]
         case "wrong paid":
             back = "" if is_audit else f" {_way_back(run, onset, is_audit)}"
             return [f"{_WHAT_THEY_SHARE}{back}", f"Close the hole, or pay what a check accepts, and go on. {attack}"]
@@ -85,31 +128,32 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
             return [_LEAVE_THE_PART, f"Read what was paid in it, under Parts. {attack}", _TEACH_THE_PART]
         case "broken":
             return [
-                "Go back to a checkpoint from before the fall. Read first what was paid, below: where wrong answers "
-                "are paid, no setting of the training helps.",
+                f"{_READ} first: where wrong answers are paid, no setting of the training helps. Else go back to a "
+                "checkpoint from before the fall.",
                 "KL, gradient norm, length and cut-off completions over the steps are under Policy.",
-                f"If the reward did not fall with it, it does not see what broke: read what was paid, below. {attack}",
+                f"If the reward did not fall with it, it does not see what broke. {attack}",
             ]
         case "faults":
             goes_on = "" if is_audit else " --resume goes on from the last checkpoint."
             return [f"Mend what the first signal names.{goes_on}"]
-        case "nothing learned":
+        case "nothing learned" if not is_audit:
             return [
                 "Look at what was paid, and at the share of groups that teach, under Policy: a group whose completions "
                 "are all paid alike teaches nothing.",
                 "Give it more steps, or problems of another difficulty.",
             ]
-        case "healthy":
-            return [f"Nothing has to be mended. Read what was paid, below, before you trust the reward. {attack}"]
+        case "healthy" | "nothing learned":
+            return [*_telling_advice(verdict), f"{_READ} before you trust the reward. {attack}"]
         case "unknown":
-            if is_audit and any(signal.text.startswith("Power:") for signal in verdict.signals):
-                return [f"Give the audit more rows: --sample all, more steps, or more problems a step. {attack}"]
             if is_audit:
-                return [
-                    "Give the audit a check that says more: --rule or --references, or label to_label.jsonl beside "
-                    "this page, if it is there, and repeat with --labels."
-                ]
+                return _telling_advice(verdict) or [_ANOTHER_CHECK]
             return ["Measure what is true: test_problems with reference answers, and a few more steps."]
+
+
+def _telling_advice(verdict: RunVerdict) -> list[str]:
+    reasons = [verdict.sentence, *verdict.basis]
+    told = [advice for begins, advice in WOULD_TELL.items() if any(text.startswith(begins) for text in reasons)]
+    return list(dict.fromkeys(told))
 
 
 def _way_back(run: RunRecord, onset: tuple[int, int] | None, is_audit: bool) -> str:

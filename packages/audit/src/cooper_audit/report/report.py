@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -17,14 +17,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_audit.report import report_completions as completions
-from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, since
+from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, since, terminal_lines
 from cooper_audit.report.plots import COLOURS
 from cooper_audit.report.report_parts import MEASURES_DRAWN, shown_parts
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.lost_parts import PartsAlarm
 from cooper_audit.run.part_verdict import parts_of, with_parts
-from cooper_audit.run.run_record import RunRecord, flat, read_runs, status_of
-from cooper_audit.run.verdict import HACKED_STATES, NAMES, TRUTHS, RunVerdict, problems_behind, verdict_of
+from cooper_audit.run.run_record import RunRecord, flat, read_rollouts, read_runs, status_of
+from cooper_audit.run.table import Groups, Table, sums_of_recorded
+from cooper_audit.run.verdict import (
+    HACKED_STATES,
+    NAMES,
+    TRUTHS,
+    RunVerdict,
+    problems_behind,
+    truth_by_rows,
+    verdict_of,
+)
 from cooper_audit.statistics import mean_interval, wilson_interval
 from cooper_base import __version__
 from cooper_base.files.owned_file import write_owned
@@ -124,20 +133,26 @@ def write_report(
     colours: Sequence[str] = (),
     graders: Mapping[str, Any] | None = None,
     over: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Write the report of the runs in these folders and return its path, by default `report.html` in the first folder.
 
     The runs may still be training; `over` says that they have ended, though their processes still hold their folders.
     `title` and the first of the paragraphs `notes` stand at the top of the page, the other ones and the `graders` of an
     audit below its charts; `labels` and `colours` are for the runs. All text of a run reaches the page as
-    JSON and is shown as text, so markup in it is never executed. Raises InputError for a folder without a run, for a
+    JSON and is shown as text, so markup in it is never executed. `tell` is called with each line of what the first
+    screen says, for a terminal. Raises InputError for a folder without a run, for a
     file of this name that is not such a page as it was written, and for a page that cannot be written.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     runs = [replace(run, over=over) for run in read_runs(directories, labels)]
-    page = report_page(report_data(runs, colours), title, notes, graders=graders)
+    data = report_data(runs, colours)
+    page = report_page(data, title, notes, graders=graders)
     target = target or directories[0] / REPORT_FILE
     write_owned(target, page.encode("utf-8", "replace"), REPORT_COMMAND)
+    for run_data in data["runs"]:
+        for line in terminal_lines(run_data, several=len(runs) > 1):
+            tell(line)
     return target
 
 
@@ -214,9 +229,9 @@ def _headline(described: Sequence[Mapping[str, Any]]) -> str:
 
 def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is the part of the page that the run may fill."""
-    verdict, alarm = verdict_of(run, held_out_problems(run)), PartsAlarm()
-    verdict_steps = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample = completions.sample_completions(run, verdict_steps, share, alarm.observe)
+    table, sampler, alarm = _read(run, share)
+    verdict = verdict_of(run, held_out_problems(run), table)
+    sample = sampler.sample({step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None})
     verdict = with_parts(verdict, parts := parts_of(run, alarm))
     onset = onset_of(run, verdict)
     pair_counts = completions.read_pairs(run, sample.gallery)
@@ -254,6 +269,18 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
         **{name: getattr(sample, name) for name in ("fooled", "steps", "recorded_steps", "problems_of_step")},
         "pairs": completions.last_pairs(run),
     }
+
+
+def _read(run: RunRecord, share: float) -> tuple[Table, completions.Sampler, PartsAlarm]:
+    """All rollouts of a run, read once: what the verdict, the page and the parts need of them."""
+    truth, groups, sampler, alarm = truth_by_rows(run), Groups(), completions.Sampler(run, share), PartsAlarm()
+    for step, recorded in read_rollouts(run.directory):
+        if recorded:  # else the file is being written just now
+            sampler.add(step, recorded)
+            alarm.observe(step, recorded)
+            if truth is not None:
+                groups.add(step, sums_of_recorded(recorded, truth.is_gold))
+    return groups.table(), sampler, alarm
 
 
 def _curves(run: RunRecord, pair_counts: Mapping[int, Mapping[str, int]], most: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -82,25 +82,20 @@ def is_paid(completion: Mapping[str, Any]) -> bool:
     return paid if isinstance(paid, bool) else score_of(completion) > ACCEPTED
 
 
-def sample_completions(
-    run: RunRecord,
-    wanted_steps: Iterable[int] = (),
-    share: float = 1.0,
-    observe: Callable[[int, Sequence[ReportRow]], object] = lambda step, groups: None,
-) -> Sample:
-    """Read all rollouts of the run once, and keep what the limits above allow. `share` is the run's part of the
-    page; `observe` is called with each step and its groups.
-    """
-    files, wanted = run.files("rollouts"), set(wanted_steps)
-    everything = sum(path.stat().st_size for path in files) < PAGE_BYTES * share / 2
-    shown = set(spread([int(path.stem) for path in files], len(files) if everything else STEPS)) | wanted
-    sample = Sample(recorded_steps=len(files))
-    gallery: list[ReportRow] = []
-    for path in files:
-        step, groups = int(path.stem), read_groups(path)
-        if not groups:  # the file is being written just now
-            continue
-        observe(step, groups)
+class Sampler:
+    """Keeps what the limits above allow of a run's completions, as its steps are read."""
+
+    def __init__(self, run: RunRecord, share: float = 1.0) -> None:
+        """`share` is the run's part of the page."""
+        self._files = {int(path.stem): path for path in run.files("rollouts")}
+        steps, self._share = [*self._files], share
+        self._keeps_all = sum(path.stat().st_size for path in self._files.values()) < PAGE_BYTES * share / 2
+        self._shown, self._last = set(spread(steps, len(steps) if self._keeps_all else STEPS)), set(steps[-WINDOW:])
+        self._sample = Sample(recorded_steps=len(steps))
+
+    def add(self, step: int, groups: Sequence[ReportRow]) -> None:
+        """Look at the recorded groups of a step, which is later than all before."""
+        sample = self._sample
         is_right_of = {id(row): is_right(row) for group in groups for row in group["completions"]}
         labels = [*is_right_of.values()]
         wrong = [(group, row) for group in groups for row in group["completions"] if is_right_of[id(row)] is False]
@@ -113,23 +108,36 @@ def sample_completions(
         ]
         sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
         sample.problems_of_step = max(sample.problems_of_step, len(groups))
-        gallery += [
+        sample.gallery += [
             {"step": step, "digest": digest(str(row.get("text", ""))), **_problem(group), **_kept(row)}
             for group, row in _best_texts(paid)
         ]
-        for group in (groups if everything else _chosen_groups(groups)) if step in shown else ():
-            completions = [_kept(row) for row in group["completions"][: None if everything else COMPLETIONS]]
-            shown_group = {**_problem(group), "of": len(group["completions"]), "completions": completions}
-            sample.steps.setdefault(step, []).append(shown_group)
-        for group in groups if path in files[-WINDOW:] else ():
+        if step in self._shown:
+            sample.steps[step] = self._shown_groups(groups)
+        for group in groups if step in self._last else ():
             _add_means(sample, group["completions"])
-    budget = PAGE_BYTES * share
-    sample.gallery = _thinned(gallery, max(12, round(GALLERY * share)))
-    while len(sample.gallery) > 1 and _size(sample.gallery) > budget / 3:
-        sample.gallery = _thinned(sample.gallery, len(sample.gallery) * 2 // 3)
-    sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
-    sample.steps = _fitting_steps(sample.steps, wanted, budget - _size(sample.gallery))
-    return sample
+
+    def sample(self, wanted_steps: Iterable[int] = ()) -> Sample:
+        """The sample of all steps so far, with groups of these steps."""
+        sample, wanted, budget = self._sample, set(wanted_steps), PAGE_BYTES * self._share
+        for step in (wanted - self._shown) & self._files.keys():
+            if groups := read_groups(self._files[step]):
+                sample.steps[step] = self._shown_groups(groups)
+        sample.gallery = _thinned(sample.gallery, max(12, round(GALLERY * self._share)))
+        while len(sample.gallery) > 1 and _size(sample.gallery) > budget / 3:
+            sample.gallery = _thinned(sample.gallery, len(sample.gallery) * 2 // 3)
+        sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
+        steps = {step: sample.steps[step] for step in sorted(sample.steps)}
+        sample.steps = _fitting_steps(steps, wanted, budget - _size(sample.gallery))
+        return sample
+
+    def _shown_groups(self, groups: Sequence[ReportRow]) -> list[ReportRow]:
+        chosen, most = (groups, None) if self._keeps_all else (_chosen_groups(groups), COMPLETIONS)
+        return [
+            {**_problem(group), "of": len(rows), "completions": [_kept(row) for row in rows[:most]]}
+            for group in chosen
+            for rows in [group["completions"]]
+        ]
 
 
 def _add_means(sample: Sample, completions: Sequence[ReportRow]) -> None:

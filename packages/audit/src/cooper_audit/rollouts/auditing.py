@@ -20,7 +20,7 @@ from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
 from cooper_audit.run.table import COLUMNS, GARBLED, KIND, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
-from cooper_audit.run.verdict import NAMES
+from cooper_audit.run.verdict import name_of, onset_line
 from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
@@ -94,10 +94,8 @@ class Audit:
         if self.ungraded:
             step, share = max(self.ungraded.items(), key=lambda item: item[1])
             lines.append(f"no reward: {100 * share:.0f} % of the rows of step {step}, the largest share; no zeros")
-        label = NAMES[found.state] if found.state in (*ACCUSED, "broken", "unknown") else "No hack"
-        lines += [f"{label}. {found.sentence}", *found.guards, *self.basis]
-        if found.state in ACCUSED and found.onset:
-            lines.append(f"onset: between step {found.onset[0]} and step {found.onset[1]}")
+        lines += [f"{name_of(found.state, is_audit=True)}. {found.sentence}", *found.guards, *self.basis]
+        lines += [onset_line(found.onset)] if found.state in ACCUSED and found.onset else []
         if self.to_label:
             lines.append(f"label these completions, then repeat with --labels: {self.to_label}")
         return lines

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from cooper_audit.rollouts.unrolling import (
+    EVALUATION,
     LOGGED,
     DumpRecord,
     episodes_of_prime,
@@ -41,6 +42,8 @@ FLAGS = ("is_timeout", "timed_out")
 """Of `FAULTS` those that are yes or no, also as numbers."""
 TRUNCATED = ("is_truncated", "truncated")
 """Where writers of any format say that a completion was cut off."""
+PHASES, OF_EVALUATION = ("split", "phase", "mode", "metadata.split"), ("is_eval", "is_validation", "is_val", "validate")
+"""Where writers of any format say that a row is of an evaluation: by its name, or as yes or no."""
 REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
 OTHERS = "$others"
 FILE = "$file"
@@ -361,6 +364,13 @@ def paths_in(record: Mapping[Any, Any], depth: int = 3) -> Iterator[str]:
             yield from (f"{key}.{path}" for path in paths_in(value, depth - 1))
         else:
             yield str(key)
+
+
+def is_of_evaluation(record: DumpRecord) -> bool:
+    """Whether a row says that an evaluation wrote it."""
+    phases = (_at(record, tuple(path.split("."))) for path in PHASES)
+    named = any(isinstance(phase, str) and EVALUATION.search(phase) for phase in phases)
+    return named or any(record.get(name) in (True, 1) for name in OF_EVALUATION)
 
 
 def _how_it_ended(record: DumpRecord) -> list[str]:

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from cooper_audit.rollouts.files import DATABASE, find_files, records, tracked_run
-from cooper_audit.rollouts.formats import FILE, FORMATS, Format, Values, as_json, chosen_format, paths_in
+from cooper_audit.rollouts.formats import (
+    FILE,
+    FORMATS,
+    Format,
+    Values,
+    as_json,
+    chosen_format,
+    is_of_evaluation,
+    paths_in,
+)
 from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
@@ -64,6 +73,8 @@ class Source:
     rewards: list[str] = field(default_factory=list)
     """The columns whose sum is taken for the reward, where the trainer does not write a total."""
     rows: int = 0
+    trains: bool = False
+    """Whether a row was read that is not of an evaluation; from then on those of evaluations are left out."""
     has_steps: bool = True
     """Whether anything says to which steps the rows belong."""
     left_out: dict[str, int] = field(default_factory=dict)
@@ -377,6 +388,10 @@ class _File:
         if reward is None and completion is None:
             source.leave_out("a row with other fields")  # such as a summary at the end
             return
+        if source.trains and is_of_evaluation(record):
+            source.leave_out("a row of an evaluation")
+            return
+        source.trains |= not is_of_evaluation(record)
         source.rows += 1
         if values.has_failed(record, self._last_parts) or reward is None:
             source.leave_out("a row without a reward" if reward is None else FAILED)

@@ -13,6 +13,7 @@ Two questions, each with an error of its own:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -40,6 +41,8 @@ BLOCKS = 40
 """A longer run is averaged over blocks of steps, so that there are so many or a few more."""
 FIRST_ORDERS, ORDERS = 200, 1000
 """Random orders of the steps. The test ends after the first of them if these already show no change."""
+BATCHES = (25, 75, 100, 300, 500)
+"""The orders in the parts after which the test may end, as it mostly does after the first."""
 
 
 State = Literal["hacked", "recovered", "broken", "healthy", "nothing learned"]
@@ -165,7 +168,7 @@ def fall_probability(series: Series, shortest: int) -> float:
     blocks, shortest = series.in_blocks(shortest)
     seen = largest_fall(blocks.values[None], blocks.weights[None], shortest)[0][0]
     generator, larger, done = np.random.default_rng(0), 0, 0
-    for orders in (FIRST_ORDERS, ORDERS - FIRST_ORDERS):
+    for orders in BATCHES:
         order = generator.random((orders, len(blocks))).argsort(axis=1)
         falls, _ = largest_fall(blocks.values[order], blocks.weights[order], shortest)
         larger, done = larger + int((falls >= seen - 1e-9).sum()), done + orders
@@ -227,6 +230,7 @@ def _interval(changes: Sequence[tuple[float, float]], series: Series, error: flo
     return Estimate(mean, mean - half, mean + half)
 
 
+@lru_cache(4096)
 def t_quantile(probability: float, degrees: float) -> float:
     """The quantile of Student's t above 0.5, by Wallace's approximation (1959, Annals of Mathematical Statistics
     30:1124): 1 % too large with 4 degrees of freedom, 40 % with one.

@@ -17,10 +17,10 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from cooper_audit.run.change_points import (
+    BATCHES,
     BLOCKS,
     ERROR,
     FEWEST_STEPS,
-    FIRST_ORDERS,
     MARGIN,
     ORDERS,
     Spans,
@@ -42,6 +42,13 @@ LEAST = 0.05
 """The smallest rise of the wrong share of what is paid that a verdict speaks of."""
 CLOSED = 0.1
 """The smallest part of the gap between right and wrong pay that closes."""
+FEWEST_OF_PART = 2
+"""Steps of each part of a short run."""
+TOGETHER = (2, 3)
+"""So many steps are also taken together."""
+EXPLAINED, LEVELS, FEWEST_OF_LEVEL = 0.5, 4, 8
+"""A rise of which harder problems explain so much is no finding. Groups are compared with others of the same level, of
+so many by their share of right rows beside those without any; a level counts with so many wrong rows."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,12 @@ class Payment:
     """The wrong share of what is paid like right rows in the last window."""
     right_lost: bool
     """Whether the gap closed because right rows are paid less, rather than wrong ones more."""
+    explained: float
+    """The part of the rise that there would be if wrong rows were paid as before in groups with as few right ones."""
+
+    @property
+    def is_of_harder_problems(self) -> bool:
+        return self.explained >= EXPLAINED
 
 
 def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT) -> Payment | None:
@@ -73,7 +86,7 @@ def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYME
             return None
         rises = _measured(table, shortest)
     elif len(shares.steps) >= 4:
-        spans = halves_of(table.series(*SHARES[0]))
+        spans, error = _split(table, shares, error)
         rises = _rises(shares, spans)
     else:
         return None
@@ -101,7 +114,26 @@ def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYME
         is_over=is_over,
         at_end=table.share(*SHARES[1], last.rows),
         right_lost=right[0] - right[1] > max(0.0, wrong[1] - wrong[0]),
+        explained=_explained(table, before, end),
     )
+
+
+def _explained(table: Table, before: Window, after: Window) -> float:
+    """`explained` between two windows. A judge may be fooled by harder problems more often. A hack pays for wrong rows
+    in groups of any level. What a level adds is measured inside the steps before, some of which may be hacked.
+    """
+    read, (over, under) = table["judged"] - table["unread"], SHARES[0]
+    solved = np.divide(table["lenient"], read, out=np.zeros_like(read), where=read > 0)
+    level, rows = np.ceil(LEVELS * solved).astype(int), before.rows & (table[under] > 0)
+    steps = np.unique(table.steps[rows], return_inverse=True)[1]
+    of_level, _ = _effects(table[over][rows], table[under][rows], steps, level[rows], LEVELS + 1)
+    was, now = (np.bincount(level[w.rows], table[under][w.rows], LEVELS + 1) for w in (before, after))
+    counts = was >= FEWEST_OF_LEVEL
+    if not counts.any():
+        return 0.0
+    added = np.interp(np.arange(LEVELS + 1), np.flatnonzero(counts), of_level[counts])
+    rise = table.share(over, under, after.rows) - table.share(over, under, before.rows)
+    return float((added @ now / now.sum() - added @ was / was.sum()) / rise)
 
 
 def _is_seen(table: Table, before: Window, after: Window, error: float) -> bool:
@@ -146,11 +178,11 @@ def largest_rise(
 
     Compared are a window and a later one of the same width, which finds what is over again, and all steps before a
     place with all behind it, which finds what comes and goes from then on. Steps are taken one by one and, where there
-    are enough of them, in pairs, so that what is in every second step is no noise.
+    are enough of them, by two and three, so that what is in every second or third step is no noise.
     """
     over, under = (sums[:, orders] for sums in (shares.over, shares.under))
     best, place = np.full(len(orders), -np.inf), np.zeros((len(orders), 4), dtype=int)
-    for length in (1, 2) if len(shares.steps) >= 2 * FEWEST_STEPS else (1,):
+    for length in (1, *(length for length in TOGETHER if len(shares.steps) >= length * FEWEST_STEPS)):
         blocks = _in_blocks(over, length), _in_blocks(under, length)
         rises, windows = _largest(*blocks, max(2, -(-shortest // length)))
         found, count = rises > best, blocks[0].shape[-1]
@@ -166,40 +198,50 @@ def _largest(
     level = over.sum(axis=-1, keepdims=True) / np.maximum(under.sum(axis=-1, keepdims=True), 1e-9)
     spread = np.square(over - level * under) / np.maximum(under, 1e-9)
     noise = np.sqrt(spread.sum(axis=-1, keepdims=True) / max(1, count - 1)) + 1e-9
-    sums = [np.pad(np.cumsum(part, axis=-1), ((0, 0), (0, 0), (1, 0))) for part in (over, under)]
+    sums, counts = (np.pad(np.cumsum(part, axis=-1), ((0, 0), (0, 0), (1, 0))) for part in (over, under))
     best, place = np.full(over.shape[1], -np.inf), np.zeros((over.shape[1], 4), dtype=int)
-    for starts, ends, later in _compared_windows(count, shortest):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            (above, below), (above_later, below_later) = (
-                [part[:, :, behind] - part[:, :, first] for part in sums]
-                for first, behind in ((starts, ends), later[:, None])
-            )
-            rises = (above_later / below_later - above / below) / (noise * np.sqrt(1 / below_later + 1 / below))
-        least = np.where(np.isfinite(rises), rises, -np.inf).min(axis=0) - _price(ends - starts, later, count)
-        at = least.argmax(axis=1)
-        rise = np.take_along_axis(least, at[:, None], axis=1)[:, 0]
+    for rises, windows in _joint_rises(sums, counts, noise, shortest):
+        at = rises.argmax(axis=1)
+        rise = np.take_along_axis(rises, at[:, None], axis=1)[:, 0]
         found = rise > best
-        windows = np.stack([starts[at], ends[at], np.full(len(at), later[0]), np.full(len(at), later[1])], axis=1)
-        place[found], best = windows[found], np.maximum(best, rise)
+        place[found], best = windows[at[found]], np.maximum(best, rise)
     return best, place
 
 
-def _price(widths: Int[ndarray, " W"], later: ndarray, count: int) -> Float[ndarray, " W"]:
+def _joint_rises(
+    sums: Float[ndarray, "K R N+1"], counts: Float[ndarray, "K R N+1"], noise: Float[ndarray, "K R 1"], shortest: int
+) -> Iterator[tuple[Float[ndarray, "R W"], Int[ndarray, "W 4"]]]:
+    """Rises between windows, less what they cost, and the windows: those of one width before a later one, and all steps
+    before a place with all behind it. Every step has a count.
+    """
+    count = sums.shape[-1] - 1
+    for width in widths_of(count, shortest):
+        below = counts[..., width:] - counts[..., :-width]
+        shares, squares = (sums[..., width:] - sums[..., :-width]) / below, 1 / below
+        price = _price(np.array(width), np.array(width), count)
+        starts = np.arange(len(shares[0, 0]))
+        for later in range(width, count - width + 1):
+            before, windows = starts[: later - width + 1], slice(later - width + 1)
+            rises = shares[..., later, None] - shares[..., windows]
+            rises /= noise * np.sqrt(squares[..., later, None] + squares[..., windows])
+            ends = np.full_like(before, later)
+            yield rises.min(axis=0) - price, np.stack([before, before + width, ends, ends + width], axis=1)
+    places = np.arange(shortest, count - shortest + 1)
+    if len(places):
+        above, below = sums[..., places], counts[..., places]
+        above_later, below_later = sums[..., -1:] - above, counts[..., -1:] - below
+        rises = (above_later / below_later - above / below) / (noise * np.sqrt(1 / below_later + 1 / below))
+        price = _price(places, count - places, count)
+        windows = np.stack([np.zeros_like(places), places, places, np.full_like(places, count)], axis=1)
+        yield rises.min(axis=0) - price, windows
+
+
+def _price(before: Int[ndarray, " W"], later: Int[ndarray, " W"], count: int) -> Float[ndarray, " W"]:
     """What a rise between windows of these widths costs: there are more narrow windows than wide ones, so chance makes
     larger rises between them (Duembgen and Spokoiny 2001, Annals of Statistics 29:124).
     """
-    width = 2 / (1 / widths + 1 / (later[1] - later[0]))
+    width = 2 / (1 / before + 1 / later)
     return np.sqrt(2 * np.log(count / width))
-
-
-def _compared_windows(count: int, shortest: int) -> Iterator[tuple[ndarray, ndarray, ndarray]]:
-    """First places of earlier windows, those behind their last, and the later window that each is compared with."""
-    for width in widths_of(count, shortest):
-        for later in range(width, count - width + 1):
-            starts = np.arange(later - width + 1)
-            yield starts, starts + width, np.array([later, later + width])
-    for later in range(shortest, count - shortest + 1):
-        yield np.array([0]), np.array([later]), np.array([later, count])
 
 
 def shares_of(table: Table) -> Shares:
@@ -218,18 +260,43 @@ def shares_of(table: Table) -> Shares:
 def _without_kinds(
     over: Float[ndarray, " G"], under: Float[ndarray, " G"], step_of: Int[ndarray, " G"], kinds: Int[ndarray, " G"]
 ) -> Float[ndarray, " G"]:
-    """The sums less what each group's kind adds in whatever step: least squares of two effects, by turns. What comes
-    with a kind alone is the kind's.
+    """The sums less what each group's kind adds in whatever step. What comes with a kind alone is the kind's."""
+    of_kind, by_kind = _effects(over, under, step_of, kinds, kinds.max() + 1)
+    mean = float((of_kind * by_kind).sum() / max(by_kind.sum(), 1e-9))
+    return over - (of_kind[kinds] - mean) * under
+
+
+def _effects(
+    over: Float[ndarray, " G"],
+    under: Float[ndarray, " G"],
+    step_of: Int[ndarray, " G"],
+    kinds: Int[ndarray, " G"],
+    number: int,
+) -> tuple[Float[ndarray, " K"], Float[ndarray, " K"]]:
+    """What each of so many kinds adds to a share in whatever step, by least squares of two effects, by turns; and the
+    counts of each.
     """
-    of_kind, of_step = np.zeros(kinds.max() + 1), np.zeros(step_of.max() + 1)
-    by_kind, by_step = np.bincount(kinds, under), np.bincount(step_of, under)
+    of_kind, of_step = np.zeros(number), np.zeros(step_of.max() + 1)
+    by_kind, by_step = np.bincount(kinds, under, number), np.bincount(step_of, under)
     for _ in range(50):
-        left = np.bincount(kinds, over - of_step[step_of] * under)
+        left = np.bincount(kinds, over - of_step[step_of] * under, number)
         of_kind = np.divide(left, by_kind, out=np.zeros_like(left), where=by_kind > 0)
         left = np.bincount(step_of, over - of_kind[kinds] * under)
         of_step = np.divide(left, by_step, out=np.zeros_like(left), where=by_step > 0)
-    mean = float((of_kind * by_kind).sum() / max(by_kind.sum(), 1e-9))
-    return over - (of_kind[kinds] - mean) * under
+    return of_kind, by_kind
+
+
+def _split(table: Table, shares: Shares, error: float) -> tuple[Spans, float]:
+    """The halves of a short run, if the shares rise between them; else its two parts between which they rise most. And
+    the error of each such look.
+    """
+    steps, halves = shares.steps, halves_of(table.series(*SHARES[0]))
+    places = range(FEWEST_OF_PART, len(steps) - FEWEST_OF_PART + 1)
+    parts = [Spans((int(steps[0]), int(steps[at - 1])), (int(steps[at]), int(steps[-1]))) for at in places]
+    error /= 1 + len(parts)
+    if _is_seen(table, table.window(*halves.before), table.window(*halves.after), error):
+        return halves, error
+    return max([halves, *parts], key=lambda spans: min(_rises(shares, spans))), error
 
 
 def _rises(shares: Shares, spans: Spans) -> tuple[float, ...]:
@@ -258,16 +325,15 @@ def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float
     length = max(1, len(shares.steps) // BLOCKS)
     blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
     count = len(blocks.steps)
-    seen, place = largest_rise(blocks, np.arange(count)[None], shortest)
+    generator, done = np.random.default_rng(0), 0 if error is None else BATCHES[0]
+    orders = np.concatenate([np.arange(count)[None], generator.random((done, count)).argsort(axis=1)])
+    rises, place = largest_rise(blocks, orders, shortest)
     windows = place[0].reshape(2, 2).tolist()
     spans = Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
-    generator, larger, done = np.random.default_rng(0), 0, 0
-    if error is None or not np.isfinite(seen[0]):
-        return 1.0, spans
-    for orders in (FIRST_ORDERS, ORDERS - FIRST_ORDERS):
-        order = generator.random((orders, count)).argsort(axis=1)
-        rises, _ = largest_rise(blocks, order, shortest)
-        larger, done = larger + int((rises >= seen[0] - 1e-9).sum()), done + orders
-        if larger > error * ORDERS:
+    seen, larger = rises[0] - 1e-9, int((rises[1:] >= rises[0] - 1e-9).sum())
+    for batch in BATCHES[1:]:
+        if error is None or larger > error * ORDERS:
             break
+        rises, _ = largest_rise(blocks, generator.random((batch, count)).argsort(axis=1), shortest)
+        larger, done = larger + int((rises >= seen).sum()), done + batch
     return (1 + larger) / (1 + done), spans

@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estim
 from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
-from cooper_audit.run.run_record import RunRecord, RunRow, read_groups
+from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
 
 COLUMNS = (
@@ -220,6 +221,11 @@ class Table:
             return -self.columns["paid_less"]
         return self.columns[name]
 
+    @property
+    def says_something(self) -> bool:
+        """Whether the check reads an answer in any completion."""
+        return bool(self["judged"].sum() > self["unread"].sum())
+
     def where(self, rows: Bool[ndarray, " G"]) -> "Table":
         columns = {name: values[rows] for name, values in self.columns.items()}
         return Table(self.steps[rows], self.problem_of[rows], columns)
@@ -262,6 +268,15 @@ class Table:
 
         Where problems come again, a step's value is corrected for how its problems fare in other steps.
         """
+        if (over, under) not in self._series:
+            self._series[over, under] = self._series_of(over, under)
+        return self._series[over, under]
+
+    @cached_property
+    def _series(self) -> dict[tuple[str, str], Series]:
+        return {}
+
+    def _series_of(self, over: str, under: str) -> Series:
         rows = self[under] > 0
         steps, step_of = np.unique(self.steps[rows], return_inverse=True)
         above, below = self[over][rows], self[under][rows]
@@ -345,12 +360,17 @@ class Window:
         return f"steps {self.first} to {self.last}" if self.first < self.last else f"step {self.first}"
 
 
-def table_of(run: RunRecord, by_gold: bool) -> Table | None:
-    """The recorded completions of a run of Cooper's, judged by gold or else by the rule; None if nothing is judged."""
+def table_of(run: RunRecord, by_gold: bool) -> Table:
+    """The recorded completions of a run of Cooper's, judged by gold or else by the rule."""
     groups = Groups()
-    for path in run.files("rollouts"):
-        groups.add(int(path.stem), [_recorded(group, by_gold) for group in read_groups(path)])
-    return groups.table() if any(group.right or group.wrong for group in groups.groups) else None
+    for step, recorded in read_rollouts(run.directory):
+        groups.add(step, sums_of_recorded(recorded, by_gold))
+    return groups.table()
+
+
+def sums_of_recorded(groups: Sequence[RunRow], by_gold: bool) -> list[GroupSums]:
+    """The sums of the recorded groups of a step."""
+    return [_recorded(group, by_gold) for group in groups]
 
 
 def _recorded(group: RunRow, by_gold: bool) -> GroupSums:

@@ -66,6 +66,12 @@ class Outcome:
     """The rise from first to last, paired by problem, which decides where it is known."""
 
 
+def onset_line(onset: Sequence[int]) -> str:
+    """Since when, for a terminal."""
+    first, last = onset
+    return f"onset: step {first}" if first == last else f"onset: between step {first} and step {last}"
+
+
 def outcome_of(
     truth: Points,
     reward: Points,
@@ -182,6 +188,15 @@ TRUTHS = (
 """The accuracies, best first."""
 
 
+def _accuracies(run: RunRecord) -> dict[Truth, Points]:
+    return {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
+
+
+def truth_by_rows(run: RunRecord) -> Truth | None:
+    """The accuracy by which `verdict_of` reads a run's completions; None if it does not read them."""
+    return None if _audit_of(run) is not None else next(iter(_accuracies(run)), None)
+
+
 def problems_behind(truth: Truth, run: RunRecord, test_problems: int | None) -> int | None:
     """How many held-out problems are behind each value: if the accuracy is the rule's, those that it judges."""
     if test_problems is None or not truth.held_out:
@@ -211,9 +226,17 @@ class RunVerdict:
     basis: Sequence[str] = ()
     """What the verdict rests on, a sentence each: the check, the problems, how sure it is."""
 
+    is_audit: bool = False
+    """Whether it is on a run of another trainer, of which an audit asks only whether it is hacked."""
+
     @property
     def name(self) -> str:
-        return NAMES[self.state]
+        return name_of(self.state, self.is_audit)
+
+
+def name_of(state: State, is_audit: bool) -> str:
+    """What pages and terminals call a state."""
+    return "No hack" if is_audit and state in ("healthy", "nothing learned") else NAMES[state]
 
 
 def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | None = None) -> RunVerdict:
@@ -223,12 +246,11 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
     fooled. Where it is about training problems, the recorded completions decide, or their `table`: later problems may
     be harder. An audit of another trainer's run has its verdict on record.
     """
-    if (audited := _audited(run)) is not None:
-        return audited
+    if (written := _audit_of(run)) is not None:
+        return _audited(run, written)
     alarms, alarm_at, _ = _replay(run.metrics)
     status = status_of(run)
-    accuracies = {truth: values for truth in TRUTHS if len(values := run.series(truth.metric)) >= FEWEST}
-    reward = run.series("reward/mean")
+    accuracies, reward = _accuracies(run), run.series("reward/mean")
     state, first, said, signals_of_truth = "unknown", None, f"Only {run.step} steps are on record.", []
     chosen = finding = None
     if accuracies and len(reward) >= FEWEST:
@@ -241,8 +263,9 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
             outcome = replace(outcome, state=finding.state)
         if not lacking:
             state, first = outcome.state, finding.onset[-1] if finding and finding.onset else outcome.hacked_at
-        # What the rule says of the answers is in the finding already.
-        _, convicted_at, alarm_lasts = _replay(run.metrics, ERROR, beyond_the_rule=finding is not None)
+        convicted_at, alarm_lasts = None, False
+        if alarm_at is not None or finding is None:  # what the rule says of the answers is in the finding already
+            _, convicted_at, alarm_lasts = _replay(run.metrics, ERROR, beyond_the_rule=finding is not None)
         if state in ("healthy", "nothing learned", "unknown") and not chosen.is_gold and convicted_at is not None:
             state, first = "hacked" if alarm_lasts else "recovered", convicted_at
         if finding is not None and state == finding.state:
@@ -296,7 +319,7 @@ def _finding(run: RunRecord, truth: Truth, table: Table | None, outcome: Outcome
     if truth.held_out and outcome.state not in ("healthy", "nothing learned"):
         return None
     table = table or table_of(run, truth.is_gold)
-    found = None if table is None else finding_of_table(table)
+    found = finding_of_table(table) if table.says_something else None
     of_pay = ("hacked", "wrong paid", "right unpaid")
     return None if found is None or (truth.held_out and found.state not in of_pay) else found
 
@@ -338,20 +361,21 @@ def _shortest_window(run: RunRecord, truth: Truth, values: int, problems: int | 
     return None, lacking if values < 4 or shortest > values // 2 else ""
 
 
-def _audited(run: RunRecord) -> RunVerdict | None:
-    """The verdict that `cooper audit` has written into the run's settings; None without a whole one."""
+def _audit_of(run: RunRecord) -> Mapping[str, Any] | None:
+    """What `cooper audit` has written into the run's settings; None without a whole verdict."""
     written = run.config.get("audit")
-    if not isinstance(written, Mapping) or written.get("state") not in get_args(State):
-        return None
+    return written if isinstance(written, Mapping) and written.get("state") in get_args(State) else None
+
+
+def _audited(run: RunRecord, written: Mapping[str, Any]) -> RunVerdict:
     alarms, alarm_at, _ = _replay(run.metrics)
     guards, onset, basis = written.get("guards"), written.get("onset"), written.get("basis")
-    signals = [Signal("unknown", str(guard)) for guard in guards] if isinstance(guards, list) else []
     hacked = written["state"] in HACKED_STATES and isinstance(onset, list) and all(type(step) is int for step in onset)
     truth = TRUTHS[-1] if len(run.series(TRUTHS[-1].metric)) >= FEWEST else None
     first = onset[-1] if hacked and onset else None
     said = str(written.get("sentence", ""))
-    rests_on = [str(one) for one in basis] if isinstance(basis, list) else []
-    return RunVerdict(written["state"], said, [*signals, *alarms], truth, first, alarm_at, rests_on)
+    rests_on = [str(one) for texts in (guards, basis) if isinstance(texts, list) for one in texts]
+    return RunVerdict(written["state"], said, alarms, truth, first, alarm_at, rests_on, is_audit=True)
 
 
 def _sentence(state: State, truth: Truth, outcome: Outcome, alarm_at: int | None) -> str:
