@@ -307,10 +307,24 @@ class GDPO(AdvantageConfig):
             raise ValueError("gdpo reads the rewards that add up to the finished one, but none are given")
         total = rewards.flat.new_zeros(len(rewards.flat))
         for weight, part in completions.summands:
-            part = part.like(part.flat.double())
-            z = _centred(part) / (part.expand(part.std()) + 1e-4)
-            total = total + weight * z.nan_to_num(nan=0.0)
+            total = total + weight * _normalised(part)
         return rewards.like(total / (total.std() + 1e-4))
+
+
+def advantage_shares(config: AdvantageConfig, summands: Summands) -> dict[str, float]:
+    """How much of the absolute advantage each of several rewards makes, `policy/advantage_share_1` and so on: of its
+    differences in the groups, each times its weight and, if the estimator normalises single rewards, normalised."""
+    of_one = _normalised if isinstance(config, GDPO) else _centred
+    sizes = [(weight * of_one(part)).nan_to_num(nan=0.0).abs().sum().item() for weight, part in summands]
+    if len(sizes) < 2 or not sum(sizes):
+        return {}
+    return {f"policy/advantage_share_{number}": size / sum(sizes) for number, size in enumerate(sizes, 1)}
+
+
+def _normalised(part: Ragged) -> Float[Tensor, " B"]:
+    """A reward's z in GDPO: 0 where it has no opinion or does not differ in the group."""
+    part = part.like(part.flat.double())
+    return (_centred(part) / (part.expand(part.std()) + 1e-4)).nan_to_num(nan=0.0)
 
 
 def _centred(rewards: Ragged) -> Float[Tensor, " B"]:

@@ -258,10 +258,12 @@ class CooperReward:
         context = StepContext(groups, self.verifier, self.model, self._gold)
         positives = self.config.cooptimization.positives if self.config.learns else ()
         context.learns_from_solutions = "reference_solution" in positives
+        context.planned_steps = self.config.planned_steps
         return context
 
     def pay(self, context: StepContext, step: int | None = None) -> Scored:
         """The rewards of these answers. Changes nothing and starts nothing."""
+        context.steps_before = self.last_step if step is None else step - 1
         scores = self._reward.score(context)
         # Even if no reward reads the model: pairs need its logits before the update, and its scores are recorded.
         parts = scores.parts | (context.model_parts if context.has_model else {})
