@@ -18,6 +18,10 @@ BEGIN, END = "<!-- summary of benchmarks/results/public_rewards.json -->\n", "<!
 COLOURS = {"gameable": "#c0392b", "refuses right answers": "#7f8c8d", "sound": "#27762f"}
 ALONE = "(alone)"
 """How `what` ends for a reward that is paid beside others and is not meant to tell right from wrong."""
+CONTAINS = ("anywhere", "at the beginning", "at the end", "the text's beginning", "either inside", "reference ")
+"""How `what` begins where the reference is looked for in the text."""
+OVERLAPS = ("words in common", "characters in common", "distance between")
+"""How it begins where it is counted what both texts share."""
 GYM, OURS = "reasoning-gym", "cooper"
 Rows = dict[str, Any]
 
@@ -38,6 +42,14 @@ def groups(rewards: Rows) -> dict[str, Rows]:
     }
 
 
+def not_meant_for_answers(checks: Rows) -> tuple[int, int, int]:
+    """Of the gameable ones: how many look for the reference in the text and how many count what both texts share, by
+    their own description; and how many rest on one or two problems."""
+    gameable = [row for row in checks.values() if row["verdict"] == "gameable"]
+    contain, overlap = (sum(row["what"].startswith(begin) for row in gameable) for begin in (CONTAINS, OVERLAPS))
+    return contain, overlap, sum(round(row["worst"][1] * row["problems"]) <= 2 for row in gameable)
+
+
 def summary(results: Rows) -> str:
     """What is counted, as Markdown: rewards, packages, reasoning-gym, hangs, and what a search found."""
     parts = groups(results["rewards"])
@@ -55,7 +67,13 @@ def summary(results: Rows) -> str:
     found = {name: row["search"]["found"] for name, row in checks.items() if row.get("search", {}).get("found")}
     tried, timed = (sum(key in row for row in checks.values()) for key in ("search", "hangs"))
     more = sum(row["above a plain right one"] > 0 for row in parts["alone"].values())
+    gameable = sum(row["verdict"] == "gameable" for row in checks.values())
+    contain, overlap, few = not_meant_for_answers(checks)
     lines = (
+        f"Of the {gameable} that accept a wrong "
+        f"pattern, {contain} look for the reference somewhere in the text and {overlap} count words or characters that "
+        "both texts share, by their own description: they are no graders of answers, and fail where they are paid as "
+        f"such. {few} rest on one or two of 12 problems.",
         f"{len(hung)} of {timed} do not come back from one of ten hostile answers or more in 2 CPU seconds.",
         f"Of {tried} that no pattern games, a search of some 320 answers (`--adapt 5`) finds a way into {len(found)}.",
         f"{len(parts['alone'])} more are paid beside others (format, length, repetition); {more} of them pay a wrong "

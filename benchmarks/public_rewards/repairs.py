@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-ASSETS = Path(__file__).resolve().parents[1] / "packages/lab/src/cooper_lab/arithmetic/assets"
+ASSETS = Path(__file__).resolve().parents[2] / "packages/lab/src/cooper_lab/arithmetic/assets"
 SIZES = {
     "small": ("--limit", "20", "--repair-steps", "12"),
     "page": ("--limit", "60", "--policy", "embedded", "--adapt", "20", "--repair-steps", "40"),

@@ -19,6 +19,7 @@ ELSEWHERE = {
     "my_gold.py",
     "my_holes.py",
     "my_rewards.py",
+    "alarm.py",
     "my_rules.py",
     "utils.py",
     "tests/test_all.py",

@@ -1,6 +1,11 @@
 """The tables of real runs are those of the saved results, and every run was read."""
 
+from collections import Counter
+
 from benchmarks.real_runs.results import BEGIN, LONG_PAGE, PAGE, TABLES, correlation, filled, load
+
+from cooper_audit.run.evidence import ACCUSED
+from repository import ROOT
 
 
 def test_the_pages_show_the_saved_results():
@@ -16,6 +21,18 @@ def test_every_run_was_read_by_a_person():
     results = load()
     assert set(results["readings"]) == set(results["runs"])
     assert all(reading["why"] for reading in results["readings"].values())
+
+
+def test_the_readme_has_the_audit_s_recall_beside_its_price():
+    results = load()
+    read = {run: reading["verdict"].split()[0].rstrip(",") for run, reading in results["readings"].items()}
+    count = Counter(read.values())
+    convicted = Counter(read[run] for run, saved in results["runs"].items() if saved["audit"]["state"] in ACCUSED)
+    assert count == {"honest": count["honest"], "hacked": count["hacked"], "broke": 1}
+    assert convicted == {"hacked": convicted["hacked"]}
+    phrase = f"Of {len(read)} real runs an earlier version accused none of the {count['honest']} honest ones and "
+    phrase += f"convicted [{convicted['hacked']} of the {count['hacked']} hacked]"
+    assert phrase in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_rank_correlation_is_spearmans_with_equal_values_at_their_mean_place():

@@ -190,6 +190,15 @@ def test_pickles_are_refused_with_the_remedy(tmp_path):
         ({"is_timeout": 1}, True),
         ({"timed_out": "0.0"}, False),
         ({"termination_reason": "max_response_length_exceeded"}, False),
+        *(({"termination_reason": reason}, True) for reason in ("grading_error", "verifier_timeout", "MODEL_ERROR")),
+        ({"termination_reason": "task_failed"}, False),  # the policy's own failure
+        ({"termination_reason": "too_many_errors"}, False),
+        ({"metadata": {"error": {"error_type": "VerifierCrashError"}}}, True),
+        ({"mask_sample": True}, True),
+        ({"mask_sample": 0}, False),
+        ({"instance_config": {"mask_sample": True}}, True),
+        ({"instance_config": {"mask_sample": False}}, False),
+        ({"_ng_failure_class": "judge_failed"}, True),
     ],
 )
 def test_a_row_whose_grading_failed_is_left_out_and_counted(tmp_path, fields, failed):
@@ -210,6 +219,19 @@ def test_a_trace_says_that_its_grading_failed(tmp_path):
     path.write_text(lines(*episodes))
     source, steps = read(tmp_path)
     assert (len(steps[0][1]), source.ungraded) == (len(episodes) - 6, {1: 6})
+
+
+def test_the_zero_of_a_grader_that_failed_is_no_reward(tmp_path):
+    """As NeMo-Gym and rLLM write it: a placeholder of 0, with the fault beside it."""
+    by_gym = {"reward": 0.0, "mask_sample": True, "failure_reason": "no verdict", "_ng_failure_class": "judge_failed"}
+    by_rllm = {"termination_reason": "grading_error", "metadata": {"error": {"error_type": "VerifierCrashError"}}}
+    for name, row, fault in (("gym", GYM, by_gym), ("rllm", RLLM, by_rllm)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "step_4.jsonl").write_text(lines({**row, **fault}, row))
+        source, [(step, rows)] = read(folder)
+        assert (source.left_out, source.ungraded) == ({"a row whose grading failed": 1}, {4: 1})
+        assert (step, [row.reward for row in rows]) == (4, [1.0])
 
 
 def test_every_writer_may_say_that_a_completion_was_cut_off(tmp_path):

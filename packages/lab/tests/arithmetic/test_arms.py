@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from matplotlib.figure import Figure
 
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events, read_metrics
 from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
-from cooper_lab.arithmetic.picture import draw
+from cooper_lab.arithmetic.picture import _add_dose, _for_a_phone, draw
 from cooper_rl.engines.losses.reward_model import PairwiseLoss
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.reward.pairs.base import PAIRS
@@ -69,6 +70,24 @@ def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_p
     assert summary["seed"] == 7
     assert 0.5 < summary["reward_model_accuracy"] <= 1
     assert json.loads((tmp_path / "summary.json").read_text()) == summary
+
+
+def test_the_picture_can_be_read_on_a_phone():
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axes in figure.subplots(1, 2):
+        axes.plot([0, 40], [0.4, 0.9], label="rule")
+        axes.set_xlabel("step")
+        axes.legend()
+    _add_dose(figure)
+    _for_a_phone(figure)
+    pixels_per_point = 390 / (72 * figure.get_figwidth())
+    texts = [
+        text for axes in figure.axes for text in (axes.xaxis.label, *axes.get_xticklabels(), *axes.get_yticklabels())
+    ]
+    texts += [text for legend in figure.legends for text in legend.get_texts()]
+    assert len(figure.axes) == 3
+    assert len(figure.legends) == 1
+    assert min(text.get_fontsize() for text in texts) * pixels_per_point >= 10
 
 
 @pytest.mark.slow

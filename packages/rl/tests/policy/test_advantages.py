@@ -10,17 +10,18 @@ from pydantic import TypeAdapter
 from shelf.maxrl import MaxRL
 
 from cooper_base.config.base import Config
-from cooper_lab.designs.gdpo import GDPO
 from cooper_lab.designs.gspo import GSPO
 from cooper_rl import InputError, build_config
 from cooper_rl.policy.advantages import (
     ADVANTAGES,
     EPS,
+    GDPO,
     GRPO,
     RLOO,
     Completions,
     DrGRPO,
     ReinforcePPBaseline,
+    advantage_shares,
     estimate,
     usable_groups,
 )
@@ -195,6 +196,19 @@ def test_gdpo_normalises_over_the_step_and_leaves_out_a_reward_without_opinion_o
     found = estimate(rewards, GDPO(), completions=Completions(rewards, rewards, parts)).advantages.rows()
     # z is +-sqrt(1/2) in both groups; over the step the std is sqrt(4 / 2 / 3)
     assert found == [pytest.approx([0.75**0.5, -(0.75**0.5)], abs=1e-3)] * 2
+
+
+def test_each_reward_s_share_of_the_advantages():
+    """Summed, the reward of large scale makes nearly all; normalised, each what its weight says."""
+    parts = ((1.0, Ragged.of([[0, 1, 1, 0]], torch.float64)), (3.0, Ragged.of([[0, 0, 10, 10]], torch.float64)))
+    assert advantage_shares(GRPO(), parts) == {
+        "policy/advantage_share_1": pytest.approx(0.5 / 15.5),
+        "policy/advantage_share_2": pytest.approx(15 / 15.5),
+    }
+    assert [*advantage_shares(GDPO(), parts).values()] == pytest.approx([0.25, 0.75], abs=1e-3)
+    none = Ragged.of([[float("nan")] * 4], torch.float64)
+    assert [*advantage_shares(GDPO(), (*parts, (1.0, none))).values()][2] == 0
+    assert advantage_shares(GRPO(), parts[:1]) == advantage_shares(GRPO(), ((1.0, none), (1.0, none))) == {}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ CALLS: list[dict[str, Any]] = []
 
 
 def contains_answer(completions, answer, **kwargs):
-    CALLS.append({name: value for name, value in kwargs.items() if not name.startswith("log_")})
+    CALLS.append({name: value for name, value in kwargs.items() if not name.startswith(("log_", "trainer_"))})
     return [1.0 if own in text else 0.0 for text, own in zip(completions, answer, strict=True)]
 
 
@@ -42,6 +42,11 @@ def logs(completions, log_metric, log_extra):
     log_extra("length", [len(text) for text in completions])
     log_extra("text", completions)
     return [1.0] * len(completions)
+
+
+def warms_up(completions, trainer_state):
+    CALLS.append({"step": trainer_state.global_step, "of": trainer_state.max_steps})
+    return [float(trainer_state.global_step)] * len(completions)
 
 
 def too_few(completions, **kwargs):
@@ -114,6 +119,15 @@ def test_a_run_is_paid_by_one(settings):
     row = read_metrics(trainer.directory)[-1]
     assert row["reward/mean"] == pytest.approx(0.5 * row["function/contains_answer"])
     assert len(CALLS) == 1
+
+
+def test_the_trainer_s_state_says_how_far_the_run_is(settings):
+    reward = {"kind": "function", "function": "trl_functions:warms_up"}
+    run = {**settings, "kind": "function", "rewards": [reward], "steps": 2, "evaluation": {"every": 0}}
+    with CooperTrainer.from_config(build_config(run)) as trainer:
+        trainer.fit()
+    assert CALLS == [{"step": 0, "of": 2}, {"step": 1, "of": 2}]
+    assert [row["reward/mean"] for row in read_metrics(trainer.directory)] == [0.0, 1.0]
 
 
 def test_what_a_function_logs_is_on_record():

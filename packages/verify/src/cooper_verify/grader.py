@@ -98,7 +98,7 @@ class Grader(ABC):
     def settings(self) -> dict[str, Any]:
         """What decides its opinions, as JSON values: they are kept in a file only for a grader with the same. By
         default its class, and the contents of the file that the class is in."""
-        return {"kind": f"{type(self).__module__}:{type(self).__qualname__}", "files": hashes_of(_files_of(type(self)))}
+        return {"kind": f"{type(self).__module__}:{type(self).__qualname__}", "files": hashes_of(files_of(type(self)))}
 
     def check(self, problems: Sequence[Problem]) -> None:
         """Raises InputError if it cannot grade answers to one of these problems."""
@@ -203,7 +203,8 @@ def opinions_of(grader: Grader, chunks: Iterable[Sequence[Asked]], path: Path | 
             start += len(chunk)
 
 
-def _files_of(of: type) -> list[Path]:
+def files_of(of: type) -> list[Path]:
+    """The file that a class is in, if it is in one."""
     try:
         file = inspect.getsourcefile(of)
     except TypeError:  # a class that was typed in

@@ -31,14 +31,19 @@ from cooper_base.errors import InputError, did_you_mean
 FIELDS = ("step", "group", "prompt", "completion", "reference", "reward", "advantage", "cut", "failed")
 """What an audit reads of a row. `cut` says that the completion was cut off: true, or a reason such as `length`;
 `failed` that its grading failed, so that its reward is none: true, or what went wrong."""
-FAULTS = ("error", "errors", "grading_error", "failure_reason", "is_timeout", "timed_out", "metadata.failure_reason")
+FAULTS = (
+    *("error", "errors", "grading_error", "failure_reason", "is_timeout", "timed_out"),
+    *("metadata.failure_reason", "metadata.error"),
+    *("mask_sample", "instance_config.mask_sample", "_ng_failure_class"),  # NeMo-Gym: its reward is a placeholder
+)
 """Where writers of any format say what went wrong with a row: true, a text, a list of faults. A number is a metric."""
 ENDED = ("termination_reason", "info.termination_reason")
 """Where they say how a row ended."""
-ENDED_BADLY = ("error", "timeout", "env_timeout", "exception", "failed", "crash")
+ENDED_BADLY = re.compile(r"(?:\w*_)?(?:error|timeout)|exception|failed|crash")
+"""Reasons with which nothing was graded: `timeout`, rLLM's `grading_error`, `verifier_timeout`, `sandbox_error`."""
 ENDED_EARLY = ("length", "truncat", "max_t")
 """Parts of the reasons of a completion that was cut off, such as `max_turns_exceeded`."""
-FLAGS = ("is_timeout", "timed_out")
+FLAGS = ("is_timeout", "timed_out", "mask_sample")
 """Of `FAULTS` those that are yes or no, also as numbers."""
 TRUNCATED = ("is_truncated", "truncated")
 """Where writers of any format say that a completion was cut off."""
@@ -306,7 +311,7 @@ class Values:
             return _is_fault(self.of(record, "failed", place))
         said = [_at(record, tuple(path.split("."))) for path in FAULTS]
         said += [bool(flag) for name in FLAGS if isinstance(flag := record.get(name), int | float)]
-        ended_badly = any(one in ENDED_BADLY for one in _how_it_ended(record))
+        ended_badly = any(map(ENDED_BADLY.fullmatch, _how_it_ended(record)))
         return record.get("ok") is False or any(map(_is_fault, said)) or ended_badly
 
     def _value(self, record: DumpRecord, alternative: _Alternative, place: str) -> Any:

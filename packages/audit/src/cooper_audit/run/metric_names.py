@@ -28,7 +28,8 @@ _NAMES = {
     "steps_without remembered replayed",
     "assistant": "attempts accepted failures_<kind> rejected_<reason>",
     "policy": "usable_groups unverified_advantage trained_completions loss ratio clip_fraction "
-    "kl_to_old mismatch_kl truncated_fraction drifted_fraction reference_kl learning_rate grad_norm skipped_updates",
+    "advantage_share_<reward> kl_to_old mismatch_kl truncated_fraction drifted_fraction reference_kl learning_rate "
+    "grad_norm skipped_updates",
     "process": "usable_groups",
     "rollout": "tokens mean_length cut_off_rate entropy_estimate lag resampled resample_draws flat_groups "
     "unfilled_groups non_finite_logits agreement_heard agreement_silent",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PICTURES = "picture.png", "picture.svg"
 TITLE = "A rule that is silent on two problems in three"
 CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
+WIDTH, HEIGHT, FONT = 7.5, 7.2, 15
+"""Inches and points: on a phone, 390 pixels wide, a letter is still ten pixels high."""
 DOSE = Path(__file__).parent / "dose.json"
 """Gold after 40 steps on seeds 0 to 4, by the share of problems that the rule judges."""
 FIVE_SEEDS = (
@@ -37,8 +39,9 @@ def draw(output_dir: Path) -> Path:
     colours = [ARMS[arm].colour for arm in arms]
     figure = curves_figure(read_runs(list(labels), labels), list(CURVES), colours)
     for axes, title in zip(figure.axes, CURVES.values(), strict=True):
-        axes.set_title(title, fontsize=11, loc="left")
+        axes.set_title(title, loc="left", fontsize=FONT)
     _add_dose(figure)
+    _for_a_phone(figure)
     png = BytesIO()
     figure.savefig(png, dpi=150, format="png")
     for name, content in zip(PICTURES, (png.getvalue(), figure_svg(figure)), strict=True):
@@ -56,19 +59,33 @@ def draw(output_dir: Path) -> Path:
 
 
 def _add_dose(figure: "Figure") -> None:
-    """A third panel: mean gold at the end over the share of problems that the rule judges, and the range over seeds."""
-    figure.set_size_inches(14, 3.8)
-    columns = figure.add_gridspec(1, 3)
-    for part, panel in enumerate(figure.axes):
-        panel.set_subplotspec(columns[0, part])
-    axes = figure.add_subplot(columns[0, 2])
+    """A third panel: mean gold at the end over the share of problems that the rule judges, and the range over seeds.
+    The first panel has a row of its own."""
+    grid = figure.add_gridspec(2, 2)
+    for panel, place in zip(figure.axes, (grid[0, :], grid[1, 0]), strict=True):
+        panel.set_subplotspec(place)
+    axes = figure.add_subplot(grid[1, 1])
     for arm, doses in json.loads(DOSE.read_text(encoding="utf-8")).items():
         heard = [int(share) for share in doses]
         axes.plot(heard, [sum(gold) / len(gold) for gold in doses.values()], "o-", markersize=4, color=ARMS[arm].colour)
         lows, highs = ([end(gold) for gold in doses.values()] for end in (min, max))
         axes.vlines(heard, lows, highs, color=ARMS[arm].colour, alpha=0.4)
-    axes.set_title("Gold at the end, five seeds", fontsize=11, loc="left")
-    axes.set_xlabel("problems that the rule judges, %")
+    axes.set_title("Gold, five seeds", loc="left", fontsize=FONT)
+    axes.set_xlabel("% that the rule judges")
     axes.set_ylim(0, 1)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _for_a_phone(figure: "Figure") -> None:
+    """Letters that can be read where the picture is as wide as a phone, and few enough of them; the legend beside the
+    panels, where it hides no curve."""
+    figure.set_size_inches(WIDTH, HEIGHT)
+    for axes in figure.axes:
+        axes.xaxis.label.set_fontsize(FONT)
+        axes.tick_params(labelsize=FONT)
+        axes.locator_params(axis="both", nbins=5)
+    if (legend := figure.axes[0].get_legend()) is not None:
+        legend.remove()
+        lines = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*lines, loc="outside lower center", ncols=2, frameon=False, fontsize=FONT)

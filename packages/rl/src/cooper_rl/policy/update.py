@@ -12,7 +12,14 @@ from cooper_base.progress import weights_change
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.losses.policy import KLKind, PolicyObjective, kl_estimate, pulls_in, token_weights
-from cooper_rl.policy.advantages import AdvantageConfig, Completions, TokenCredit, estimate, usable_groups
+from cooper_rl.policy.advantages import (
+    AdvantageConfig,
+    Completions,
+    TokenCredit,
+    advantage_shares,
+    estimate,
+    usable_groups,
+)
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.records import Ragged, Rollouts, Summands
 
@@ -168,12 +175,13 @@ def _advantages(
 ) -> _Advantages:
     """Advantages from rewards, finite or NaN, and, if the estimator tells tokens apart, their credit."""
     estimator, rollouts, completions = config.advantages, before.rollouts, None
-    summands = differing(estimator, rewards, summands, config.min_spread)
+    each, summands = summands, differing(estimator, rewards, summands, config.min_spread)
+    shares = advantage_shares(estimator, summands or each)
     usable_P = usable_groups(rewards, config.min_spread, summands)
     if estimator.reads_completions or estimator.reads_summands:
         completions = before.completions(rewards, estimator.reads_completions, summands)
     estimated = estimate(rewards, estimator, usable_P, completions)
-    taught_P, values, metrics = usable_P.numpy(), estimated.advantages.flat, dict(estimated.metrics)
+    taught_P, values, metrics = usable_P.numpy(), estimated.advantages.flat, estimated.metrics | shares
     tokens_T = np.repeat(values.numpy(), rollouts.token_ids.lengths)
     if credit is not None:
         tokens_T = tokens_T + np.concatenate(credit.advantages)

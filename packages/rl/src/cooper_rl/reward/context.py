@@ -79,6 +79,10 @@ class StepContext:
         self.sizes = tuple(len(group.answers) for group in groups)
         self.others_of_step: Sequence[Self] = ()
         """Answers of the same step that were scored in other calls, as far as they are known."""
+        self.steps_before = 0
+        """Steps of the run before this one."""
+        self.planned_steps: int | None = None
+        """Steps of the whole run, if that is known."""
         self.learns_from_solutions = False
         """Whether the reward model learns from the reference solutions of problems."""
         self.known_logits: Logits = {}
@@ -250,6 +254,7 @@ class StepContext:
         fresh = type(self)(self.groups, self._rule, self._model, self._gold)
         fresh._verdicts, fresh._found = self._verdicts, self._found
         fresh.learns_from_solutions = self.learns_from_solutions
+        fresh.steps_before, fresh.planned_steps = self.steps_before, self.planned_steps
         fresh._columns = {
             name: column for name, column in self._columns.items() if name in ("correct", "gold", "lengths")
         }

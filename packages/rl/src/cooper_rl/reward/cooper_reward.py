@@ -259,10 +259,12 @@ class CooperReward:
         """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
         context = StepContext(groups, self.verifier, self.model, self._gold)
         context.learns_from_solutions = self._learns_from_solutions
+        context.planned_steps = self.config.planned_steps
         return context
 
     def pay(self, context: StepContext, step: int | None = None) -> Scored:
         """The rewards of these answers. Changes nothing and starts nothing."""
+        context.steps_before = self.last_step if step is None else step - 1
         scores = self._reward.score(context)
         # Even if no reward reads the model: pairs need its logits before the update, and its scores are recorded.
         parts = scores.parts | (context.model_parts if context.has_model else {})

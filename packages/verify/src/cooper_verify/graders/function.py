@@ -9,6 +9,7 @@ import reprlib
 from array import array
 from collections.abc import Collection, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, Literal
 
@@ -33,7 +34,7 @@ _VERL = {"data_source", "solution_str", "ground_truth", "extra_info"}
 _RUBRIC = {"prompt", "completion", "answer", "state", "info", "task"}
 _RUBRIC_ALONE = {"answer", "state", "info", "task"}
 """A function that takes a `completion` and one of these is one of verifiers. With a `prompt` alone it is Cooper's."""
-_OF_TRL = ("prompts", "completions", "log_metric", "log_extra")
+_OF_TRL = ("prompts", "completions", "trainer_state", "log_metric", "log_extra")
 """What a function of TRL is given beside the columns of its rows."""
 _OF_LISTS = ("batched", "trl", "openrlhf")
 _GIVEN = (
@@ -49,6 +50,16 @@ _ASKED = ("question", "prompt", "query", "problem_text", "extra_info", "data_sou
 """Names of the answer's text, of the reference and of what else a function of two texts may be given."""
 
 ProblemAndAnswer = tuple[Problem, Answer]
+
+
+@dataclass(frozen=True)
+class TrainerState:
+    """What a function of TRL is told of the run: of the trainer's state, what Cooper has. Outside a run both are 0."""
+
+    global_step: int = 0
+    """Steps before this one."""
+    max_steps: int = 0
+    """Steps of the whole run; 0 if that is unknown."""
 
 
 def recognised(path: str) -> Signature:
@@ -103,15 +114,17 @@ class ScoringFunction:
         self.extra: dict[str, Sequence[Any]] = {}
         """What it gave to `log_extra`: columns with a value for each answer."""
 
-    def values(self, answers: Sequence[ProblemAndAnswer]) -> list[float]:
-        """What it returns for each answer, NaN where it has no opinion (None or NaN).
+    def values(self, answers: Sequence[ProblemAndAnswer], state: TrainerState | None = None) -> list[float]:
+        """What it returns for each answer, NaN where it has no opinion (None or NaN). TRL's gets the run's `state`.
 
         Raises InputError naming the function and the problem if a value is no number, or infinite. Exceptions of the
         function itself propagate. It has a copy of each problem, which it may change.
         """
         answers = [(deepcopy(problem), answer) for problem, answer in answers]
         if self.signature in _OF_LISTS:
-            call = self._lists(answers) if self.signature != "batched" else tuple(map(list, zip(*answers, strict=True)))
+            call = tuple(map(list, zip(*answers, strict=True)))
+            if self.signature != "batched":
+                call = self._lists(answers, state or TrainerState())
             returned = self._one_for_each(self._function.results([call])[0], len(answers)) if answers else []
         else:
             by_name = {"verl": self._of_verl, "rubric": self._of_rubric, "texts": self._of_texts}
@@ -121,7 +134,7 @@ class ScoringFunction:
             returned = [_score_of(value) for value in returned]
         return [self._number(value, problem) for value, (problem, _) in zip(returned, answers, strict=True)]
 
-    def _lists(self, answers: Sequence[ProblemAndAnswer]) -> dict[str, Any]:
+    def _lists(self, answers: Sequence[ProblemAndAnswer], state: TrainerState) -> dict[str, Any]:
         """The arguments of a function in TRL's style: those it names, or all if it takes any."""
         chats = [problem.messages is not None if self._chats is None else self._chats for problem, _ in answers]
         rows = [_columns_of(problem) for problem, _ in answers]
@@ -134,7 +147,8 @@ class ScoringFunction:
             lists |= {"queries": queries, "labels": [problem.answer for problem, _ in answers]}
         if self.signature == "trl":
             self.logged, self.extra = {}, {}
-            return self._taken({**lists, "log_metric": self._log_metric, "log_extra": self.extra.__setitem__})
+            of_run = {"trainer_state": state, "log_metric": self._log_metric, "log_extra": self.extra.__setitem__}
+            return self._taken(lists | of_run)
         return self._taken(lists)
 
     def _log_metric(self, name: str, value: float) -> None:

@@ -15,6 +15,7 @@ from cooper_base.errors import InputError
 from cooper_verify.grader import Grader
 from cooper_verify.graders.function import FunctionGrader
 from cooper_verify.graders.judge import JudgeGrader, read_judge
+from cooper_verify.graders.openenv_rubric import OpenEnvRubricGrader, is_openenv_rubric
 from cooper_verify.graders.rubric import RubricGrader, is_rubric, rubric_of
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RULES, RuleConfig
@@ -27,7 +28,8 @@ WRITTEN = (
     "`judge:` or with the rewards of a run, http://host:port of `cooper serve`, or verifiers:ENVIRONMENT"
 )
 Form = Literal["rule", "function", "grader", "judge", "rubric", "environment", "reward_model", "run", "service"]
-"""What a written grader is. `grader` is a class or an object of the user's, `environment` one of verifiers."""
+"""What a written grader is. `grader` is a class or an object of the user's, `rubric` one of verifiers or OpenEnv,
+`environment` one of verifiers."""
 BROUGHT: dict[Form, str] = {
     "reward_model": "a reward model",
     "run": "the rewards of a run",
@@ -70,7 +72,9 @@ def form_of(written: str) -> Form:
     if (form := form_by_text(written)) is not None:
         return form
     found = load_object(written, "function")
-    return "rubric" if is_rubric(found) and not isinstance(found, type) else _form_of_object(found)
+    if is_openenv_rubric(found) or (is_rubric(found) and not isinstance(found, type)):
+        return "rubric"
+    return _form_of_object(found)
 
 
 def _form_of_object(found: Any) -> Form:
@@ -108,9 +112,10 @@ def _at_home(form: Form, written: str, settings: Sequence[str], chats: bool | No
         logger.info("%s: called as %s", written, grader.signature)
         return grader
     found = load_object(written, "function")
+    made_of = made(written, found) if isinstance(found, type) else found
     if form == "rubric":
-        return RubricGrader(written, found)
-    return made(written, found) if isinstance(found, type) else found
+        return OpenEnvRubricGrader(written, made_of) if is_openenv_rubric(made_of) else RubricGrader(written, made_of)
+    return made_of
 
 
 def written_rules(written: str, settings: Sequence[str] = ()) -> RuleSettings:

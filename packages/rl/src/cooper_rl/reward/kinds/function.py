@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
-from cooper_verify.graders.function import ScoringFunction, check_columns, recognised
+from cooper_verify.graders.function import ScoringFunction, TrainerState, check_columns, recognised
 
 if TYPE_CHECKING:
     from cooper_base.data.problem import Problem
@@ -67,7 +67,8 @@ class FunctionReward:
     def _scores(self, context: StepContext) -> Scores:
         function, name = self._function, f"function/{self._name}"
         answers = [(group.problem, answer) for group in context.groups for answer in group.answers]
-        values = context.ragged(function.values(answers))
+        state = TrainerState(context.steps_before, context.planned_steps or 0)
+        values = context.ragged(function.values(answers, state))
         heard = values.opinions().flat
         metrics = {name: heard.mean().item()} if len(heard) else {}
         metrics |= {f"{name}/{each}": sum(given) / len(given) for each, given in function.logged.items()}
