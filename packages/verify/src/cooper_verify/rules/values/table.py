@@ -56,7 +56,7 @@ def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
     if verdict == "correct" and (unit := other.unit).words:
         value = constant(other.tree)
         may_be_one = (value is not None and abs(value) <= 1) or any(power < 0 for _, power in unit.powers)
-        return verdict if comparison.words.know_unit(unit.words, may_be_one) else "unparsed"
+        return verdict if comparison.words.know_unit(unit.words, may_be_one, bool(unit.names)) else "unparsed"
     return verdict
 
 
