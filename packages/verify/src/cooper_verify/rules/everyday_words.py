@@ -246,4 +246,9 @@ def is_verb(word: str) -> bool:
 
 def is_everyday(word: str) -> bool:
     """Whether a word, in small letters unless it is a name, says nothing about a value."""
-    return word in _ALL_THINGS or word in _ALL_QUALITIES or word in _ALL_VERBS or word in _NAMES
+    return any(word in words for words in (_ALL_THINGS, _ALL_VERBS, _ALL_QUALITIES, _NAMES, _TIMES))
+
+
+def is_quality(word: str) -> bool:
+    """Whether a word is an adjective alone, and names no thing."""
+    return word in _ALL_QUALITIES and word not in _ALL_THINGS

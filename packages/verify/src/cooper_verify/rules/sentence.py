@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
+from cooper_verify.rules.unit_table import CURRENCY_SIGNS
 from cooper_verify.rules.words import CJK, main_verb, unread, unread_agent, unread_behind, unread_beside
 
 LONGEST = 600
@@ -22,7 +23,7 @@ _FUNCTION = (
 )
 _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}})"
-    r"|(?P<money>(?:US|CA|AU|NZ|HK)?\\?[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9]\s?-?(?=\.?\d))"
+    rf"|(?P<money>(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?(?=\.?\d))"
     r"|(?P<number>\d(?:\d|,(?=\d))*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
     r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
     rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from cooper_verify.rules.counted_nouns import is_counted
-from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_time, is_verb
+from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import stem
@@ -226,7 +226,7 @@ def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
         elif preposition and (span := _counted_span(tokens[place : place + 4], preposition, has_unit)):
             read.update((opened, *range(place, place + span)))
             preposition = "in"
-        elif is_word and (preposition or (may_be_verb and is_verb(word))):
+        elif is_word and not _lacks_noun(tokens, place) and (preposition or (may_be_verb and is_verb(word))):
             read.add(place)
             if is_verb(word) and preposition in ("", "to"):
                 preposition = "in"  # "to dig 30 holes"
@@ -236,6 +236,11 @@ def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
             preposition = ""
         may_be_verb = word in _BEFORE_VERB or (is_word and token[0].isupper())
     return frozenset(read)
+
+
+def _lacks_noun(tokens: Sequence[str], place: int) -> bool:
+    """Whether a word is an adjective that nothing follows: "in the red"."""
+    return is_quality(tokens[place]) and not any(map(is_everyday, tokens[place + 1 : place + 2]))
 
 
 _COUNTING = _set("in of for on from after within during across at than")
