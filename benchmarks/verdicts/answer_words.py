@@ -17,6 +17,8 @@ from typing import NamedTuple
 from wordfreq import top_n_list
 
 from cooper_verify.rules.counted_nouns import is_counted
+from cooper_verify.rules.everyday_words import is_everyday, is_verb
+from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.symbolic import maths_verdict
 from cooper_verify.rules.unit_table import MEASURES, Measure
 from cooper_verify.rules.units import unit_of
@@ -49,13 +51,30 @@ class Case(NamedTuple):
 
 @cache
 def vocabulary(language: str) -> list[str]:
-    """Words that are neither frames nor units nor numbers."""
-    words = (word for word in top_n_list(language, _WORDS) if len(word) > 1 and not any(map(str.isdigit, word)))
+    """Words that are neither frames nor names nor units nor numbers."""
+    words = (word for word in top_n_list(language, _WORDS) if len(word) > 1 and one_notation(word).isalpha())
     return [
         word
         for word in words
-        if unread(word, is_subject=True) and word not in MEASURES and spelled_number(word) is None
+        if unread(word) and word not in MEASURES and spelled_number(word) is None and not _names_value(word)
     ]
+
+
+def _names_value(word: str) -> bool:
+    """Whether a word may stand in front of a verb because it names what a value is: "the inverse is"."""
+    return not unread(word, is_subject=True) and not is_everyday(word)
+
+
+_SUBJECTS = ("The {} value is 12.", "{} answer: 12")
+_MAIN_VERBS = ("So she has {} 12 apples.", "{} 12")
+
+
+def _is_read(word: str, place: str) -> bool:
+    """Whether a word says nothing about the value where it stands: things that are counted, everyday words in a
+    subject, and main verbs."""
+    if is_counted(word) and place.index("12") < place.index("{}"):
+        return True
+    return (is_everyday(word) and place in _SUBJECTS) or (is_verb(word) and place in _MAIN_VERBS)
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
@@ -69,7 +88,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
 def _beside_word(draw: random.Random) -> Case:
     language = draw.choice(["en", *PLACES])
     place, word = draw.choice(PLACES[language]), draw.choice(vocabulary(language))
-    while is_counted(word) and place.index("12") < place.index("{}"):  # "12 apples"
+    while _is_read(word, place):
         word = draw.choice(vocabulary(language))
     return Case("word", "12", place.format(word))
 

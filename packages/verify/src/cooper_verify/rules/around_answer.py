@@ -5,13 +5,13 @@ left over, which the functions here give back: a verdict needs all of it to be k
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
-from cooper_verify.rules.words import unread, unread_behind, unread_beside, unread_outside
+from cooper_verify.rules.words import main_verb, unread, unread_agent, unread_behind, unread_beside, unread_outside
 
 _REACH = 400
 """So many characters of a sentence before an answer are read."""
@@ -43,6 +43,8 @@ _APPROVING = re.compile(
 )
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
 _DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
+_HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
+_LEFT_OVER = re.compile(r"\bleft[ -]?over\b")
 _MARK = re.compile(EMOJI)
 
 
@@ -51,9 +53,12 @@ def before_box(text: str, place: int) -> list[str]:
     near = text[max(0, place - _REACH) : place]
     start = _last_end(_CLAUSE_BREAK, near)
     clause = _without_calculation(_USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:]))))
-    verb = _LAST_VERB.match(clause)
-    beside = unread_beside(clause[verb.start(1) :]) if verb else []
-    words = unread(clause[: verb.start(1)], is_subject=True) if verb else unread(clause)
+    if main := main_verb(clause):
+        words, beside = unread_agent(clause[:main]), []
+    elif verb := _LAST_VERB.match(clause):
+        words, beside = unread(clause[: verb.start(1)], is_subject=True), unread_beside(clause[verb.start(1) :])
+    else:
+        words, beside = unread(clause), []
     struck = ["~~"] if near.endswith("~~") or _STRIKES.search(near) or _OPEN_FORMULA.search(near) else []
     return struck + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
 
@@ -95,11 +100,12 @@ def before_statement(statement: re.Match[str]) -> list[str]:
     return unread_outside(words, statement.string[: statement.start() - len(near) + start])
 
 
-def behind_answer(text: str, answers: Iterable[str]) -> list[str]:
+def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
     """What is left over behind an answer: words, other numbers than its own, marks, a question."""
-    text = _DIMENSION.sub("", _ORDINAL.sub("", text))
+    text = _LEFT_OVER.sub("left", _DIMENSION.sub("", _ORDINAL.sub("", text)))
     if not text.strip(" .\n$*}\\])"):
         return []
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
+    has_unit = any(_HAS_UNIT.search(answer) for answer in answers)
     marks = [mark for mark in _MARK.findall(text) if not _APPROVING.match(mark)]
-    return [*marks, *(["?"] if "?" in text else []), *unread_behind(_COMMAND.sub(" ", text), figures)]
+    return [*marks, *(["?"] if "?" in text else []), *unread_behind(_COMMAND.sub(" ", text), figures, has_unit)]

@@ -4,46 +4,48 @@ A plural alone does not show it: "12 tops" and "12 halves" have one too. So a no
 question, the reference or the sentence's grammar shows it (`words`, `sentence`).
 """
 
-_ENGLISH = """
-people person student child kid boy girl man woman adult teacher worker employee customer guest visitor friend
-player member passenger pupil camper parent family team class classroom baby sibling brother sister neighbor
-classmate graduate doctor nurse chef clerk singer actor musician tourist volunteer voter candidate participant
-attendee spectator resident soldier clown juror senator scientist engineer officer driver rider runner swimmer
-dancer animal dog cat cow horse pig sheep goat chicken hen duck goose bird fish frog rabbit mouse rat bee ant
-fly worm snail spider insect bug butterfly beetle ladybug caterpillar cricket grasshopper turtle snake lizard
-monkey lion tiger bear elephant kangaroo whale shark dolphin penguin owl parrot pigeon flamingo puppy kitten pup
-lamb calf cub duckling crow eagle squirrel fox wolf deer giraffe zebra tree plant flower rose tulip daisy orchid
-sunflower bush leaf branch seed seedling bulb petal vegetable fruit apple orange banana pear peach plum grape
-cherry lemon lime mango melon watermelon pineapple coconut strawberry blueberry raspberry berry tomato potato
-carrot onion pepper cucumber pumpkin turnip radish mushroom bean pea nut peanut walnut acorn pecan avocado olive
-egg cookie cake cupcake pie muffin donut doughnut brownie biscuit cracker pancake waffle pastry pretzel
-croissant bagel loaf baguette candy chocolate lollipop jellybean gumdrop gumball sweet popsicle sandwich pizza
-burger hamburger hotdog taco burrito meatball sausage fry steak dumpling noodle salad soup meal snack drink soda
-juice milkshake bottle jar can carton bag box basket crate packet pack package bundle bunch barrel bucket tray
-plate dish bowl pan pot glass mug pitcher spoon fork knife napkin pencil pen marker crayon eraser ruler notebook
-book magazine newspaper novel comic page chapter story poem letter envelope stamp postcard card sticker poster
-photo photograph picture painting drawing portrait frame paper sheet worksheet word sentence question problem
-answer test exam quiz lesson subject assignment course toy doll ball balloon marble block puzzle game kite bead
-button necklace bracelet ring earring ribbon gem jewel crystal shirt dress skirt sock shoe hat cap coat jacket
-sweater scarf glove mitten jersey uniform suit outfit towel blanket pillow chair table desk bed bookshelf shelf
-lamp clock watch mirror window door wall room bedroom house home apartment building floor garden lawn yard park
-farm field store shop restaurant school hotel office station factory library church street road bridge bench
-fence pole brick tile plank rock stone pebble nail screw bolt tool hammer brush paintbrush rope string stick
-rod car truck bus van train bicycle bike motorcycle boat ship canoe plane airplane vehicle wheel tire engine
-trip ride flight lap ticket coin penny nickel dime token bill note medal badge trophy award prize flag phone
-computer laptop tablet machine robot camera television radio battery file movie video song album episode email
-message text call commercial advertisement printer calculator piece slice item object thing unit batch serving
-helping scoop bite container tank pool pond sack bale pile stack row circle square triangle rectangle polygon
-cube diagonal vertex edge face angle point dot star way possibility outcome choice combination permutation
-arrangement path route handshake number integer digit prime factor divisor multiple term zero value root
-solution element subset palindrome match goal touchdown strikeout homerun inning shot vote seat case step move
-jump kick punch pushup time visit mistake error task chore job project order sale product gift present leg arm
-hand finger toe eye ear tooth wing tail head horn feather bone shell seashell snowflake snowball candle
-matchstick toothpick firework lantern flashlight umbrella cd dvd disc record brochure pamphlet flyer invitation
-ornament decoration garland wreath vase figurine bouquet skittle dumbbell barbell racket bat puck baseball
-basketball football frisbee skateboard widget gadget sample specimen cell bacterium molecule atom planet moon
-asteroid island mountain lake river country city town village nation flavor color variety species
+_THINGS = """
+people person student child kid boy girl man woman adult teacher worker employee customer guest visitor friend player
+member passenger pupil camper parent family team class classroom baby sibling brother sister neighbor classmate
+graduate doctor nurse chef clerk singer actor musician tourist volunteer voter candidate participant attendee
+spectator resident soldier clown juror senator scientist engineer officer driver rider runner swimmer dancer animal
+dog cat cow horse pig sheep goat chicken hen duck goose bird fish frog rabbit mouse rat bee ant fly worm snail spider
+insect bug butterfly beetle ladybug caterpillar cricket grasshopper turtle snake lizard monkey lion tiger bear
+elephant kangaroo whale shark dolphin penguin owl parrot pigeon flamingo puppy kitten pup lamb calf cub duckling crow
+eagle squirrel fox wolf deer giraffe zebra tree plant flower rose tulip daisy orchid sunflower bush leaf branch seed
+seedling bulb petal vegetable fruit apple orange banana pear peach plum grape cherry lemon lime mango melon watermelon
+pineapple coconut strawberry blueberry raspberry berry tomato potato carrot onion pepper cucumber pumpkin turnip
+radish mushroom bean pea nut peanut walnut acorn pecan avocado olive egg cookie cake cupcake pie muffin donut doughnut
+brownie biscuit cracker pancake waffle pastry pretzel croissant bagel loaf baguette candy chocolate lollipop jellybean
+gumdrop gumball sweet popsicle sandwich pizza burger hamburger hotdog taco burrito meatball sausage fry steak dumpling
+noodle salad soup meal snack drink soda juice milkshake bottle jar can carton bag box basket crate packet pack package
+bundle bunch barrel bucket tray plate dish bowl pan pot glass mug pitcher spoon fork knife napkin pencil pen marker
+crayon eraser ruler notebook book magazine newspaper novel comic page chapter story poem letter envelope stamp
+postcard card sticker poster photo photograph picture painting drawing portrait frame paper sheet worksheet lesson
+subject course toy doll ball balloon marble block puzzle game kite bead button necklace bracelet ring earring ribbon
+gem jewel crystal shirt dress skirt sock shoe hat cap coat jacket sweater scarf glove mitten jersey uniform suit
+outfit towel blanket pillow chair table desk bed bookshelf shelf lamp clock watch mirror window door wall room bedroom
+house home apartment building floor garden lawn yard park farm field store shop restaurant school hotel office station
+factory library church street road bridge bench fence pole brick tile plank rock stone pebble nail screw bolt tool
+hammer brush paintbrush rope string stick rod car truck bus van train bicycle bike motorcycle boat ship canoe plane
+airplane vehicle wheel tire engine trip ride flight lap ticket coin penny nickel dime token bill medal badge trophy
+award flag phone computer laptop tablet machine robot camera television radio battery file movie video song album
+episode email message text call commercial advertisement printer calculator piece slice serving helping scoop bite
+container tank pool pond sack bale pile stack square triangle rectangle polygon cube diagonal vertex edge face angle
+star touchdown strikeout homerun inning shot vote seat jump kick punch pushup time visit chore job gift present leg
+arm hand finger toe eye ear tooth wing tail head horn feather bone shell seashell snowflake snowball candle matchstick
+toothpick firework lantern flashlight umbrella cd dvd disc record brochure pamphlet flyer invitation ornament
+decoration garland wreath vase figurine bouquet skittle dumbbell barbell racket bat puck baseball basketball football
+frisbee skateboard widget gadget cell bacterium molecule atom planet moon asteroid island mountain lake river country
+city town village nation flavor color species
 """
+_OTHER_NOUNS = """
+word sentence question problem answer test exam quiz assignment note prize item object thing unit batch row circle
+point dot way possibility outcome choice combination permutation arrangement path route handshake number integer digit
+prime factor divisor multiple term zero value root solution element subset palindrome match goal case step move
+mistake error task project order sale product sample specimen variety
+"""
+"""Nouns that may say something about a value elsewhere than behind it: "my first guess", "by mistake"."""
 _OTHERS = {
     "French": """
 pommes livres élèves personnes enfants étudiants œufs bonbons stylos crayons chaises tables arbres fleurs
@@ -83,16 +85,22 @@ cani gatti ragazzi ragazze biscotti arance caramelle modi
 _IRREGULAR = "people children men women feet mice geese leaves wolves knives shelves loaves"
 
 
-def _plural(noun: str) -> str:
+def plural(noun: str) -> str:
     if noun.endswith(("s", "x", "z", "ch", "sh", "to")):
         return f"{noun}es"
     return f"{noun[:-1]}ies" if noun[-1] == "y" and noun[-2] not in "aeou" else f"{noun}s"
 
 
 _PLURALS = frozenset(
-    [*map(_plural, _ENGLISH.split()), *_IRREGULAR.split(), *" ".join(_OTHERS.values()).casefold().split()]
+    [
+        *map(plural, f"{_THINGS} {_OTHER_NOUNS}".split()),
+        *_IRREGULAR.split(),
+        *" ".join(_OTHERS.values()).casefold().split(),
+    ]
 )
-_SINGULARS = frozenset(_ENGLISH.split())
+_SINGULARS = frozenset(f"{_THINGS} {_OTHER_NOUNS}".split())
+NOUNS = _THINGS.split()
+"""Things that are counted, one of each."""
 
 
 def is_counted(word: str, may_be_one: bool = False) -> bool:

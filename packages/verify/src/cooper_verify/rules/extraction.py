@@ -194,7 +194,7 @@ _HAS_NUMBER_AND_WORDS = re.compile(r"(?s)\d.*?(?<![\\A-Za-z])[^\W\d_]{2}|(?<![\\
 """Of a line that states no value: prose whose number would be a part of it."""
 
 
-_COUNTRY = re.compile(r"\b(?:US|CA|AU|NZ|HK)(?=\\?\$\s?-?[\d.])")
+_COUNTRY = re.compile(r"\bUS(?=\\?\$\s?-?[\d.])")
 """Of a dollar: US$7 is $7."""
 
 

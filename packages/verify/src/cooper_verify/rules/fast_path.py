@@ -22,11 +22,13 @@ from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
+from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
 from cooper_verify.rules.values.reading import answer_readings, ratio_readings, readings
 from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
+from cooper_verify.rules.values.tokens import DIFFERENTIAL
 from cooper_verify.rules.words import Words, topics
 
 TextPolicy = Literal["exact", "refuse"]
@@ -75,7 +77,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
         return "choice"
-    if read_parts(reference) or LETTERS_OF_A_BASE.fullmatch(reference):
+    if read_parts(reference) or LETTERS_OF_A_BASE.fullmatch(reference) or read_division(reference):
         return "maths"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
     is_time = _CLOCK.search(text) and "=" not in text
@@ -104,7 +106,7 @@ def _is_formula(text: str) -> bool:
         return False  # "a. 3, b. 4"; H2O, but N2^{-N}
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi" or (len({*text}) == len(text) and {*text} <= {*"xyz"})  # xy, a product
-    words = [word for word in _WORD.findall(symbols) if not _FUNCTION.fullmatch(word)]
+    words = [word for word in _WORD.findall(symbols) if not (_FUNCTION.fullmatch(word) or DIFFERENTIAL.fullmatch(word))]
     if any(map(_NO_PRODUCT.fullmatch, words)):
         return False
     # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.

@@ -102,7 +102,7 @@ LANGUAGES = [
         " conclusion step work solve solved need needs must today everyone get obtained making makes"
         " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"
         " hundredths tenth place places boxed box it's that's here's there's we're he'll she'll they'll"
-        " i'll we'll directly times take takes owe owes complete completes",
+        " i'll we'll able directly times take takes owe owes complete completes",
         names="average mean median mode sum difference product quotient ratio perimeter circumference radius"
         " diameter angle probability percentage score overall function variable integer integers term"
         " terms limit slope intercept coordinate coordinates point points set range domain coefficient"
@@ -113,7 +113,12 @@ LANGUAGES = [
         " trailing prime primes element elements vertex vertices vector norm determinant trace rank"
         " height hypotenuse leg side sides edge edges face faces rate density frequency mass force"
         " energy power work voltage current common greatest least lowest highest smallest largest"
-        " possible positive real distinct total combined remaining final based on analysis",
+        " possible positive real distinct total combined remaining final based on analysis way ways outcome"
+        " outcomes combinations permutations arrangements paths routes handshakes numbers item items object objects"
+        " thing things words letters rows sales order orders product products calories geometric arithmetic"
+        " resulting rotation reflection curve polynomial polynomials quadratic linear equations ordered passes"
+        " around origin direction defined given selected randomly chosen drawn prior"
+        " tallest oldest youngest fastest cheapest shortest longest biggest earlier",
     ),
     Language(
         name="French",

@@ -178,6 +178,15 @@ def _untagged(tagged: re.Match[str]) -> str:
     return f"{script}{{{tagged['content']}}}" if script else tagged["content"]
 
 
+_COUNTRIES = {"US": "USD", "A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "NZ": "NZD", "HK": "HKD", "S": "SGD"}
+_COUNTRIES |= {"R": "BRL"}
+_OF_COUNTRY = re.compile(
+    rf"(?<![\w\\$])(?P<country>{'|'.join(sorted(_COUNTRIES, key=len, reverse=True))})\\?\$\s?"
+    r"(?P<figures>\d[\d,.]*+(?<=\d))(?![^\s,.;!?)}\]]|\s(?:hundred|thousand|million|billion|trillion))"
+)
+"""Dollars of a country that is named: `A$5`, `R$ 5`."""
+
+
 def one_notation(text: str) -> str:
     """`text` in the notation that all rules read; see this module."""
     if "&" in text:
@@ -188,6 +197,8 @@ def one_notation(text: str) -> str:
             text = _TAGGED.sub(_untagged, text)
     if not text.isascii():
         text = _in_ascii(text)
+    if "$" in text:
+        text = _OF_COUNTRY.sub(lambda money: f"{money['figures']} {_COUNTRIES[money['country']]}", text)
     if "\\" in text:
         text = _without_style(text)
     return _EMPHASIS.sub(_without_emphasis, text) if "*" in text or "_" in text else text

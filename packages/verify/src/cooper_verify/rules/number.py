@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.unit_table import CURRENCY_SIGNS
 from cooper_verify.rules.units import is_unit
 
 _NUMBER = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
@@ -12,7 +13,7 @@ _TENS = r"10\s*\^\s*(?:\{\s*([-+]?\d{1,3})\s*\}|([-+]?\d{1,3})(?!\d))"
 _POWER_OF_TEN = re.compile(_TENS, re.ASCII)
 _EXPONENT = rf"[eE]([-+]?\d{{1,3}})(?!\d)|\s*(?:\\times|\\cdot|[x\u00d7\u00b7*])\s*{_TENS}"
 _PLAIN = re.compile(
-    rf"(?P<sign>-\s?|\+)?(?:[$€£¥₹₽₩]\s?)?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])",
+    rf"(?P<sign>-\s?|\+)?(?:[${CURRENCY_SIGNS}]\s?)?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])",
     re.ASCII,
 )
 _PREFIX = re.compile(

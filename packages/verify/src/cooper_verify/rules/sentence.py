@@ -12,7 +12,8 @@ from typing import NamedTuple
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
-from cooper_verify.rules.words import CJK, unread, unread_behind, unread_beside
+from cooper_verify.rules.unit_table import CURRENCY_SIGNS
+from cooper_verify.rules.words import CJK, main_verb, unread, unread_agent, unread_behind, unread_beside
 
 LONGEST = 600
 """Characters of a sentence that is read."""
@@ -22,7 +23,7 @@ _FUNCTION = (
 )
 _TOKEN = re.compile(
     rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}})"
-    r"|(?P<money>(?:US|CA|AU|NZ|HK)?\\?[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9]\s?-?(?=\.?\d))"
+    rf"|(?P<money>(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?(?=\.?\d))"
     r"|(?P<number>\d(?:\d|,(?=\d))*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
     r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
     rf"|(?P<function>(?<![^\W\d_])(?:{_FUNCTION})(?![^\W\d_]))"
@@ -79,8 +80,8 @@ _STOP = re.compile(
     r"|than|left|more|fewer|less|extra|altogether|total|remaining|remains?|now|today|is|are|was|were|will|would|has|have"
     r"|had|can|and|or|but|so|then|out|over|under|of|this|these|the|he|she|they|it|we|you|i|his|her|their|its|each|every"
     r"|together|overall|again|still|away|ago|long|short|tall|old|wide|high|deep|heavy|apart|only|later|longer|shorter"
-    r"|older|younger|taller|cheaper|worth|per person|without|until|through|into|across|between|toward|towards|about|not"
-    r"|no|if|unless|due|according|correct|required|needed|using|respectively|exactly|thus|hence|therefore|also|plus"
+    r"|older|younger|taller|cheaper|worth|per person|without|until|through|within|into|across|between|towards?|about"
+    r"|not|no|if|unless|due|according|correct|required|needed|using|respectively|exactly|thus|hence|therefore|also|plus"
     r"|minus|times|divided|multiplied)"
 )
 _CUT_OFF = re.compile(
@@ -136,11 +137,8 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     if _is_changed(text[start:begin], text[last:], rest):
         return None
     about = _ABOUT.search(text, verb, begin)
-    lead = text[verb : about.start() if about else begin]
-    words = unread(text[:verb], is_subject=verb > start) + (
-        unread_beside(lead) if verb > start or is_after_verb else unread(lead)
-    )
-    words += unread_behind(_DIMENSION.sub("", rest) if unit_end > last else rest)
+    words = _unread_in_front(text[: about.start() if about else begin], verb, verb > start, is_after_verb)
+    words += unread_behind(_DIMENSION.sub("", rest), has_unit=True) if unit_end > last else unread_behind(rest)
     unit = text[last:unit_end]
     counted = counted_words(text[:begin], unit)
     if about:
@@ -148,6 +146,15 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     value = reduced(text[begin:last]) if len(stated) == 1 else text[begin:last]
     value = (value + _ENDING.sub("", unit)).strip()
     return Stated(value, tuple(words), counted) if value else None
+
+
+def _unread_in_front(front: str, verb: int, has_verb: bool, is_after_verb: bool) -> list[str]:
+    """The words in front of a value that are no frames. `verb`: where the last verb of the frames ends."""
+    if main := main_verb(front):
+        return unread_agent(front[:main])
+    lead = front[verb:]
+    beside = unread_beside(lead) if has_verb or is_after_verb else unread(lead)
+    return unread(front[:verb], is_subject=has_verb) + beside
 
 
 def counted_words(before: str, unit: str) -> tuple[str, ...]:

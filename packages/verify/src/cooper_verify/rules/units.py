@@ -17,6 +17,7 @@ from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.unit_table import (
     CUBED,
     CUBIC,
+    CURRENCY_SIGNS,
     LETTERS,
     PER,
     SQUARE,
@@ -64,7 +65,8 @@ NO_UNIT = Unit()
 _PIECE = re.compile(
     r"(?P<space>[\s~,.&'()\[\]-]++|\\(?=\$)|\\[,;: ])|(?P<times>\u00b7|\*|\u22c5|\\cdot(?![A-Za-z])"
     r"|\\times(?![A-Za-z]))"
-    r"|(?P<over>/)|(?P<omega>\\Omega(?![A-Za-z]))|(?P<sign>\u00b0\s?[CF](?![A-Za-z])|[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u00a2\u00b0%])"
+    r"|(?P<over>/)|(?P<omega>\\Omega(?![A-Za-z]))|(?P<sign>\u00b0\s?[CF](?![A-Za-z])|[\u00a2\u00b0%$"
+    rf"{CURRENCY_SIGNS}])"
     r"|(?P<word>(?:\u03bc|\\mu\s?)?[^\W\d_]++(?>(?:['\u2019][^\W\d_]++)?)|\u00c5)"
     r"(?P<power>\s?\^\s?(?:\{\s?[-+]?[1-9]\s?\}|[-+]?[1-9])(?!\d)|[23](?!\w))?"
 )
@@ -245,10 +247,15 @@ _NO_FIXED_RATIO = (
 )
 
 
+_DOLLARS = ("australian_dollar", "canadian_dollar", "new_zealand_dollar", "hong_kong_dollar", "singapore_dollar")
+
+
 def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "different", "unknown"]:
     """What the units say of two numbers. One that is missing says nothing."""
     if not one or not other or one == other:
         return "same"
+    if any(side.is_("dollar") and second.is_(*_DOLLARS) for side, second in ((one, other), (other, one))):
+        return "same"  # a dollar is that of the country that the other side names
     if one.is_ambiguous or other.is_ambiguous:
         return "unknown"
     if one.powers != other.powers and (one.is_("cent") or other.is_("cent")):
@@ -274,10 +281,10 @@ def converted(value: Fraction, one: Unit, other: Unit) -> Fraction:
 
 _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
-_MONEY = re.compile(r"-?\s*(?P<sign>[\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9]|\\?\$)\s?-?[\d.]")
+_MONEY = re.compile(rf"-?\s*(?P<sign>[{CURRENCY_SIGNS}]|\\?\$)\s?-?[\d.]")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\(?!Omega|mu(?![A-Za-z])|cdot|text|math)[A-Za-z]+")
-_FIRST = re.compile(r"[^\W\d_]|[%\u00b0\u00a2\u20ac\u00a3\u20b9\u20bd\u20a9\u00a5$]|\\Omega|\\mu|/(?=\s?[A-Za-z])")
+_FIRST = re.compile(rf"[^\W\d_]|[%\u00b0\u00a2${CURRENCY_SIGNS}]|\\Omega|\\mu|/(?=\s?[A-Za-z])")
 
 
 @text_cache(4096)

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from cooper_verify.rules.counted_nouns import is_counted
+from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import stem
@@ -29,6 +30,10 @@ _WORD_OR_NUMBER = re.compile(rf"{_WORD.pattern}|\d+(?:[.,]\d+)*")
 _NUMBER_IN_WORD = re.compile(rf"(?i)\b({'|'.join(word for word, value in ONES.items() if value > 1)})-")
 _LONGEST = 4000
 _FUNCTIONS = {"sin", "cos", "tan", "log", "ln", "pi", "sqrt", "exp", "mod", "gcd", "lcm", "max", "min"}
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
 
 
 _SPACED = [language for language in LANGUAGES if language.spaced]
@@ -96,22 +101,171 @@ def unread(text: str, is_subject: bool = False) -> list[str]:
 
 @text_cache(4096)
 def _unread_in(text: str, is_subject: bool) -> list[str]:
-    words = [word for token in _tokens(text) if token[0].isalpha() for word in _unread(token, False)]
-    return [word for word in words if word.casefold() not in _NAMES] if is_subject else words
+    tokens = _tokens(text)
+    if is_subject:
+        tokens = _without_counts(tokens, _COUNTS.search(text) is not None)
+    words = [word for token in tokens if token[0].isalpha() for word in _unread(token, False)]
+    return [word for word in words if not (_is_in_subject(word) if is_subject else is_given_name(word))]
 
 
-def unread_behind(text: str, figures: Container[str] = ()) -> list[str]:
-    """The words of a text behind a value that are no frames, and its numbers but those `figures`.
+_COUNTS = re.compile(
+    r"\A[\s,.;:*$]*+(?:(?:so|thus|therefore|hence|then|finally|in total)\b,?\s*)?(?:the\s)?(?:total\s)?"
+    r"(?:numbers? of|probability (?:of|that)|ways to|sum of|product of)\b",
+    re.IGNORECASE,
+)
+"""A subject that says which things it counts, or of which numbers it is made."""
+_WHICH = _set(
+    "not no even odd divisible greater less more fewer than least most exceeding smaller larger exactly if or while"
+)
+
+
+def _without_counts(tokens: Sequence[str], counts: bool) -> list[str]:
+    """The words of a subject without numbers of things ("five notebooks", "the third day"). One that counts may also
+    say which: "the number of integers that are not divisible by 3"."""
+    kept: list[str] = []
+    for place, token in enumerate(tokens):
+        if counts and (token.casefold() in _WHICH or _is_number_word(token)):
+            continue
+        if not (_is_number_word(token) and _names_things(tokens[place + 1 : place + 4])):
+            kept.append(token)
+    return kept
+
+
+def _names_things(tokens: Sequence[str]) -> bool:
+    """Whether words begin with what is counted: "notebooks", "tallest buildings", "of the twins", "term"."""
+    while tokens and tokens[0].casefold() in _BEFORE_THINGS:
+        tokens = tokens[1:]
+    return bool(tokens) and (is_everyday(tokens[0].casefold()) or is_given_name(tokens[0]) or is_time(tokens[0]))
+
+
+_BEFORE_THINGS = _set("of the his her their tallest oldest youngest fastest cheapest largest smallest longest shortest")
+
+
+@lru_cache(4096)
+def _is_number_word(token: str) -> bool:
+    word = token.casefold()
+    return ONES.get(word, 0) > 0 or word in PARTS or word in _ORDINALS
+
+
+_ORDINALS = _set("first second seventh ninth last next other")
+
+
+def _is_in_subject(word: str) -> bool:
+    """Whether a word changes no value in front of a verb: it names one, or is an everyday word."""
+    parts = re.split(r"['\u2019-]", word.removesuffix("'s").removesuffix("\u2019s"))
+    return word.casefold() in _NAMES or all(is_everyday(part) or is_everyday(part.casefold()) for part in parts)
+
+
+_MAIN_VERB = re.compile(
+    r"(?<![\w'-])(?:could\s)?"
+    r"(?:(?P<phrase>end(?:s|ed)? up with|adds? up to)|(?P<verb>[a-z]{2,}+)(?:\s(?:up|back|away))?)"
+    r"(?:\s(?:for|exactly|just|only|precisely|a total of|the|an?|additional))*+[\s($\\{*]*+\Z"
+)
+_MAIN_VERB_CHARS = 60
+_NAMES_ANSWER = re.compile(r"(?i)\b(?:answers?|results?|solutions?|numbers?|values?|(?<!in )totals?|sums?|sets?)\b")
+
+
+def main_verb(clause: str) -> int | None:
+    """Where the everyday verb begins whose object is the value behind a clause: "Lucy picked". None if there is none.
+
+    An answer does nothing of that kind: what "the answer leaves" or "the set holds" is another value.
+    """
+    verb = _MAIN_VERB.search(clause, max(0, len(clause) - _MAIN_VERB_CHARS))
+    if verb is None or _NAMES_ANSWER.search(clause, 0, verb.start()):
+        return None
+    if not (verb["phrase"] or is_verb(verb["verb"])):
+        return None
+    return verb.start()
+
+
+_AGENT = re.compile(r"(?i)\b(the|an?|his|her|their|each|every)\s+[a-z]{2,}")
+
+
+def unread_agent(text: str) -> list[str]:
+    """The words in front of an everyday verb that are no frames. Whoever does it may have any name behind an article:
+    "the mechanic earned"."""
+    return unread(_AGENT.sub(r"\1", text), is_subject=True)
+
+
+_SENTENCE_END = re.compile(r"[.!?;:](?=\s|\Z)|\n|[\u3002\uff01\uff1f]")
+
+
+def unread_behind(text: str, figures: Container[str] = (), has_unit: bool = False) -> list[str]:
+    """The words of a text behind a value that are no frames, and its numbers but those `figures`. To the end of the
+    value's own sentence, phrases of everyday words are read: "in the garden", "that she bought".
 
     A number, and a word that says something about values, is known only with a neighbour: of "12 half full glasses"
     with "half full". It is given with both, as `"12 half|half full"`.
     """
-    return _with_neighbours(text, figures, False)
+    end = _SENTENCE_END.search(text)
+    first = text[: end.start()] if end else text
+    return _with_neighbours(text, figures, False, _in_phrases(_tokens(first), has_unit))
+
+
+_OPENS_PHRASE = _set(
+    "in on at from for to with into onto per each every during after before within through across over by of and"
+)
+_INSIDE_PHRASE = _set("the a an his her their its my our your this that these those all both one's")
+_BEFORE_VERB = _set("to he she they we it i you who that was were is are has have had")
+
+
+def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
+    """The places of everyday words in phrases: behind a preposition, and verbs behind their subject. Times have numbers
+    there ("over the next 30 days"), and behind a value with a unit other things have too ("$12 for 5 apples")."""
+    read: set[int] = set()
+    preposition, opened, may_be_verb = "", 0, False
+    is_comparison = len(tokens) > 1 and tokens[0] in _COMPARING and is_everyday(tokens[1])
+    for place, token in enumerate(tokens):
+        word = token.casefold()
+        is_word = is_everyday(token) or is_everyday(word)
+        if place in read:
+            continue
+        if is_comparison and (word == "than" or (preposition and word in ("other", "others"))):
+            read.add(place)  # "12 more apples than pears"
+            preposition = "than"
+        elif preposition and (span := _counted_span(tokens[place : place + 4], preposition, has_unit)):
+            read.update((opened, *range(place, place + span)))
+            preposition = "in"
+        elif is_word and not _lacks_noun(tokens, place) and (preposition or (may_be_verb and is_verb(word))):
+            read.add(place)
+            if is_verb(word) and preposition in ("", "to"):
+                preposition = "in"  # "to dig 30 holes"
+        elif word in _OPENS_PHRASE and not (word == "and" and preposition):
+            preposition, opened = word, place
+        elif word not in _INSIDE_PHRASE and word != "and":
+            preposition = ""
+        may_be_verb = word in _BEFORE_VERB or (is_word and token[0].isupper())
+    return frozenset(read)
+
+
+def _lacks_noun(tokens: Sequence[str], place: int) -> bool:
+    """Whether a word is an adjective that nothing follows: "in the red"."""
+    return is_quality(tokens[place]) and not any(map(is_everyday, tokens[place + 1 : place + 2]))
+
+
+_COUNTING = _set("in of for on from after within during across at than")
+"""Prepositions before so many things. Others may say another value: "12 feet by 5 feet", "12 hours and 5 minutes"."""
+
+
+def _counted_span(tokens: Sequence[str], preposition: str, has_unit: bool) -> int:
+    """How many words are a number of things with what is counted: "next three days", "5 small boxes"; 0 if none."""
+    number = next((place for place, token in enumerate(tokens) if token.isdecimal() or _is_number_word(token)), None)
+    if number is None or not all(word in ("next", "first", "last", "past") for word in tokens[:number]):
+        return 0
+    for place in range(number + 1, len(tokens)):
+        if is_time(tokens[place]):
+            return place + 1 if preposition not in ("and", "by", "with", "to") else 0
+        is_thing = is_counted(tokens[place], may_be_one=True) or measure_of(tokens[place])
+        if has_unit and preposition in _COUNTING and is_thing:
+            return place + 1
+        if not is_everyday(tokens[place]) and not _is_number_word(tokens[place]):
+            return 0
+    return 0
 
 
 def unread_beside(text: str) -> list[str]:
     """The words between a verb, with which the text begins, and a value that are no frames."""
-    return _with_neighbours(text, (), True)
+    return _with_neighbours(text, (), True, frozenset())
 
 
 def _speaks(word: str) -> bool:
@@ -120,12 +274,14 @@ def _speaks(word: str) -> bool:
     return form[0].isdecimal() or form in _SPEAKS_OF_VALUES
 
 
-def _with_neighbours(text: str, figures: Container[str], beside: bool) -> list[str]:
+def _with_neighbours(text: str, figures: Container[str], beside: bool, read: Container[int]) -> list[str]:
     tokens = _tokens(text)
     content = [place for place, token in enumerate(tokens) if _is_content(token)]
     found: list[str] = []
     for place, token in enumerate(tokens):
-        if token in figures or (token == "more" and place + 1 < len(tokens) and tokens[place + 1] not in _COMPARING):
+        if token in figures or place in read or (beside and is_given_name(token)):
+            continue
+        if token == "more" and place + 1 < len(tokens) and tokens[place + 1] not in _COMPARING:
             continue  # "12 more apples": the apples must be known
         if token[0].isdecimal() and tokens[place + 1 : place + 2] == ["steps"]:
             continue  # "in 7 steps", of the working
@@ -175,9 +331,15 @@ class Words:
     def __init__(self, *texts: str) -> None:
         self._texts = texts
 
-    def know_unit(self, words: Iterable[str], may_be_one: bool) -> bool:
-        """Whether these words behind a number are known, or name things that are counted."""
-        return all(is_counted(word, may_be_one) or self._knows(word) for word in words)
+    def know_unit(self, words: Sequence[str], may_be_one: bool, is_measured: bool) -> bool:
+        """Whether these words behind a number are known, or name things that are counted: "red apples". What
+        `is_measured` is not counted: "cups of flour"."""
+        counted = [is_counted(word, may_be_one) for word in words]
+        is_thing = is_measured or any(counted)
+        return all(
+            is_named or self._knows(word) or (is_thing and is_everyday(word.casefold()))
+            for word, is_named in zip(words, counted, strict=True)
+        )
 
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any

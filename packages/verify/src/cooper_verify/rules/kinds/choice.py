@@ -34,7 +34,7 @@ _SAID_WRONG = re.compile(
 _PRIMED = re.compile(r"\s*+[A-Za-z]\s*+(?:'++|\^\s*+(?:\{\s*+)?\\prime\s*+\}?)\s*+")
 _SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
 _ARROW = r"(?:->|\\to\b|\\rightarrow\b)"
-_SEPARATOR = rf"(?:\s*[,;&>]\s*(?:and\s+)?|\s*{_ARROW}\s*|\s+and\s+|\s+)"
+_SEPARATOR = rf"(?:\s*[,;&<>]\s*(?:and\s+)?|\s*{_ARROW}\s*|\s+and\s+|\s+)"
 _SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
 _SINGLE = re.compile(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?")
 _WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL)
@@ -199,6 +199,8 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
 
 def _several(text: str) -> Choice:
     letters = re.findall(r"\b[A-J]\b", text)
+    if "<" in text:
+        return Choice(tuple(letters[::-1]), order="may count" if _RANKED.search(text) else "counts")
     if _RANKED.search(text):
         return Choice(tuple(letters), order="counts")
     return Choice(tuple(letters), order="any" if _is_ascending(letters) else "may count")

@@ -51,6 +51,14 @@ class Ratio:
     parts: tuple[Scalar, ...]
 
 
+@dataclass(frozen=True)
+class Division:
+    """A division of whole numbers with what is left: `17 R 3`."""
+
+    quotient: int
+    rest: int
+
+
 def items(text: str) -> list[str]:
     """The parts of a list, between commas, semicolons and "and"; a single part if it is no list."""
     parts = split(text, ",", ";", " and ", " & ")
@@ -100,6 +108,47 @@ def _read_matrix(content: str, read: Read) -> list[Any]:
     if min(len(cells), len(cells[0])) == 1 and max(len(cells), len(cells[0])) > 1:
         found.append(Tuple(tuple(cell for row in cells for cell in row), "("))
     return found
+
+
+_DETERMINANT = re.compile(r"\\begin\s*\{vmatrix\}(.*)\\end\s*\{vmatrix\}", re.DOTALL)
+_LARGEST_DETERMINANT = 4
+"""Rows of a determinant that is computed."""
+
+
+def read_determinant(text: str) -> Scalar | None:
+    """The value of a `vmatrix`; None for all else."""
+    environment = _DETERMINANT.fullmatch(text)
+    if environment is None:
+        return None
+    rows = [
+        [read_scalar(cell.strip()) for cell in row.split("&")] for row in environment[1].split("\\\\") if row.strip()
+    ]
+    trees = [[cell.tree for cell in row if cell and not cell.unit] for row in rows]
+    if not 0 < len(trees) <= _LARGEST_DETERMINANT or any(len(row) != len(trees) for row in (*trees, *rows)):
+        return None
+    return Scalar(text, _determinant(trees), False)
+
+
+def _determinant(rows: Sequence[Sequence[Tree]]) -> Tree:
+    """By the first row."""
+    first, *others = rows
+    if not others:
+        return first[0]
+    terms = []
+    for column, cell in enumerate(first):
+        minor = _determinant([[*row[:column], *row[column + 1 :]] for row in others])
+        terms.append(("*", negative(cell) if column % 2 else cell, minor))
+    return ("+", *terms)
+
+
+_DIVISION = re.compile(
+    r"(\d{1,20})[\s~]*(?:\\text(?:rm)?\s*\{|\\mathrm\s*\{)?\s*(?:[Rr]\.?|rem(?:ainder|\.)?)[\s~]*\}?[\s~]*(\d{1,20})"
+)
+
+
+def read_division(text: str) -> Division | None:
+    division = _DIVISION.fullmatch(text)
+    return Division(*map(int, division.groups())) if division else None
 
 
 def read_ratio(text: str) -> Ratio | None:

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from cooper_verify.rules.values.formula import TRIGONOMETRIC
@@ -37,20 +37,28 @@ def are_different(first: Tree, other: Tree) -> bool:
 
 
 def agree_where_positive(first: Tree, other: Tree) -> bool:
-    """Whether two formulas have the same real values wherever both have one, at points with positive variables or with
-    positive whole ones: they may be equal on the domain that a question states."""
-    found = 0
-    for point in (*range(_POINTS), *_WHOLE_POINTS):
+    """Whether two formulas have the same real values wherever both have one, at points with positive variables: they
+    may be equal on the domain that a question states."""
+    return _agreements(first, other, range(_POINTS)) > 1
+
+
+def agree_on_whole_numbers(first: Tree, other: Tree) -> bool:
+    """Whether two formulas have the same values where all variables are whole numbers, as in `(-1)^{2n}` and 1."""
+    return _agreements(first, other, _WHOLE_POINTS) > 2
+
+
+def _agreements(first: Tree, other: Tree, points: Iterable[int]) -> int:
+    """At how many points two formulas have the same value; 0 if they differ at one."""
+    count = 0
+    for point in points:
         try:
             (a, error), (b, other_error) = estimate(first, point), estimate(other, point)
         except (NoEstimateError, ArithmeticError, ValueError):
             continue
         if abs(a - b) > error + other_error + 1e-9 * max(abs(a), abs(b)):
-            if point not in _WHOLE_POINTS:
-                return False
-            found = -len(_WHOLE_POINTS)
-        found += 1
-    return found > 1
+            return 0
+        count += 1
+    return count
 
 
 _WHOLE_POINTS = (101, 102, 103, 104, 105)
@@ -106,7 +114,7 @@ def _product(*factors: Estimate) -> Estimate:
 
 def _power(base: Estimate, exponent: Estimate) -> Estimate:
     (value, error), (power, power_error) = base, exponent
-    if power == round(power) and power_error <= abs(power) * _ROUNDING and value:
+    if power == round(power) and power_error <= 8 * abs(power) * _ROUNDING and value:
         share = error / (abs(value) - error) if abs(value) > error else math.inf
         return value**power, abs(value**power) * (math.expm1(min(abs(power) * share * 2, 700)))
     if value - error <= 0:

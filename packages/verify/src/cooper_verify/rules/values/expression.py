@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from cooper_verify.rules.values.estimate import agree_where_positive, are_different, value_of
+from cooper_verify.rules.values.estimate import agree_on_whole_numbers, agree_where_positive, are_different, value_of
+from cooper_verify.rules.values.formula import TRIGONOMETRIC
 from cooper_verify.rules.values.tree import Tree, canonical, constant, has, has_decimal, names
 
 Symbolic = Callable[[Tree, Tree], bool | None]
@@ -32,10 +33,25 @@ def same(first: Tree, other: Tree, symbolic: Symbolic) -> bool:
         sizes = _size(first), _size(other)
         if None not in sizes:
             return _rounded_alike(*sizes)  # pyright: ignore[reportArgumentType]
-    if "i" not in names(first) | names(other) and are_different(first, other):
+    variables = names(first) | names(other)
+    if variables and _may_count(first, other) and agree_on_whole_numbers(first, other):
+        if "i" in variables or not are_different(first, other):
+            return _proven(symbolic(first, other) or None)
+        raise UnprovenError  # sin(n pi) and 0
+    if "i" not in variables and are_different(first, other):
         return False
     verdict = symbolic(first, other)
-    if verdict is None or (not verdict and _asks_for_domain(first, other) and agree_where_positive(first, other)):
+    is_on_domain = not verdict and _asks_for_domain(first, other) and agree_where_positive(first, other)
+    return _proven(None if is_on_domain else verdict)
+
+
+def _may_count(first: Tree, other: Tree) -> bool:
+    """Whether the values of two formulas may be meant for whole numbers alone: `(-1)^n`, `\\cos n\\pi`."""
+    return _asks_for_domain(first, other) or any(has(tree, head) for tree in (first, other) for head in TRIGONOMETRIC)
+
+
+def _proven(verdict: bool | None) -> bool:
+    if verdict is None:
         raise UnprovenError
     return verdict
 

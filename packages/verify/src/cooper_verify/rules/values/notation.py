@@ -97,6 +97,8 @@ def _without_dollars(text: str) -> str:
     text = re.sub(r"\\\$", "\u0001", text)
     if text.count("$") % 2 or _CURRENCY.search(text):
         text = re.sub(r"\$(?=\s?-?[\d.])", "\u0001", text)
+    if text.count("$") % 2:
+        text = re.sub(r"(?<=\d)(\s?)\$\s*\Z", "\\1\u0001", text)
     text = without_layout(re.sub(r"\\(q?quad)", "\u0002\\1 ", text).replace("\\\\", "\u0003"))
     return re.sub("\u0002", r"\\", text).replace("\u0003", "\\\\").replace("\u0001", r"\$")
 

@@ -11,7 +11,16 @@ from typing import Any
 
 from cooper_verify.rules.number import figures_value
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.values.collection import Several, both_signs, items, read_bracket, read_list, read_ratio
+from cooper_verify.rules.values.collection import (
+    Several,
+    both_signs,
+    items,
+    read_bracket,
+    read_determinant,
+    read_division,
+    read_list,
+    read_ratio,
+)
 from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.notation import SET_OPEN, depth, prepared, split
@@ -65,6 +74,8 @@ def _read(text: str) -> list[Any]:
         return [none]
     if _POINTS_IN_THOUSANDS.fullmatch(text):
         return []  # `1.234,5`, as many countries write 1234.5, or two numbers
+    if division := read_division(text):
+        return [division]
     alternatives = split(text, " or ")
     if len(alternatives) > 1:
         return _alternatives([part.strip(" ,;") for part in alternatives])
@@ -172,7 +183,7 @@ def _single(text: str) -> list[Any]:
         return [*filter(None, [read_member(name, of)])]
     if len(split(text, ":")) > 1:
         return [*filter(None, [read_ratio(text)])]
-    scalar = read_scalar(text)
+    scalar = read_scalar(text) or read_determinant(text)
     if scalar is not None and has(scalar.tree, "+-"):
         return [*filter(None, [both_signs(scalar)])]
     if scalar is not None:

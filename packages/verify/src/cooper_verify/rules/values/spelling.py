@@ -6,6 +6,9 @@ from typing import Any
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\S", re.DOTALL)
 _FIGURE_OVER_FIGURE = re.compile(r"(\\[dtc]?(?:frac|binom))\s*+(\d)\s*+(\d)")
+_UPRIGHT_LETTER = re.compile(r"\\(?:mathrm|text|textrm|operatorname)\s*\{\s*([dei])\s*\}")
+_ABOUT = re.compile(r"\A\s*~\s?(?=[-\d.])")
+"""A tilde that is no space: `~3` is about 3."""
 _SAME_TOKEN = {
     **dict.fromkeys((r"\dfrac", r"\tfrac", r"\cfrac"), r"\frac"),
     **dict.fromkeys((r"\textrm", r"\textnormal", r"\mathrm", r"\mbox", r"\hbox"), r"\text"),
@@ -22,7 +25,7 @@ _SPACE |= {rf"\{name}" for name in ("quad", "qquad", "left", "right", "displayst
 @lru_cache(maxsize=1024)
 def spelling(text: str) -> tuple[str, ...]:
     r"""The symbols of a formula in order, in one of the spellings that mean the same: `\frac12` and `\dfrac{1}{2}`."""
-    text = _FIGURE_OVER_FIGURE.sub(r"\1{\2}{\3}", text)
+    text = _UPRIGHT_LETTER.sub(r" \1 ", _FIGURE_OVER_FIGURE.sub(r"\1{\2}{\3}", _ABOUT.sub(r"\\sim ", text)))
     tokens = [_SAME_TOKEN.get(token, token) for token in _TOKEN.findall(text) if token not in _SPACE]
     symbols: list[Any] = []
     for token in tokens:

@@ -5,7 +5,7 @@ from typing import Any
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values import collection, relation
-from cooper_verify.rules.values.collection import Matrix, Ratio, Several, Tuple
+from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
 from cooper_verify.rules.values.none import Empty
 from cooper_verify.rules.values.region import Region, compare_regions
@@ -56,7 +56,7 @@ def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
     if verdict == "correct" and (unit := other.unit).words:
         value = constant(other.tree)
         may_be_one = (value is not None and abs(value) <= 1) or any(power < 0 for _, power in unit.powers)
-        return verdict if comparison.words.know_unit(unit.words, may_be_one) else "unparsed"
+        return verdict if comparison.words.know_unit(unit.words, may_be_one, bool(unit.names)) else "unparsed"
     return verdict
 
 
@@ -106,6 +106,7 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Several, Several): _by_parts(collection.compare_several),
     (Tuple, Tuple): _by_parts(collection.compare_tuples),
     (Matrix, Matrix): _by_parts(collection.compare_matrices),
+    (Division, Division): lambda comparison, one, other: "correct" if one == other else "wrong",
     (Ratio, Ratio): _by_parts(collection.compare_ratios),
     (Ratio, Scalar): _as_quotient,
     (Region, Region): lambda comparison, one, other: compare_regions(one, other, comparison.same),

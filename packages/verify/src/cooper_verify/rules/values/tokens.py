@@ -38,6 +38,7 @@ _SPELLINGS = (
     (re.compile(r"\^\s*(?:\{\s*)?\\prime\s*\}?"), "'"),
     (re.compile(r"\\%"), "%"),
 )
+DIFFERENTIAL = re.compile(r"d[a-z]")
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:[1-9]\d{0,2}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d*)?|\.\d+)"
     r"|\\(?P<command>[A-Za-z]+)|(?P<word>[A-Za-z]+)|(?P<greek>[\u03b1-\u03c9\u0391-\u03a9])|(?P<sign>\S))",
@@ -76,7 +77,7 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
         else:
             written = token[kind]
         if kind == "word":
-            if found and found[-1][0] == "word" and spaced and len(written) > 1:
+            if found and found[-1][0] == "word" and spaced and len(written) > 1 and not DIFFERENTIAL.fullmatch(written):
                 raise NoFormulaError  # words in a row
             found += _words(written, spaced)
         else:
