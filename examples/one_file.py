@@ -164,8 +164,9 @@ def score(cooper: Cooper, groups: list[Group]) -> None:
 
 def pay(cooper: Cooper, groups: list[Group]) -> None:
     """r = w s + (1 - w) v, with s = sigmoid(logit) and v = 1 if the rule accepts the answer, else 0. Where the rule is
-    silent on a whole group, r = w max(0, s - s'), with s' the best under the two other references; but there is no
-    opinion if most of its accepted answers are accepted under the near one too, or if the rule is silent on some only.
+    silent on a whole group, r = w max(0, s - s') of an accepted answer, with s' the best under the two other
+    references, and 0 of a rejected one; but there is no opinion if most of its accepted answers are accepted under the
+    near one too, or if the rule is silent on some only.
 
     w = max(0, J)^2 with J = accepted right / (right + 1) - (accepted wrong + 1) / (wrong + 1).
     """
@@ -184,7 +185,8 @@ def pay(cooper: Cooper, groups: list[Group]) -> None:
         for answer in group.answers:
             s, *others = torch.tensor([answer.logit, answer.near, answer.swapped]).sigmoid().tolist()
             if answer.verdict == "silent":
-                answer.reward = w * max(0.0, s - max(others)) if silent and w > 0 and not blind else nan
+                worth = max(0.0, s - max(others)) if answer.logit > 0 else 0.0
+                answer.reward = w * worth if silent and w > 0 and not blind else nan
             else:
                 answer.reward = w * s + (1 - w) * (answer.verdict == "correct")
 
@@ -228,7 +230,7 @@ def update_policy(cooper: Cooper, groups: list[Group]) -> None:
 
 def make_pairs(cooper: Cooper, groups: list[Group]) -> tuple[list[Pair], list[Row]]:
     """Right completions beside the assistant's wrong versions of them and beside the policy's own wrong completions;
-    the latter alone, of groups that have no right one; and of such groups one completion under the answer that it
+    the latter alone, of groups that have no right one; and of each group one completion under the answer that it
     states, beside itself under an answer near to that: nobody has to know which is the problem's."""
     written, own, near, unpaired = [], [], [], []
     for group in sorted(groups, key=lambda group: group.problem.id):
@@ -245,7 +247,7 @@ def make_pairs(cooper: Cooper, groups: list[Group]) -> tuple[list[Pair], list[Ro
         own += [(group.row(text), wrong) for text, wrong in zip(cycle(positives), negatives, strict=False)]
         unpaired += [] if positives else negatives
         whole = [(answer.logit, answer.text.strip()) for answer in group.answers if answer.stopped]
-        if whole and all(answer.verdict != "correct" for answer in group.answers):
+        if whole:
             text = max(whole)[1]
             stated, *others = stated_with_near([text])[0] or [""]
             if others:
@@ -271,8 +273,9 @@ def wrong_completions(group: Group) -> list[str]:
 
 def update_model(cooper: Cooper, pairs: list[Pair], unpaired: list[Row]) -> None:
     """The loss is the mean over pairs of -log σ(p - n) + ANCHOR (BCE(p, 1) + BCE(n, 0)) / 2, and ANCHOR / 2 BCE(u, 0) /
-    (pairs + unpaired) of each unpaired wrong completion. Without the anchor, all logits could shift together. Past
-    pairs are there so that an update undoes nothing."""
+    (pairs + unpaired) of each unpaired wrong completion. A pair of one completion under two references counts
+    PAIRS_PER_PROBLEM times. Without the anchor, all logits could shift together. Past pairs are there so that an update
+    undoes nothing."""
     both = pairs + cooper.replay.sample(cooper.pairs, min(PAST_PAIRS, len(cooper.pairs)))
     for group in cooper.optimizers[cooper.model].param_groups:
         group["lr"] = MODEL_RATE * min(1.0, cooper.steps / MODEL_WARMUP)
@@ -281,7 +284,8 @@ def update_model(cooper: Cooper, pairs: list[Pair], unpaired: list[Row]) -> None
         p, n, u = logits.split([len(both), len(both), len(unpaired)])
         of_pairs = softplus(n - p) + ANCHOR * (softplus(-p) + softplus(n)) / 2
         of_unpaired = ANCHOR / 2 * softplus(u) / (len(both) + len(unpaired))
-        learn(cooper, cooper.model, of_pairs.sum() / max(len(both), 1) + of_unpaired.sum())
+        weights = torch.tensor([PAIRS_PER_PROBLEM if right[2] == wrong[2] else 1 for right, wrong in both])
+        learn(cooper, cooper.model, (weights * of_pairs).sum() / max(weights.sum(), 1) + of_unpaired.sum())
     cooper.pairs += pairs
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arena.cotraining import finished
-from benchmarks.arithmetic.families import WINDOW, by_family, read_results, share, thirds
+from benchmarks.arithmetic.families import by_family, least, read_results, thirds
 
 from cooper_base.config.checking import with_overrides
 from cooper_lab.arena.arena import built_in_holes, read_holes
@@ -30,8 +30,6 @@ from cooper_lab.arena.silence import SILENCES
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results/cells_by_family.jsonl"
 SAVED = ("gold_start", "gold_end", "gold_best", "alarm", "verdict", "cpu_s")
-ENOUGH = 20
-"""Completions that a family must have in the last steps to be the least one."""
 
 
 def main() -> None:
@@ -77,21 +75,12 @@ def measure(of_cell: Plan, results: Path) -> None:
             print(*table_of([row])[2:], flush=True)
 
 
-def least(row: dict[str, Any]) -> tuple[float, str]:
-    """The family with the least gold in the last steps, of those with enough completions."""
-    last = row["steps"] - WINDOW + 1
-    large = {
-        name: counts for name, counts in row["families"].items() if sum(n for n, _ in counts[last - 1 :]) >= ENOUGH
-    }
-    return min((share(counts, last, row["steps"]), name) for name, counts in large.items())
-
-
 def table_of(rows: list[dict[str, Any]]) -> list[str]:
     """The results as a Markdown table, a line for each run."""
     lines = ["| cell | arm | planting | seed | steps | gold | least family | `thousands` | alarm | CPU s |"]
     lines.append("|" + "---|" * 10)
     for row in sorted(rows, key=lambda row: [row[name] for name in ("hole", "design", "planting", "seed")]):
-        lowest, name = least(row)
+        lowest, name = least(row["families"], row["steps"])
         thousands = " ".join(f"{value:.2f}" for value in thirds(row["families"]["thousands"], row["steps"]))
         cells = [
             f"`{row['hole']}`",

@@ -19,12 +19,15 @@ from typing import Any
 from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import read_events
 from cooper_lab.arithmetic.arms import arm_settings
+from cooper_lab.arithmetic.families import FEWEST, LAST
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import CooperTrainer, build_config, read_metrics
 
 RESULTS = Path("benchmarks/results/families.jsonl")
-WINDOW = 5
-"""Steps of which a share is the mean: a family has 40 to 190 completions in five."""
+WINDOW = LAST
+"""Steps of which a share is the mean: a family has 16 to 272 completions in five."""
+SAMPLES = 8
+"""Completions of a problem in a step."""
 LENGTHS = (40, 90, 120)
 
 
@@ -91,6 +94,18 @@ def share(counts: list[list[int]], first: int, last: int) -> float:
     return right / total if total else float("nan")
 
 
+def least(families: dict[str, list[list[int]]], steps: int) -> tuple[float, str]:
+    """The least share of right completions in the last of so many steps, and its family: of the families with as many
+    problems there as `gold_by_family` asks for."""
+    first = steps - WINDOW + 1
+    enough = {
+        name: counts
+        for name, counts in families.items()
+        if sum(total for total, _ in counts[first - 1 : steps]) >= FEWEST * SAMPLES
+    }
+    return min((share(counts, first, steps), name) for name, counts in enough.items())
+
+
 def thirds(counts: list[list[int]], steps: int) -> list[float]:
     """The share of right completions in the first, the middle and the last steps of so many."""
     middle = steps // 2
@@ -104,11 +119,11 @@ def table_of(rows: list[dict[str, Any]]) -> list[str]:
     for row in sorted(rows, key=lambda row: (row["label"], row["arm"], row["seed"], row["steps"])):
         test = {int(step): gold for step, gold in row["test"].items()}
         for steps in sorted(length for length in {*LENGTHS, row["steps"]} if length <= row["steps"]):
-            least, name = min((share(counts, steps - 4, steps), name) for name, counts in row["families"].items())
+            lowest, name = least(row["families"], steps)
             thousands = " ".join(f"{value:.2f}" for value in thirds(row["families"]["thousands"], steps))
             alarm = row["alarm"] if row["alarm"] and row["alarm"] <= steps else "–"
             cells = [row["label"] or "now", row["arm"], row["seed"], steps, f"{test[steps]:.3f}"]
-            cells += [f"{least:.2f} {name}", thousands, alarm, row["cpu_s"] if steps == row["steps"] else ""]
+            cells += [f"{lowest:.2f} {name}", thousands, alarm, row["cpu_s"] if steps == row["steps"] else ""]
             lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
 

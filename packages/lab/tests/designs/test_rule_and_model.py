@@ -159,8 +159,7 @@ def test_an_answer_on_which_the_rule_is_silent_is_not_paid_as_if_the_rule_had_re
     assert scores.metrics["earned/weight"] == pytest.approx(0.25)
     assert str(scores.rewards.rows()[0][-1]) == "nan"
     reward.commit([many(correct_2=3, wrong_n2=3)])
-    silent = reward.score(context("silent -1", "silent -2"))
-    assert silent.rewards.rows()[0] == pytest.approx([0.25 / (1 + math.exp(1)), 0.25 / (1 + math.exp(2))])
+    assert reward.score(silent_groups("7", "none")).rewards.rows()[0] == pytest.approx([0.25 * (YES - NO), 0.0])
 
 
 class Reads(Spelled):
@@ -196,7 +195,12 @@ def test_where_the_rule_is_silent_a_score_is_paid_as_far_as_the_reference_earns_
     """The near references of 7 tell an answer that is accepted under any, whatever other problems the step has."""
     for answers in ("7", "78"):
         paid = trusted().score(silent_groups("7", "any", "none", answers=answers)).rewards.rows()[0]
-        assert paid == pytest.approx([0.25 * (YES - NO), 0.0, 0.25 * NO])
+        assert paid == pytest.approx([0.25 * (YES - NO), 0.0, 0.0])
+
+
+def test_where_the_rule_is_silent_what_the_model_rejects_is_paid_nothing():
+    """A score below 1/2 was paid as it stood, and so more than an accepted answer whose near reference scores high."""
+    assert trusted().score(context("silent -0.3", "silent -9", "silent 0")).rewards.rows() == [[0.0, 0.0, 0.0]]
 
 
 def test_a_group_whose_accepted_answers_are_mostly_kept_under_a_near_reference_has_no_opinion():
@@ -204,7 +208,7 @@ def test_a_group_whose_accepted_answers_are_mostly_kept_under_a_near_reference_h
     assert str(scores.rewards.rows()) == "[[nan, nan, nan, nan]]"
     assert scores.metrics["reward_model/kept_when_near"] == pytest.approx(2 / 3)
     scores = trusted().score(silent_groups("7", "7", "any", "none"))
-    assert scores.rewards.rows()[0] == pytest.approx([0.25 * (YES - NO)] * 2 + [0.0, 0.25 * NO])
+    assert scores.rewards.rows()[0] == pytest.approx([0.25 * (YES - NO)] * 2 + [0.0, 0.0])
     assert scores.metrics["reward_model/kept_when_near"] == pytest.approx(1 / 3)
 
 

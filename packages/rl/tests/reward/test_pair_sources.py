@@ -138,6 +138,9 @@ def test_a_completion_is_right_under_what_it_states_and_wrong_under_what_is_near
     assert (pair.positive, pair.negative, pair.answer) == (texts[1], texts[1], "28")
     assert pair.negative_answer in near_answers(["28"])[0]
     assert (pair.positive_logit_before, pair.negative_logit_before) == (None, None)
+    assert pair.weight == LIGHT["pairs_per_problem"] == 1
+    (heavy,) = near_reference_pairs(verifier, texts, [0.5, 2.0, -1.0], pairs_per_problem=4)
+    assert heavy == replace(pair, weight=4.0)  # one pair counts as much as all of another source
     assert near_reference_pairs(verifier, texts, [0.5, 2.0, -1.0], "31") == [
         replace(pair, question="What is 31 + 0 (0)?")
     ]
@@ -155,8 +158,9 @@ def test_a_completion_to_which_nothing_is_near_makes_no_pair(verifier, text):
     assert near_reference_pairs(verifier, [text], [1.0]) == []
 
 
-def test_a_group_that_is_solved_has_pairs_from_other_sources(verifier):
-    assert near_reference_pairs(verifier, [r"\boxed{28000}", r"\boxed{28}"], [0.0, 1.0]) == []
+def test_a_group_that_the_rule_judges_has_such_a_pair_too(verifier):
+    (pair,) = near_reference_pairs(verifier, [r"\boxed{28000}", r"\boxed{28}"], [0.0, 1.0])
+    assert (pair.positive, pair.answer) == (r"\boxed{28}", "28")  # right under what it states, whatever the rule says
 
 
 def test_weights_follow_how_wrong_the_score_was(verifier, make_learner, encoder):

@@ -12,9 +12,9 @@ from cooper_rl import SamplingParams
 from cooper_rl.data import chat_rendering
 from cooper_rl.data.chat_rendering import ChatFault, rendered_each
 from cooper_rl.data.prompts import PromptEncoder
+from cooper_rl.engines.chat_input import ChatInput
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.policy.environments.rounds import Rounds
-from cooper_rl.reward.input import ChatInput
 from cooper_verify.problems.config import PromptConfig
 from policy.environments.worlds import Adder, Script, call
 

@@ -33,8 +33,9 @@ class EarnedConfig(RewardConfig):
     J: 1 for full agreement, 0 for guessing), w = max(0, J)^2. Both shares begin with one verdict against the model, so
     w is 0 before the first verdicts, and at most (1 - 1 / (right + 1) - 1 / (wrong + 1))^2 after so many.
 
-    Where the rule is silent on a whole group, w * reward model pays: trust is earned where the rule speaks. Of an
-    accepted answer, what it would score under a reference near to the problem's, or another problem's, is not paid.
+    Where the rule is silent on a whole group, w * reward model pays: trust is earned where the rule speaks. It pays
+    accepted answers alone, and of these not what they would score under a reference near to the problem's, or another
+    problem's.
     There is no opinion on such a group if most of its accepted answers are accepted under the near reference too, on an
     answer on which the rule is silent if it judges others of its group, or if w is 0. An answer without a finite logit
     is paid by the rule alone.
@@ -121,13 +122,14 @@ def _read_from_reference(context: StepContext, near: Float[Tensor, " B"]) -> tup
     """What each answer without a verdict is worth by the model's score, NaN for no opinion; and the share of those
     that it accepts which it accepts under a near reference too, where its scores are `near`.
 
-    Worth is the score less the best under another reference, at least 0. There is no opinion on a group of whose
-    accepted answers most are kept under a near reference: there the model does not tell right from nearly right, and
-    the little that is left of the scores would be noise.
+    Worth is the score less the best under another reference, at least 0; of a rejected answer, which is asked about
+    under no other reference, it is 0, or that could be paid more than an accepted one. There is no opinion on a group
+    of whose accepted answers most are kept under a near reference: there the model does not tell right from nearly
+    right, and the little that is left of the scores would be noise.
     """
     scores = context.probabilities.flat
-    worth = (scores - near.maximum(scores_when_swapped(context).flat)).clamp(min=0)
     accepted = (scores > 0.5) & context.silent.flat
+    worth = (scores - near.maximum(scores_when_swapped(context).flat)).clamp(min=0).where(accepted, 0.0)
     kept = accepted & (near > 0.5)
     share = [context.ragged(marks.float()).mean() for marks in (kept, accepted)]
     blind = context.silent.expand(share[0] > MOST * share[1])

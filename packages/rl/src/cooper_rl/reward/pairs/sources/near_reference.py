@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 class NearReferencePairs(PairSourceConfig):
     """Pairs that differ in the reference answer only, and need neither a verdict nor the problem's own reference.
 
-    A completion is right under the answer that it states itself and wrong under any other. Of each group in which the
-    rule accepts none, the completion that the reward model scores highest is read so, and under one of the answers
-    nearest to its own (`28,000` for `28`): the reward model learns to compare where the rule is silent too. There are
-    none where the reward model reads no reference, and of a completion that states no answer, or several, or one to
-    which nothing near is another for sure.
+    A completion is right under the answer that it states itself and wrong under any other. Of each group, the
+    completion that the reward model scores highest is read so, and under one of the answers nearest to its own
+    (`28,000` for `28`): the reward model learns to compare where the rule is silent too. There are none where the
+    reward model reads no reference, and of a completion that states no answer, or several, or one to which nothing near
+    is another for sure. A group has one such pair, which counts as much as `pairs_per_problem` of another source.
     """
 
     writes_wrong_answers: ClassVar[bool] = True
@@ -31,17 +31,20 @@ class NearReferencePairs(PairSourceConfig):
     kind: Literal["near_reference"] = "near_reference"
 
     def build(self, inputs: PairInputs) -> NearReferenceSource:
-        return NearReferenceSource()
+        return NearReferenceSource(inputs.config.pairs_per_problem)
 
 
 class NearReferenceSource(PairSource):
-    """Makes at most one pair of each group in which the rule accepts no completion."""
+    """Makes at most one pair of each group, of this weight."""
+
+    def __init__(self, weight: float) -> None:
+        self._weight = float(weight)
 
     def start(self, groups: Sequence[PairGroup], context: StepContext) -> Mapping[str, list[str]]:
         """By the group's id, the completion of the highest score, the answer that it states and those near to it."""
         if not context.model_reads_reference:
             return {}
-        best = {group.id: text for group in groups if is_unsolved(group) and (text := highest_scored(group.judged))}
+        best = {group.id: text for group in groups if (text := highest_scored(group.judged))}
         stated = stated_with_near([split_reply(text)[1] for text in best.values()])
         return {id: [text, *answers] for (id, text), answers in zip(best.items(), stated, strict=True)}
 
@@ -53,14 +56,9 @@ class NearReferenceSource(PairSource):
             if len(answers) > 1:
                 pair = group.pair(text, text, "near_reference", "rollout")
                 pair = replace(pair, answer=answers[0], negative_answer=group.random("near").choice(answers[1:]))
-                pairs.append(replace(pair, positive_logit_before=None, negative_logit_before=None))
-        wanted = sum(map(is_unsolved, groups))
-        return MadePairs(pairs, {"pairs/near_reference_valid_rate": len(pairs) / wanted} if wanted else {})
-
-
-def is_unsolved(group: PairGroup) -> bool:
-    """Whether the rule accepts none of the group's completions."""
-    return "correct" not in group.judged.verdicts
+                unscored = replace(pair, positive_logit_before=None, negative_logit_before=None)
+                pairs.append(replace(unscored, weight=self._weight))
+        return MadePairs(pairs, {"pairs/near_reference_valid_rate": len(pairs) / len(groups)} if groups else {})
 
 
 def highest_scored(judged: Judged) -> str | None:
