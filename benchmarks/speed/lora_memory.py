@@ -16,8 +16,8 @@ import numpy as np
 SETTINGS = {
     "full": {},
     "full, checkpointing": {"gradient_checkpointing": True},
-    "LoRA, rank 32": {"lora": {"rank": 32}},
-    "LoRA, rank 32, checkpointing": {"lora": {"rank": 32}, "gradient_checkpointing": True},
+    "LoRA, rank 32": {"lora": {"rank": 32, "alpha": 64}},
+    "LoRA, rank 32, checkpointing": {"lora": {"rank": 32, "alpha": 64}, "gradient_checkpointing": True},
 }
 
 

@@ -19,7 +19,7 @@ from cooper_rl.reward.kinds.plain import RewardModelReward
 from cooper_rl.reward.monitor_config import MonitorConfig
 from cooper_rl.reward.reward_config import CooperRewardConfig
 from cooper_rl.reward.shaping import check_effect
-from cooper_verify.problems.config import ProblemsConfig, with_form_of
+from cooper_verify.problems.config import CurriculumConfig, ProblemsConfig, with_form_of
 
 
 class EvaluationConfig(Config):
@@ -60,10 +60,8 @@ class RunConfig(CooperRewardConfig):
     """Further sets of training problems, by name. A set takes `format`, fields, `rule`, `unverified`, `gold` and
     `prompt` from `problems`, setting by setting, where it does not set them. `weight` in every set says how much of
     each a step draws; their problems have the ids `NAME/id`."""
-    curriculum: int | None = Field(default=None, ge=0)
-    """Epochs go from the problem whose last group had the highest mean reward down (one half if it has none yet), and
-    leave out for so many epochs a problem whose group taught nothing, because all its rewards were the same. 0 leaves
-    out none; null shuffles every epoch."""
+    curriculum: CurriculumConfig | None = None
+    """The order of the training problems by what has been measured; null shuffles every epoch."""
     test_problems: ProblemsConfig | None = None
     """Held-out problems for `evaluation`. Each setting of how data is read, asked and judged (`format`, the fields,
     `rule`, `rule_field`, `unverified`, `gold`, `prompt`) defaults to that of `problems`. The settings that select

@@ -27,7 +27,7 @@ def _form(data: ProblemsConfig, *names: str):
 def test_what_describes_the_data_is_taken_and_what_selects_it_is_not():
     form = {"question": "body", "answer": "final", "solution": "work", "id": "key", "rule": "exact", "rule_field": "r"}
     form |= {"unverified": "silent", "gold": "m:f", "prompt": {**MINE, "chat": False, "max_prompt_tokens": 9}}
-    selection = {"limit": 7, "skip": 2, "seed": 3, "max_bad_rows": 4}
+    selection = {"limit": 7, "skip": 2, "shuffle_seed": 5, "seed": 3, "max_bad_rows": 4, "pass_rate": "p"}
     config = _config({**form, **selection}, {})
     assert config.test_problems == ProblemsConfig.model_validate({"source": "b.jsonl", **form})
     hub = _config({"source": "some/data", "split": "train", "subset": "main"}, {"source": "other/data"}).test_problems

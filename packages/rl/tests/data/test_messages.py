@@ -86,3 +86,10 @@ def test_chats_with_one_last_question_are_different_problems(tmp_path):
 def test_a_template_beside_messages_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"remove prompt\.template"):
         read(tmp_path, [], prompt={"template": "{question}!"})
+
+
+def test_a_measured_pass_rate_is_read(tmp_path):
+    rows = [{"chat": [ASKED], "answer": 5, "rate": 0.25}, {"chat": [*FEW_SHOT, ASKED], "answer": 5, "rate": 7}]
+    loaded = read(tmp_path, rows, pass_rate="rate")
+    assert [problem.pass_rate for problem in loaded.problems] == [0.25]
+    assert "'7', no share between 0 and 1" in loaded.bad_rows[0]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
 from cooper_rl.data.stream import ProblemStream
+from cooper_verify.problems.config import CurriculumConfig
 
 sizes = st.integers(1, 12).flatmap(lambda count: st.tuples(st.just(count), st.integers(1, count)))
 
@@ -68,7 +69,7 @@ def test_a_batch_larger_than_the_data_is_refused(count: int):
         stream(count, 4)
 
 
-def mixed(weights: dict[str, float] | None, batch_size: int = 8, curriculum: int | None = None):
+def mixed(weights: dict[str, float] | None, batch_size: int = 8, curriculum: CurriculumConfig | None = None):
     sizes = {"": 20, "two": 9}
     problems = [Problem(f"{name}/{i}", "?", "!", set=name) for name, size in sizes.items() for i in range(size)]
     return ProblemStream(problems, batch_size, 0, weights, curriculum)
@@ -115,7 +116,7 @@ def test_further_problems_of_a_step_are_new_and_a_restored_stream_continues(aske
             found.append(names)
         return found
 
-    curriculum = rest or None
+    curriculum = rest and CurriculumConfig(rest=rest)
     running, resumed = mixed(weights, curriculum=curriculum), mixed(weights, curriculum=curriculum)
     run(running, asked[:before])
     state = json.loads(json.dumps(running.state()))
@@ -175,7 +176,7 @@ def test_the_others_take_the_place_of_a_set_without_further_problems():
 
 
 def test_an_epoch_begins_with_what_is_easy_and_leaves_out_what_teaches_nothing():
-    source = ProblemStream([Problem(str(i), "?", "!") for i in range(6)], 3, 0, None, 1)
+    source = ProblemStream([Problem(str(i), "?", "!") for i in range(6)], 3, 0, None, CurriculumConfig(rest=1))
     first = draw(source, 2)
     rates = {str(i): i / 5 for i in range(6)}
     source.tell(rates, {str(i): i != 5 for i in range(6)})
@@ -184,6 +185,11 @@ def test_an_epoch_begins_with_what_is_easy_and_leaves_out_what_teaches_nothing()
     assert draw(source, 1)[0][:2] == ["1", "0"]  # 5 rests for an epoch, and then comes first
     source.tell(rates, {})
     assert draw(source, 1)[0][0] in ("5", "4")
+
+
+def test_a_pass_rate_from_the_data_orders_the_first_epoch():
+    problems = [Problem(str(i), "?", "!", pass_rate=i / 3) for i in range(4)]
+    assert draw(ProblemStream(problems, 4, 0, None, CurriculumConfig()), 1) == [["3", "2", "1", "0"]]
 
 
 def test_a_checkpoint_of_an_earlier_version_is_continued():

@@ -114,11 +114,11 @@ def write(tmp_path, *rows):
 
 def test_any_field_inside_another_has_a_dotted_name(tmp_path):
     row = {"task": {"text": "1+1?", "more": {"gold": ["2"]}}, "extra": '{"rate": 0.5, "name": "a"}', "x.y": "exact"}
-    named = {"question": "task.text", "answer": "task.more.gold.0", "id": "extra.name"}
+    named = {"question": "task.text", "answer": "task.more.gold.0", "id": "extra.name", "pass_rate": "extra.rate"}
     config = ProblemsConfig.model_validate({"source": write(tmp_path, row), "rule_field": "x.y", **named})
     (problem,) = load_problems(config, None).problems
     assert (problem.id, problem.question, problem.answer) == ("a", "1+1?", "2")
-    assert problem.rule == "exact"
+    assert (problem.rule, problem.pass_rate) == ("exact", 0.5)
     columns = Columns(question="task.text", answer="task.more.gold.0")
     columns.check(row.keys())
     assert (columns.problem(row).question, columns.problem(row).answer) == ("1+1?", "2")

@@ -19,7 +19,7 @@ from rank_processes import together, two_ranks
 
 @pytest.fixture
 def adapted(settings):
-    lora = {"rank": 4}
+    lora = {"rank": 4, "alpha": 8}
     return {
         **settings,
         "steps": 2,

@@ -65,7 +65,7 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
     assert "policy/mismatch_kl" not in done.metrics  # nothing else has computed the old ones
 
 
-@pytest.mark.parametrize("setting", first_fast([{"top_p": 0.9}, {"min_tokens": 2}]))
+@pytest.mark.parametrize("setting", first_fast([{"top_p": 0.9}, {"top_k": 5}, {"min_tokens": 2}]))
 def test_filters_that_truncate_the_samples_are_reported_once(half, caplog, setting):
     config = build_config({**half, "steps": 2, "evaluation": {"every": 0}, "rollout": {**half["rollout"], **setting}})
     with CooperTrainer.from_config(config) as trainer:

@@ -90,8 +90,8 @@ def test_question_fields_are_joined_and_ids_come_from_a_field(tmp_path: Path):
 
 def test_skip_and_limit_split_a_shuffled_file_into_disjoint_parts(tmp_path: Path):
     source = save(tmp_path, numbered(30) + numbered(30))
-    train = read_problems(ProblemsConfig(source=source, seed=3, limit=20)).problems
-    held_out = read_problems(ProblemsConfig(source=source, seed=3, skip=20)).problems
+    train = read_problems(ProblemsConfig(source=source, shuffle_seed=3, limit=20)).problems
+    held_out = read_problems(ProblemsConfig(source=source, shuffle_seed=3, skip=20)).problems
     assert (len(train), len(held_out)) == (20, 10)
     assert len({p.question for p in train + held_out}) == 30
     assert [p.id for p in train] != sorted((p.id for p in train), key=lambda name: int(name.split("-")[1]))
@@ -200,7 +200,7 @@ def test_a_field_that_no_row_has_is_reported_without_reading_on(tmp_path: Path):
 
 def test_a_small_limit_is_not_refused_for_bad_rows_elsewhere_in_the_file(tmp_path: Path):
     rows = [*numbered(100), *({"question": f"Who {i}?", "answer": ""} for i in range(5))]
-    config = ProblemsConfig(source=save(tmp_path, rows), seed=0, limit=10)
+    config = ProblemsConfig(source=save(tmp_path, rows), shuffle_seed=0, limit=10)
     assert len(load_problems(config, accept).problems) == 10
 
 

@@ -94,6 +94,8 @@ class Mapping:
     """Field with the bare question of a chat, which rows may lack; else it is the last user turn."""
     drops_reply: bool = False
     """Whether a last turn of the assistant is always an answer and no part of the prompt."""
+    pass_rate: str | None = None
+    """Field with the share of right answers that was measured before."""
     solution_required: bool = True
     """If false, a row may lack the field with the solution, as in held-out problems, whose solutions nothing reads."""
     section: str = "problems"
@@ -134,7 +136,7 @@ def map_row(row: DataRow, mapping: Mapping, fallback_id: str, without_reply: lis
         solution = f"{solution}\nThe answer is \\boxed{{{answer}}}."
     rule = _read(row, mapping.rule_field, text_of, _RULE_DEMAND.format(mapping.section)) if mapping.rule_field else ""
     used = {*mapping.question, mapping.solution, mapping.rule_field, *mapping.omit, mapping.messages}
-    used |= {mapping.answer if answer else None}
+    used |= {mapping.answer if answer else None, mapping.pass_rate}
     metadata = {name: value for name, value in row.fields.items() if name not in used}
     return Problem(
         id=(_read(row, mapping.id, text_of, demand) if mapping.id else "") or row.name or fallback_id,
@@ -144,6 +146,7 @@ def map_row(row: DataRow, mapping: Mapping, fallback_id: str, without_reply: lis
         metadata=metadata,
         rule=rule or mapping.rule,
         messages=messages,
+        pass_rate=_read_share(row, mapping.pass_rate, mapping.section) if mapping.pass_rate else None,
         location=row.location,
     )
 
@@ -210,6 +213,18 @@ def _read_messages(row: DataRow, name: str, section: str) -> list[dict[str, str]
     if all(turn["role"] != "user" for turn in chat):
         raise BadValue(f"field {name!r} has no message of the user")
     return chat
+
+
+def _read_share(row: DataRow, name: str, section: str) -> float | None:
+    """A number in [0, 1], or None for an empty field."""
+    text = _read(row, name, text_of, f"set {section}.pass_rate")
+    try:
+        share = float(text) if text else None
+    except ValueError:
+        share = math.nan
+    if share is not None and not 0 <= share <= 1:
+        raise BadValue(f"field {name!r} is {text!r}, no share between 0 and 1")
+    return share
 
 
 def join_sentences(parts: list[str]) -> str:

@@ -22,6 +22,8 @@ class Problem:
     """The whole chat, each turn with `role` and `content`, if the data has it; `question` is then its last question."""
     set: str = ""
     """The name of its set among `more_problems`; empty for `problems`."""
+    pass_rate: float | None = None
+    """The share of right answers that was measured before the run, in [0, 1]."""
     location: str | None = None
     """Where it was read from: a file with its line, or a data set with its row."""
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
+from cooper_verify.problems.config import CurriculumConfig
 
 
 class ProblemStream:
     """An endless stream of batches, in an order that depends only on the problems, the settings and what it is told.
 
-    Every epoch of a set holds each of its problems once, freshly shuffled or, unless `rests` is None, easy ones first;
-    see `RunConfig.curriculum`. A batch may span two epochs. Of several sets (`Problem.set`) each gets its share of the
-    groups: by `weights`, or else by its number of problems. Raises InputError for fewer problems than a batch needs.
+    Every epoch of a set holds each of its problems once, freshly shuffled or in the order of the `curriculum`. A batch
+    may span two epochs. Of several sets (`Problem.set`) each gets its share of the groups: by `weights`, or else by its
+    number of problems. Raises InputError for fewer problems than a batch needs.
     """
 
     def __init__(
@@ -23,7 +24,7 @@ class ProblemStream:
         batch_size: int,
         seed: int,
         weights: Mapping[str, float] | None = None,
-        rests: int | None = None,
+        curriculum: CurriculumConfig | None = None,
     ):
         if not 0 < batch_size <= len(problems):
             raise InputError(
@@ -35,7 +36,7 @@ class ProblemStream:
         by_set: dict[str, list[Problem]] = {name: [] for name in weights or {}}
         for problem in problems:
             by_set.setdefault(problem.set if weights else "", []).append(problem)
-        self._sets = [_Epochs(some, batch_size, seed, name, rests) for name, some in by_set.items()]
+        self._sets = [_Epochs(some, batch_size, seed, name, curriculum) for name, some in by_set.items()]
         total = sum((weights or {"": 1.0}).values())
         self._shares = [(weights or {"": 1.0})[name] / total for name in by_set]
         for (name, some), share in zip(by_set.items(), self._shares, strict=True):
@@ -137,9 +138,11 @@ class ProblemStream:
 class _Epochs:
     """The epochs of one set. `order` holds the indices of the problems of the current one."""
 
-    def __init__(self, problems: Sequence[Problem], batch_size: int, seed: int, name: str, rests: int | None):
+    def __init__(
+        self, problems: Sequence[Problem], batch_size: int, seed: int, name: str, curriculum: CurriculumConfig | None
+    ):
         self.problems = list(problems)
-        self._batch_size, self._rests = batch_size, rests
+        self._batch_size, self._curriculum = batch_size, curriculum
         self._seed = f"{seed}/{name}" if name else f"{seed}"
         self._start()
 
@@ -148,7 +151,7 @@ class _Epochs:
 
     def _start(self) -> None:
         self.epoch = self._position = 0
-        self._rates: dict[str, float] = {}
+        self._rates = {problem.id: problem.pass_rate for problem in self.problems if problem.pass_rate is not None}
         self._rests_until: dict[str, int] = {}
         self.order = self._ordered()
 
@@ -175,28 +178,28 @@ class _Epochs:
         order = list(range(len(self.problems)))
         # `random` hashes a text seed, so the orders of neighbouring seeds and epochs are unrelated.
         Random(f"{self._seed}/{self.epoch}").shuffle(order)
-        if self._rests is None:
+        if self._curriculum is None:
             return order
-        # Easy ones first; a problem that was never measured counts as half solved.
-        order.sort(key=lambda index: -self._rates.get(self.problems[index].id, 0.5))
+        if self._curriculum.order == "easy_first":  # a problem that was never measured counts as half solved
+            order.sort(key=lambda index: -self._rates.get(self.problems[index].id, 0.5))
         awake = [index for index in order if self._rests_until.get(self.problems[index].id, 0) <= self.epoch]
         return awake if len(awake) >= self._batch_size + len(used or ()) else order
 
     def tell(self, rates: Mapping[str, float], taught: Mapping[str, bool]) -> None:
-        if self._rests is None:
+        if self._curriculum is None:
             return
         ids = {problem.id for problem in self.problems}
         self._rates |= {name: rate for name, rate in rates.items() if name in ids}
         for name in ids & taught.keys():
             self._rests_until.pop(name, None)
-            if not taught[name] and self._rests:
-                self._rests_until[name] = self.epoch + 1 + self._rests
+            if not taught[name] and self._curriculum.rest:
+                self._rests_until[name] = self.epoch + 1 + self._curriculum.rest
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"epoch": self.epoch, "position": self._position}
-        if self.epoch or self._rests is not None:  # else the seed gives the order
+        if self.epoch or self._curriculum is not None:  # else the seed gives the order
             state["order"] = " ".join(map(str, self.order))
-        if self._rests is not None:
+        if self._curriculum is not None:
             state |= {"rates": self._rates, "rests_until": self._rests_until}
         return state
 
@@ -208,6 +211,6 @@ class _Epochs:
         else:
             self.order = [int(index) for index in state["order"].split()]
         self.epoch, self._position = state["epoch"], state["position"]
-        if self._rests is not None:
+        if self._curriculum is not None:
             self._rates |= state.get("rates", {})
             self._rests_until = dict(state.get("rests_until", {}))

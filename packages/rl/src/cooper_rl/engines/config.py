@@ -22,14 +22,9 @@ Autocast = Annotated[Literal["auto", "off", "bfloat16"], BeforeValidator(_writte
 Attention = Literal["auto", "flash", "flex", "sdpa", "padded"]
 
 
-LORA_SCALE = 2
-"""The factor of B A, `alpha / rank` of other libraries: twice the rank is the usual alpha, and under Adam another
-factor and another learning rate are nearly the same."""
-
-
 class LoraConfig(Config):
-    """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, 2 B A,
-    is trained beside each of them. B starts at zero, so training starts at the model itself.
+    """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, B A
+    times `alpha / rank`, is trained beside each of them. B starts at zero, so training starts at the model itself.
 
     Every linear layer but the head gets an adapter, because attention alone learns less (Dettmers et al. 2023, arXiv
     2305.14314). There is no dropout: a policy's log-probabilities have to be those of the sampler. A reward model's
@@ -37,6 +32,8 @@ class LoraConfig(Config):
 
     rank: int = Field(default=32, ge=1)
     """Columns of B and rows of A."""
+    alpha: float = Field(default=64.0, gt=0)
+    """The product is multiplied by `alpha / rank`."""
     load_in_4bit: bool = False
     """Hold the frozen weights in 4-bit NormalFloat (QLoRA, arXiv 2305.14314). Needs bitsandbytes on this device."""
 
@@ -159,6 +156,8 @@ class SamplingParams(Config):
     sampled."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Keep the smallest set of most likely tokens whose total probability reaches this."""
+    top_k: int = Field(default=0, ge=0)
+    """Keep this many most likely tokens; 0 keeps all."""
     max_tokens: int = Field(default=512, ge=1)
     """Longest completion. One that reaches this many tokens ends with the stop reason `length`."""
     min_tokens: int = Field(default=0, ge=0)
@@ -180,7 +179,7 @@ class SamplingParams(Config):
     @property
     def truncations(self) -> list[str]:
         """The settings under which some tokens cannot be drawn at all, as "name: value"."""
-        values = self.model_dump(include={"top_p", "min_tokens"}, exclude_defaults=True)
+        values = self.model_dump(include={"top_p", "top_k", "min_tokens"}, exclude_defaults=True)
         return [f"{name}: {value}" for name, value in values.items()]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CHANGEABLE = (
     *("policy.learning_rate", "reward_model.learning_rate", "algorithm.*", "evaluation.every", "checkpoint.*"),
-    *(f"rollout.{name}" for name in ("temperature", "top_p", "max_tokens", "min_tokens", "stop")),
+    *(f"rollout.{name}" for name in ("temperature", "top_p", "top_k", "max_tokens", "min_tokens", "stop")),
     *("rollout.n", "rollout.resample"),
 )
 """Settings that `CooperTrainer.change` takes, with `*` for any end. Everything else is built into the run's parts."""

@@ -36,7 +36,7 @@ from cooper_rl.engines.model_folder import adapter_base
 from rank_processes import on_ranks, together, two_ranks, two_ranks_and_vllm
 from tiny_size import TINY
 
-LORA = {"rank": 3}
+LORA = {"rank": 3, "alpha": 5.0}
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def adapters(tmp_path_factory, whole_models) -> Path:
         load = AutoModelForSequenceClassification if "reward" in name else AutoModelForCausalLM
         settings = PeftConfig(
             r=LORA["rank"],
-            lora_alpha=2 * LORA["rank"],
+            lora_alpha=LORA["alpha"],
             target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
             task_type="SEQ_CLS" if "reward" in name else "CAUSAL_LM",
         )

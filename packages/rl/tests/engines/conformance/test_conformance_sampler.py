@@ -49,7 +49,7 @@ def test_columns_fit_together(sampler):
     assert 1 <= samples.token_ids.lengths.min() <= samples.token_ids.lengths.max() <= 9
 
 
-@pytest.mark.parametrize("filters", [{}, {"top_p": 0.95}, {"min_tokens": 3}])
+@pytest.mark.parametrize("filters", [{}, {"top_p": 0.95, "top_k": 30}, {"top_k": 50, "min_tokens": 3}])
 @pytest.mark.parametrize("temperature", [1.0, 0.8])
 def test_logprobs_are_the_learners_at_that_temperature_before_filters(engine, sampler, policy, temperature, filters):
     params = SamplingParams(temperature=temperature, max_tokens=60, **filters)

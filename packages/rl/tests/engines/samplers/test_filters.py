@@ -8,7 +8,9 @@ from cooper_rl.engines.local.sampling import (
     NUCLEUS_CANDIDATES,
     RowNoise,
     draw_tokens,
+    filter_logits,
     invert_cumulative,
+    keep_top_k,
     keep_top_p,
 )
 
@@ -20,12 +22,24 @@ def kept(logits: torch.Tensor) -> list[int]:
     return torch.isfinite(logits[0]).nonzero().flatten().tolist()
 
 
+@pytest.mark.parametrize(("k", "tokens"), [(1, [1]), (3, [1, 3, 4]), (5, [0, 1, 2, 3, 4]), (99, [0, 1, 2, 3, 4])])
+def test_top_k_keeps_the_k_most_likely(k, tokens):
+    assert kept(keep_top_k(LOGITS, k)) == tokens
+
+
 @pytest.mark.parametrize(
     ("p", "tokens"),
     [(0.01, [1]), (0.39, [1]), (0.41, [1, 3]), (0.7, [1, 3, 4]), (0.86, [0, 1, 3, 4]), (0.99, [0, 1, 2, 3, 4])],
 )
 def test_top_p_keeps_the_smallest_set_that_reaches_p(p, tokens):
     assert kept(keep_top_p(LOGITS, p)) == tokens
+
+
+def test_filters_act_in_the_documented_order():
+    # Top-k 3 leaves 0.4, 0.25 and 0.2, in all 0.85. The first two are 0.76 of that, and top-p 0.7 keeps them.
+    # With top-p first, 0.65 < 0.7 would have kept the third as well.
+    params = SamplingParams(top_k=3, top_p=0.7)
+    assert kept(filter_logits(LOGITS, params)) == [1, 3]
 
 
 @pytest.mark.parametrize("temperature", [0.01, 100.0])
@@ -44,9 +58,9 @@ def test_top_p_gives_the_same_set_whether_or_not_the_whole_vocabulary_is_sorted(
     [
         SamplingParams(),
         SamplingParams(temperature=0.5),
-        SamplingParams(temperature=2.0, top_p=0.7),
+        SamplingParams(temperature=2.0, top_k=4),
         SamplingParams(top_p=0.8),
-        SamplingParams(temperature=1.3, top_p=0.9),
+        SamplingParams(temperature=1.3, top_k=5, top_p=0.9),
     ],
     ids=str,
 )
@@ -56,6 +70,9 @@ def test_drawn_frequencies_match_the_distribution_computed_by_hand(params):
     unfiltered /= unfiltered.sum()
     expected = unfiltered.clone()
     ranked = sorted(range(7), key=lambda token: -expected[token])
+    if params.top_k:
+        expected[ranked[params.top_k :]] = 0
+        expected /= expected.sum()
     mass = 0.0
     for token in ranked:
         share = float(expected[token])
@@ -76,7 +93,7 @@ def test_drawn_frequencies_match_the_distribution_computed_by_hand(params):
 
 
 def test_temperature_zero_takes_the_most_likely_token_whatever_the_noise():
-    tokens, logprobs = draw_tokens(LOGITS.expand(4, 5), torch.rand(4), SamplingParams(temperature=0, top_p=0.7))
+    tokens, logprobs = draw_tokens(LOGITS.expand(4, 5), torch.rand(4), SamplingParams(temperature=0, top_k=2))
     assert tokens.tolist() == [1] * 4
     torch.testing.assert_close(logprobs, torch.full((4,), 0.4).log())
 

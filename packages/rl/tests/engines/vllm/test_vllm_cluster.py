@@ -62,7 +62,7 @@ def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner)
 
 def test_the_adapter_of_a_sharded_policy_is_sent_alone(folder):
     """The policy's processes gather it together; each engine applies it beside the weights that it started with."""
-    config = LearnerConfig(model=str(folder), device="cpu", lora=LoraConfig(rank=3))
+    config = LearnerConfig(model=str(folder), device="cpu", lora=LoraConfig(rank=3, alpha=6))
     learner, engines = two_ranks_and_vllm().policy(config, 10), two_ranks_and_vllm().session.engines
     assert engines is not None
     vllm = two_ranks_and_vllm().samplers

@@ -216,7 +216,7 @@ def adapted(folder):
     pytest.importorskip("peft", reason="peft is not installed")
 
     def make(rank: int = 4, **settings) -> TorchPolicyLearner:
-        lora = LoraConfig(rank=rank, **settings)
+        lora = LoraConfig(rank=rank, alpha=6, **settings)
         return TorchPolicyLearner.from_config(LearnerConfig(model=str(folder), device="cpu", lora=lora), 10)
 
     return make

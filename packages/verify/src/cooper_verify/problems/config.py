@@ -87,6 +87,8 @@ class ProblemsConfig(Config):
     """Share of every step's groups that are of this set, relative to the weights of `more_problems`. Null in all sets
     mixes them as one: each weighs as much as it has problems. With `rollout.resample` it is the share of the groups
     that the policy learns from, as far as the set has groups that teach something: they replace those that do not."""
+    pass_rate: str | None = None
+    """Field with the share of right answers that was measured before, in [0, 1], with which `curriculum` begins."""
     rule: str | None = None
     """The rule for these problems: a name from the run's `rules`, or a kind such as `choice`. Default: the run's
     `rule`."""
@@ -96,13 +98,14 @@ class ProblemsConfig(Config):
     """Split of a Hugging Face data set, or `train` or `test` of a made world. Default: `train`."""
     subset: str | None = None
     """Configuration name of a Hugging Face data set, such as `main`."""
+    shuffle_seed: int | None = None
+    """Seed with which the problems are shuffled before `skip` and `limit`; null keeps the file's order."""
     skip: int = Field(default=0, ge=0)
     """Leave out this many problems at the start, for example those that another configuration uses for training."""
     limit: int | None = Field(default=None, ge=1)
     """Keep at most this many problems. A made world makes this many (default 512)."""
-    seed: int | None = None
-    """Seed with which the problems are shuffled before `skip` and `limit`; null keeps the file's order. Of a made world
-    it is the seed that its problems are drawn with (default 0)."""
+    seed: int = 0
+    """Seed of a made world."""
     max_bad_rows: int | float = Field(default=0.1, ge=0)
     """Most bad rows (lines that cannot be read, missing or empty fields, answers that do not verify against themselves)
     that a run accepts. An integer is a count, a float a fraction of all rows."""
@@ -132,7 +135,7 @@ class ProblemsConfig(Config):
         named = [name for name in fields if getattr(self, name) is not None]
         if self.format is not None and named:
             raise ValueError(f"format {self.format!r} already says which fields to read: remove {', '.join(named)}")
-        if self.kind == "made" and (self.format or named or self.subset):
+        if self.kind == "made" and (self.format or named or self.subset or self.pass_rate):
             raise ValueError(f"the {self.source} world has no fields: remove format, subset and field names")
         if self.kind == "made" and self.rule_field is not None:
             raise ValueError(
@@ -197,3 +200,13 @@ def same_form(base: "ProblemsConfig", further: "ProblemsConfig") -> tuple[list[s
 
 def _is_made(source: Any) -> bool:
     return source == "reasoning_gym" or source in added("problems")
+
+
+class CurriculumConfig(Config):
+    """Epochs that follow what the run has measured: of each problem the mean reward of its last group."""
+
+    order: Literal["shuffled", "easy_first"] = "easy_first"
+    """Order of an epoch: as always, or from the highest mean reward down. What has not been measured (in the first
+    epoch all, unless `pass_rate` names a field) counts as one half."""
+    rest: int = Field(default=0, ge=0)
+    """Epochs for which a problem is left out after its group taught nothing, because all rewards were the same."""

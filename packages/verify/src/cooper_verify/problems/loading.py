@@ -148,7 +148,6 @@ def read_problems(
     wanted = None if config.limit is None else config.skip + config.limit
     questions: dict[str, Problem] = {}  # by question or, of a chat, by all its turns
     ids: set[str] = set()
-    shuffles = config.kind != "made" and config.seed is not None
     for problem in _problems_of(config, loaded, answers_required, section, held_out):
         # Before shuffling and cutting, so that no question ends up in both a training part and a held-out part.
         question_text = json.dumps(problem.messages) if problem.messages else problem.question
@@ -160,12 +159,12 @@ def read_problems(
         questions[question_text] = problem
         ids.add(problem.id)
         loaded.problems.append(problem)
-        if not shuffles and len(loaded.problems) == wanted:
+        if config.shuffle_seed is None and len(loaded.problems) == wanted:
             break
     loaded.rows = len(loaded.problems) + len(loaded.bad_rows) + len(loaded.duplicates)
     _say_how_chats_end(loaded, section)
-    if shuffles:
-        Random(config.seed).shuffle(loaded.problems)
+    if config.shuffle_seed is not None:
+        Random(config.shuffle_seed).shuffle(loaded.problems)
     loaded.problems = loaded.problems[config.skip : wanted]
     return loaded
 
@@ -179,11 +178,11 @@ def _problems_of(
         count = config.skip + (config.limit or MADE_COUNT)
         if config.tasks is not None:
             try:
-                made = reasoning_gym_problems(config.tasks, split, count, config.seed or 0)
+                made = reasoning_gym_problems(config.tasks, split, count, config.seed)
             except InputError as error:
                 raise InputError(f"{section}.{error}") from error
         else:
-            made = load_added("problems", config.source)(split, count, config.seed or 0)  # reports unknown splits
+            made = load_added("problems", config.source)(split, count, config.seed)  # reports unknown splits
         yield from (replace(problem, rule=config.rule) for problem in made)
         return
 
@@ -202,7 +201,7 @@ def _problems_of(
     named_fields = Mapping(question, config.answer or "answer", config.solution, config.id)
     mapping = named_fields if config.format is None else READY_MADE[config.format]
     mapping = replace(mapping, answer_required=answers_required, rule=config.rule, rule_field=config.rule_field)
-    mapping = replace(mapping, messages=config.messages or mapping.messages)
+    mapping = replace(mapping, messages=config.messages or mapping.messages, pass_rate=config.pass_rate)
     mapping = replace(mapping, section=section, solution_required=not held_out)
     for number, row in enumerate(rows, start=1):
         if number == 1 and not (mapping.id or row.name) and "id" in row.fields:

@@ -20,7 +20,7 @@ from transformers.pytorch_utils import Conv1D
 
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_bytes
-from cooper_rl.engines.config import LORA_SCALE, LoraConfig
+from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.device import resolve_device, warn_untried
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
 
@@ -43,7 +43,7 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
     head = head_modules(model)
     config = PeftConfig(
         r=lora.rank,
-        lora_alpha=LORA_SCALE * lora.rank,
+        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType] - peft says int, and only divides it
         target_modules=targets,
         base_model_name_or_path=str(Path(source).resolve()) if Path(source).is_dir() else source,
         task_type="SEQ_CLS" if head else "CAUSAL_LM",

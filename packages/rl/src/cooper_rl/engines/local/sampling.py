@@ -64,8 +64,8 @@ def draw_tokens(
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
     if params.temperature == 0:
         tokens = _without(forbidden, logits).argmax(dim=-1, keepdim=True)
-    elif params.top_p < 1:
-        tokens = invert_cumulative(_weights(keep_top_p(_without(forbidden, logits), params.top_p)), uniforms)
+    elif params.top_k > 0 or params.top_p < 1:
+        tokens = invert_cumulative(_weights(filter_logits(_without(forbidden, logits), params)), uniforms)
     elif forbidden is None:
         tokens = invert_cumulative(weights, uniforms)
     else:
@@ -120,6 +120,14 @@ def invert_cumulative(weights: Logits, uniforms: Rows) -> Int[Tensor, "rows one"
     return (block * _BLOCK + torch.minimum(place, last)).clamp(max=weights.shape[-1] - 1)
 
 
+def keep_top_k(logits: Logits, k: int) -> Logits:
+    """Keep the `k` most likely tokens of each row, and those tied with the last of them (Fan et al. 2018)."""
+    if k >= logits.shape[-1]:
+        return logits
+    threshold = logits.topk(k, dim=-1).values[:, -1:]
+    return logits.masked_fill(logits < threshold, -torch.inf)
+
+
 def keep_top_p(logits: Logits, p: float) -> Logits:
     """Keep the smallest set of most likely tokens whose probability reaches `p` (Holtzman et al. 2020), never none."""
     count = min(NUCLEUS_CANDIDATES, logits.shape[-1])
@@ -134,6 +142,14 @@ def keep_top_p(logits: Logits, p: float) -> Logits:
     inside[:, 1:] = mass[:, :-1] < p
     kept = torch.full_like(logits, -torch.inf)
     return kept.scatter_(-1, order, candidates.masked_fill(~inside, -torch.inf))
+
+
+def filter_logits(logits: Logits, params: SamplingParams) -> Logits:
+    if params.top_k > 0:
+        logits = keep_top_k(logits, params.top_k)
+    if params.top_p < 1:
+        logits = keep_top_p(logits, params.top_p)
+    return logits
 
 
 def completion_limits(prompts: Sequence[Sequence[int]], max_tokens: int, context: int | None, full: str) -> list[int]:

@@ -209,7 +209,7 @@ def _requests(
 ) -> list[CompletionRequest]:
     """`n` requests for each prompt. Raises InputError for a prompt that is empty or fills the `context`."""
     shared = {
-        **params.model_dump(include={"temperature", "top_p"}),
+        **params.model_dump(include={"temperature", "top_p", "top_k"}),
         "logprobs": 0,  # of the token drawn alone
         "stop": list(rule.strings),
         "stop_token_ids": sorted(rule.token_ids),
