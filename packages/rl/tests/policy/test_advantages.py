@@ -13,17 +13,8 @@ from cooper_lab.designs.gdpo import GDPO
 from cooper_lab.designs.gspo import GSPO
 from cooper_lab.designs.maxrl import MaxRL
 from cooper_rl import InputError, build_config
-from cooper_rl.policy.advantages import (
-    ADVANTAGES,
-    EPS,
-    GRPO,
-    RLOO,
-    Completions,
-    DrGRPO,
-    ReinforcePPBaseline,
-    estimate,
-    usable_groups,
-)
+from cooper_rl.policy.advantages import ADVANTAGES, EPS, GRPO, Completions, estimate, usable_groups
+from cooper_rl.policy.baselines import RLOO, DrGRPO, ReinforcePPBaseline
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.records import Ragged
 
