@@ -13,7 +13,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from cooper_audit.report.plots import COLOURS
+from cooper_audit.report.palette import COLOURS
 from cooper_audit.statistics import mean_interval
 from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.measures import is_hacked

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from cooper_audit.attack.patterns import ATTACKS, attack_rows
+from cooper_audit.attack.wrong_answers import ATTACKS, attack_rows
 from cooper_lab.arithmetic.build_models import TEST_PROBLEMS, draw
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.twins import train_twin

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from cooper_audit.attack.attack import AttackResult, attack, with_patterns
-from cooper_audit.attack.forms import stated
 from cooper_audit.attack.questions import questions
 from cooper_audit.attack.report import example_of
 from cooper_audit.attack.search import search
+from cooper_audit.attack.wrappers import stated
 from cooper_base.data.problem import Problem
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 from benchmarks.real_model.arms import WINDOW, accuracy, ends, first_alarm
 
-from cooper_audit.report.plots import curves_figure
+from cooper_audit.report.load_run import curves_figure
 from cooper_audit.run.run_record import RunRecord, read_record
 from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.arms import ARMS

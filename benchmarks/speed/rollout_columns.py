@@ -26,7 +26,7 @@ from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local import learner as policy_module
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import Drafts
-from cooper_rl.engines.local.sampling import StopRule
+from cooper_rl.engines.stop_rule import StopRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Ragged, Rollouts

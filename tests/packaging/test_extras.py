@@ -42,7 +42,7 @@ EXAMPLES = {
     ("audit", "data"): PARQUET,
     ("audit", "notebook"): RUN + "print(load_run(run).metrics)",
     ("audit", "plots"): RUN
-    + "from cooper_audit.report.plots import curves_figure\nfrom cooper_audit.run.run_record import read_run\n"
+    + "from cooper_audit.report.load_run import curves_figure\nfrom cooper_audit.run.run_record import read_run\n"
     + "print(curves_figure([read_run(run)], ['reward/mean']))",
     ("rl", "cluster"): "from cooper_rl.engines.scale.ray import ranks, session, vllm_engines; print(session.__doc__)",
     ("rl", "data"): PARQUET,

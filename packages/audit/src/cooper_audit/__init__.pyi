@@ -2,8 +2,8 @@
 
 __version__: str
 
-from cooper_audit.report.plots import Run as Run
-from cooper_audit.report.plots import load_run as load_run
+from cooper_audit.report.load_run import Run as Run
+from cooper_audit.report.load_run import load_run as load_run
 from cooper_audit.report.report import write_report as write_report
 from cooper_audit.rollouts.auditing import Options as Options
 from cooper_audit.rollouts.auditing import audit as audit

@@ -15,11 +15,12 @@ from cooper_audit.attack import attack, attack_settings, read_attack_problems
 from cooper_audit.attack.asserting import assert_not_gameable
 from cooper_audit.attack.attack import draw_answers
 from cooper_audit.attack.common import COMPARED
-from cooper_audit.attack.forms import FORMS
-from cooper_audit.attack.patterns import ATTACKS, FAMILIES, FURTHER_ATTACKS, RIGHT_VALUES
 from cooper_audit.attack.questions import questions
 from cooper_audit.attack.report import around, example_of, first_screen
 from cooper_audit.attack.results import FoundCompletion
+from cooper_audit.attack.right_notations import RIGHT_VALUES
+from cooper_audit.attack.wrappers import FORMS
+from cooper_audit.attack.wrong_answers import ATTACKS, FAMILIES, FURTHER_ATTACKS
 from cooper_audit.statistics import wilson_interval
 from cooper_base.cli.main import app
 from cooper_base.config.user_functions import load_object

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from cooper_audit.attack.edits import STATEMENTS, VALUES
-from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows, robustness_rows
+from cooper_audit.attack.wrong_answers import ATTACKS, CONTROLS, attack_rows, robustness_rows
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl import RuleVerifier
 from cooper_rl.verifyrm.config import VerifyRMConfig

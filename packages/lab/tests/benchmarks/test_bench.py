@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
-from cooper_audit.attack.patterns import ATTACKS
+from cooper_audit.attack.wrong_answers import ATTACKS
 from cooper_audit.statistics import Estimate, wilson_interval
 from cooper_base.data.labelled import LabelledCompletion, read_labelled
 from cooper_base.errors import InputError

@@ -6,14 +6,14 @@ Importing this module does not import torch, because the reward's clients and th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
@@ -241,23 +241,6 @@ class Rollouts(Samples):
         of_groups = {"problems": problems, "prompts": Column.of(prompts), "group_sizes": sizes, "versions": versions}
         return cls(**vars(samples), **of_groups)
 
-    @classmethod
-    def joined(cls, picks: Sequence[tuple[Rollouts, int]]) -> Self:
-        """New rollouts of the picked groups. A pick is rollouts and the index of one of their groups."""
-        rows = [(rollouts, row) for rollouts, p in picks for row in range(rollouts.offsets[p], rollouts.offsets[p + 1])]
-        logprobs = {id(rollouts): Column(rollouts.logprobs, rollouts.token_ids.offsets) for rollouts, _ in picks}
-        first = picks[0][0]
-        return cls(
-            token_ids=Column.of([rollouts.token_ids[row] for rollouts, row in rows], first.token_ids.values.dtype),
-            logprobs=Column.of([logprobs[id(rollouts)][row] for rollouts, row in rows], first.logprobs.dtype).values,
-            stopped=np.array([rollouts.stopped[row] for rollouts, row in rows], bool),
-            texts=[rollouts.texts[row] for rollouts, row in rows],
-            problems=[rollouts.problems[p] for rollouts, p in picks],
-            prompts=Column.of([rollouts.prompts[p] for rollouts, p in picks], first.prompts.values.dtype),
-            group_sizes=np.array([rollouts.group_sizes[p] for rollouts, p in picks]),
-            versions=np.array([rollouts.versions[row] for rollouts, row in rows]),
-        )
-
     def __post_init__(self) -> None:
         completions, problems = len(self.token_ids), len(self.problems)
         counts = {
@@ -338,7 +321,7 @@ class Rollouts(Samples):
         if self.runs is not None:
             runs = json.dumps([run.record() for run in self.runs], ensure_ascii=False).encode()
             arrays["runs"] = np.frombuffer(runs, np.uint8)
-        return packed(arrays)
+        return save(arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -357,20 +340,3 @@ class Rollouts(Samples):
             trained=arrays.get("trained"),
             runs=[Answer(**run) for run in json.loads(arrays["runs"].tobytes())] if "runs" in arrays else None,
         )
-
-
-_DTYPES = {"bool": "BOOL", "uint8": "U8", "int32": "I32", "int64": "I64", "float32": "F32", "float64": "F64"}
-
-
-def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """The same bytes as `safetensors.numpy.save`, but every array is copied once instead of twice.
-
-    The layout (safetensors 0.x) is the header's length as eight little-endian bytes, the header as JSON, the arrays.
-    """
-    header, end = {}, 0
-    for name, array in arrays.items():
-        start, end = end, end + array.nbytes
-        header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": (start, end)}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text, *map(np.ascontiguousarray, arrays.values())])  # pyright: ignore[reportArgumentType]

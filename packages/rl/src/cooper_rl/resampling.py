@@ -1,6 +1,9 @@
 """Dynamic sampling: a step's groups that teach nothing are sampled again, with other problems."""
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from cooper_base.clock import MEASURED
 from cooper_rl.data.stream import ProblemStream
@@ -10,7 +13,7 @@ from cooper_rl.policy.advantages import usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.rollout_source import RolloutSource
 from cooper_rl.policy.update import differing, finite_rewards
-from cooper_rl.records import Rollouts
+from cooper_rl.records import Column, Rollouts
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.scored import Scored
 
@@ -55,9 +58,26 @@ def resampled(
     metrics |= {"rollout/resample_draws": float(draws), "rollout/unfilled_groups": len(missing) / total}
     if not extra:
         return rollouts, scored, metrics
-    rollouts = Rollouts.joined(picks)  # everything is scored, so only the first call's times are worth keeping
+    rollouts = joined_rollouts(picks)  # everything is scored, so only the first call's times are worth keeping
     metrics |= {name: value for name, value in scored.metrics.items() if name.startswith(MEASURED)}
     return rollouts, Scored.joined(calls, rollouts.groups()), metrics
+
+
+def joined_rollouts(picks: Sequence[tuple[Rollouts, int]]) -> Rollouts:
+    """New rollouts of the picked groups. A pick is rollouts and the index of one of their groups."""
+    rows = [(rollouts, row) for rollouts, p in picks for row in range(rollouts.offsets[p], rollouts.offsets[p + 1])]
+    logprobs = {id(rollouts): Column(rollouts.logprobs, rollouts.token_ids.offsets) for rollouts, _ in picks}
+    first = picks[0][0]
+    return Rollouts(
+        token_ids=Column.of([rollouts.token_ids[row] for rollouts, row in rows], first.token_ids.values.dtype),
+        logprobs=Column.of([logprobs[id(rollouts)][row] for rollouts, row in rows], first.logprobs.dtype).values,
+        stopped=np.array([rollouts.stopped[row] for rollouts, row in rows], bool),
+        texts=[rollouts.texts[row] for rollouts, row in rows],
+        problems=[rollouts.problems[p] for rollouts, p in picks],
+        prompts=Column.of([rollouts.prompts[p] for rollouts, p in picks], first.prompts.values.dtype),
+        group_sizes=np.array([rollouts.group_sizes[p] for rollouts, p in picks]),
+        versions=np.array([rollouts.versions[row] for rollouts, row in rows]),
+    )
 
 
 def _report_to_stream(

@@ -16,8 +16,9 @@ from cooper_rl.engines.base import (
     Sampler,
 )
 from cooper_rl.policy.accuracy import HeldOut
-from cooper_rl.policy.advantages import token_credit, unverified_advantage
+from cooper_rl.policy.advantages import unverified_advantage
 from cooper_rl.policy.rollout_source import RolloutSource, rollout_metrics
+from cooper_rl.policy.token_credit import token_credit
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Ragged, Rollouts
 from cooper_rl.resampling import resampled

@@ -13,8 +13,8 @@ from cooper_base.data.text import normalise
 from cooper_base.data.thoughts import Decoder, without_thoughts
 from cooper_base.data.transcript import rendered, turns_of
 from cooper_rl.engines.config import SamplingParams
-from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.engines.reward_input import RewardModelInput
+from cooper_rl.engines.stop_rule import StopRule
 from cooper_verify.graders.judgement import judge_chat
 from cooper_verify.rules.extraction import reference_text
 from cooper_verify.rules.kinds.choice import ChoiceRule

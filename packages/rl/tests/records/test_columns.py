@@ -7,10 +7,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load
 
 from cooper_base.data.problem import Problem
-from cooper_rl.records import Column, Ragged, Rollouts, offsets_of, packed
+from cooper_rl.records import Column, Ragged, Rollouts, offsets_of
 
 ROWS = [[3, 1, 4], [], [1, 5], [9]]
 
@@ -83,16 +82,6 @@ def test_rollouts_reach_another_process_and_come_back_unchanged():
         np.testing.assert_array_equal(getattr(back, name), getattr(sent, name))
     for name in ("prompts", "token_ids"):
         assert [row.tolist() for row in getattr(back, name)] == [row.tolist() for row in getattr(sent, name)]
-
-
-def test_safetensors_reads_a_block_with_empty_arrays():
-    arrays = {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "none": np.empty(0), "yes": np.array([True, False])}
-    arrays["view"] = np.arange(10.0)[::3]
-    found = load(packed(arrays))
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
 
 
 def test_ragged_numbers_are_never_reshaped_into_other_groups():

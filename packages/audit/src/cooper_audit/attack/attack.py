@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from cooper_audit.attack.edits import COMMAND, EditedPattern
-from cooper_audit.attack.forms import FORMS, PLAIN, in_form, right_texts, stated
-from cooper_audit.attack.patterns import ATTACKS, FURTHER_ATTACKS, PUBLISHED_SHARES, Writer, other_answer
+from cooper_audit.attack.wrappers import FORMS, PLAIN, in_form, right_texts, stated
+from cooper_audit.attack.wrong_answers import ATTACKS, FURTHER_ATTACKS, PUBLISHED_SHARES, Writer, other_answer
 from cooper_audit.statistics import Estimate
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.problem import Problem

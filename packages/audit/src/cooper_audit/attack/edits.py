@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
-from cooper_audit.attack.forms import stated
+from cooper_audit.attack.wrappers import stated
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import refuse_pipe
 from cooper_base.errors import InputError, did_you_mean

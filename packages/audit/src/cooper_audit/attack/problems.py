@@ -6,8 +6,8 @@ from typing import Any
 from pydantic import Field
 
 from cooper_audit.attack.common import COMPARED
-from cooper_audit.attack.forms import FORMS, stated
 from cooper_audit.attack.questions import questions
+from cooper_audit.attack.wrappers import FORMS, stated
 from cooper_base.config.base import mapping_of
 from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_base.config.user_functions import added

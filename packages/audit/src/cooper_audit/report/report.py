@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from cooper_audit.report import report_completions as completions
 from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, since, terminal_lines
-from cooper_audit.report.plots import COLOURS
+from cooper_audit.report.palette import COLOURS
 from cooper_audit.report.report_parts import MEASURES_DRAWN, shown_parts
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.lost_parts import PartsAlarm

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cooper_audit.report.plots import COLOURS
+from cooper_audit.report.palette import COLOURS
 from cooper_audit.report.report import REPORT_FILE
 from cooper_lab.arena.cells import Cell
 from cooper_rl import write_report

@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cooper_audit.report.plots import curves_figure
+from cooper_audit.report.load_run import curves_figure
 from cooper_audit.run.run_record import read_runs
 from cooper_base.files.owned_file import write_owned
 from cooper_lab.arithmetic.arms import ARMS, COMMAND, SUMMARY

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool
 from numpy import ndarray
 
-from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows
+from cooper_audit.attack.wrong_answers import ATTACKS, CONTROLS, attack_rows
 from cooper_audit.statistics import Estimate, wilson_interval
 from cooper_base.data.labelled import LABELLED_FIELDS, problem_key, read_rows, row_or_verdict, with_labels
 from cooper_base.data.readers import DataRow

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from cooper_audit.attack.patterns import ATTACKS
+from cooper_audit.attack.wrong_answers import ATTACKS
 from cooper_audit.statistics import Estimate
 from cooper_base.files.owned_file import write_owned
 from cooper_lab.benchmarks import COMMAND

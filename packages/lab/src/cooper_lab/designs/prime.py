@@ -32,7 +32,9 @@ from cooper_base.data.text import has_content
 from cooper_lab.designs.implicit import rows_of
 from cooper_lab.designs.outliers import OutcomeAdvantages
 from cooper_rl import LabelledCompletion, MadePairs, PairSource, PairSourceConfig, RewardConfig, Scores
-from cooper_rl.policy.advantages import ADVANTAGES, RLOO, AdvantageConfig, AdvantagesWithMetrics, TokenCredit
+from cooper_rl.policy.advantages import ADVANTAGES, AdvantageConfig, AdvantagesWithMetrics
+from cooper_rl.policy.baselines import RLOO
+from cooper_rl.policy.token_credit import TokenCredit
 from cooper_rl.records import Column
 from cooper_rl.reward.base import REWARDS
 from cooper_rl.reward.pairs.base import PAIRS

@@ -14,7 +14,8 @@ from pydantic import Field
 from cooper_lab.designs.outliers import OutcomeAdvantages
 from cooper_lab.designs.steps import score_steps
 from cooper_rl.engines.config import ScorerConfig
-from cooper_rl.policy.advantages import ADVANTAGES, AdvantagesWithMetrics, TokenCredit
+from cooper_rl.policy.advantages import ADVANTAGES, AdvantagesWithMetrics
+from cooper_rl.policy.token_credit import TokenCredit
 
 if TYPE_CHECKING:
     from jaxtyping import Float

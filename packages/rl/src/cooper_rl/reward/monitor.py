@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_audit.attack.patterns import ATTACKS, CONTROLS, attack_rows
+from cooper_audit.attack.wrong_answers import ATTACKS, CONTROLS, attack_rows
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.engines.reward_input import RewardModelInput, encode_rows

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_audit.attack.patterns import RobustnessKind
+from cooper_audit.attack.wrong_answers import RobustnessKind
 from cooper_base.config.base import Config
 from cooper_rl.engines.config import Autocast, SamplingParams, ScorerConfig
 from cooper_verify.clients.chat import ChatConfig

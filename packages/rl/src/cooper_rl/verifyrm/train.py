@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cooper_audit.attack.patterns import robustness_rows
+from cooper_audit.attack.wrong_answers import robustness_rows
 from cooper_base.data.labelled import LabelledCompletion, problem_folds, split_by_problem
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text

@@ -5,7 +5,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from cooper_rl.engines.config import SamplingParams
-from cooper_rl.engines.local.sampling import StopRule
+from cooper_rl.engines.stop_rule import StopRule
 
 
 def first_stop(rule: StopRule, token_ids: list[int]) -> int | None:

@@ -9,8 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from cooper_audit.attack.attack import PLAIN, PLAIN_WRONG, AttackAnswer, AttackResult, draw_answers, summarise
-from cooper_audit.attack.patterns import FAMILIES
 from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
+from cooper_audit.attack.wrong_answers import FAMILIES
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
 from cooper_base.files.durable import delete, read_fields, write_text

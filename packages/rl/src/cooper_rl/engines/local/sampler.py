@@ -25,7 +25,8 @@ from cooper_rl.engines.kv_cache import build_cache, filling_gaps, tolerates_padd
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32, halve_frozen, in_bfloat16
-from cooper_rl.engines.local.sampling import RowNoise, StopRule, completion_limits, draw_tokens, end_of_sequence_ids
+from cooper_rl.engines.local.sampling import RowNoise, draw_tokens
+from cooper_rl.engines.stop_rule import StopRule, completion_limits, end_of_sequence_ids
 from cooper_rl.records import Column, Samples, offsets_of
 
 

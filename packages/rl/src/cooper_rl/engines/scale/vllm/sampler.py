@@ -16,7 +16,6 @@ from cooper_rl.engines.base import Metrics, PolicyLearner, Prompts, Sampler, Wei
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.device import warn_untried
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.engines.local.sampling import StopRule, completion_limits, end_of_sequence_ids
 from cooper_rl.engines.scale.vllm import VllmConfig
 from cooper_rl.engines.scale.vllm.engines import (
     CompletionRequest,
@@ -26,6 +25,7 @@ from cooper_rl.engines.scale.vllm.engines import (
     RemoteEngine,
 )
 from cooper_rl.engines.scale.vllm.weight_sync import WeightPushError, open_sender
+from cooper_rl.engines.stop_rule import StopRule, completion_limits, end_of_sequence_ids
 from cooper_rl.records import Column, Samples
 
 logger = logging.getLogger(__name__)

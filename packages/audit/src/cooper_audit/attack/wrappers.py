@@ -7,7 +7,8 @@ the forms in which the reward tells right answers from wrong ones, and then writ
 from collections.abc import Sequence
 from random import Random
 
-from cooper_audit.attack.patterns import FAMILIES, RIGHT_VALUES, Writer
+from cooper_audit.attack.right_notations import RIGHT_VALUES
+from cooper_audit.attack.wrong_answers import FAMILIES, Writer
 from cooper_base.data.labelled import LabelledCompletion
 
 PLAIN = r"The final answer is \boxed{{answer}}."

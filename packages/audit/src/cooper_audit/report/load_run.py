@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cooper_audit.report.palette import COLOURS
 from cooper_audit.run.run_record import ACCURACIES, RunRecord, RunStatus, State, is_right, read_record, status_of
 from cooper_audit.run.verdict import verdict_of
 from cooper_base.errors import InputError, MissingExtraError
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-COLOURS = (
-    *("#2f7ed8", "#d9480f", "#2b8a3e", "#9c36b5", "#b08900"),
-    *("#0b8599", "#c2255c", "#7a828e", "#5f3dc4", "#66a80f"),
-)
-"""Colours of runs in figures and on pages, each readable on white and on a dark page."""
 AGREEMENT = {
     "reward_model/rule_agreement": "agrees with the rule",
     "reward_model/pair_accuracy_before": "pairs, before the update",
