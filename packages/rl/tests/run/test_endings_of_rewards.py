@@ -43,7 +43,6 @@ def starts_threads(problem, completion):
 
 def takes_away(problem, completion):
     problem.metadata.clear()
-    completion.messages and completion.messages.clear()
     return 0.5
 
 
