@@ -6,23 +6,19 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["COOPER_STRICT"] = "1"  # a fault of Cooper's on one text fails the test
 
 import pytest
-import torch
 from hypothesis import settings as hypothesis_settings
-from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
 from cooper_base.packages import set_log_level
-from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_verify.clients import chat
 
-torch.set_num_threads(1)
 chat.FIRST_WAIT_S = 0.01  # no test waits for a server that fails on purpose
 hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fail because the machine is busy
 hypothesis_settings.load_profile("untimed")
@@ -62,6 +58,11 @@ CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory):
     """Random models like those of the embedded world, but much smaller."""
+    import torch  # not above: the process that only deals the tests out needs none
+    from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
+
+    from cooper_lab.arithmetic.tokenizer import build_tokenizer
+
     folder = tmp_path_factory.mktemp("models")
     tokenizer = build_tokenizer()
     shape: dict[str, Any] = {

@@ -22,4 +22,4 @@ def test_others_go_where_there_is_room(request):
 
 def _in_groups(request: pytest.FixtureRequest) -> bool:
     """Whether this is a worker of `--dist loadgroup`."""
-    return hasattr(request.config, "workerinput") and request.config.getoption("loadgroup")
+    return hasattr(request.config, "workerinput") and bool(request.config.getoption("loadgroup"))

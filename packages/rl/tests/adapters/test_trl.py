@@ -13,6 +13,7 @@ from cooper_rl.adapters.rows import Columns
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
 from in_process import model_of
+from planted import RAISES, reading_raises
 
 pytest.importorskip("trl", reason="needs the extra trl")
 from rows import CORRUPTER
@@ -293,3 +294,28 @@ def test_get_reward_of_an_environment_is_the_verdict(make, solved_at, verdicts):
     (_, _, _, [group]) = scorer.calls[0]
     assert [answer.verdict for answer in group.answers] == verdicts
     assert len(paid) == GROUP
+
+
+class Raises(Owns):
+    def get_reward(self):
+        raise ZeroDivisionError("mine")
+
+
+def test_what_raises_on_one_of_a_group_costs_that_answer(make, tmp_path, monkeypatch, caplog):
+    trainer, scorer = make()
+    reward = trainer.reward_funcs[0]
+    row = data_set("test", 1)[0]
+    columns = {name: [row[name]] * GROUP for name in ("id", "question", "answer", "solution", "metadata")}
+    right, ids, logged = f"answer: {row['answer']}", [[1, 2]] * GROUP, dict[str, float]()
+
+    def pay(texts: list[str], **more: Any) -> list[float | None]:
+        return reward([row["prompt"]] * GROUP, texts, ids, trainer.state, logged.__setitem__, **columns, **more)
+
+    with reading_raises(tmp_path, monkeypatch):
+        assert None not in pay([right, RAISES, right, "answer: -1"])
+    assert (logged["cooper/rule/unparsed"], logged["cooper/rule/accuracy"]) == (1 / GROUP, 2 / GROUP)
+    reward.solved_at = 1.0
+    pay([right] * GROUP, environments=[Owns(1.5), Raises(0), Owns(0), Owns(1)])
+    (_, _, _, [group]) = scorer.calls[1]
+    assert [answer.verdict for answer in group.answers] == ["correct", "silent", "wrong", "correct"]
+    assert "Raises.get_reward: a text could not be graded" in caplog.text

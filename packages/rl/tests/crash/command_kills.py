@@ -1,4 +1,4 @@
-"""`python -m crash.command_kills KILLS [SEED]`: kills the two commands that train a reward model and begin anew.
+"""`python -m crash.command_kills KILLS SEED [COMMAND]`: kills commands that train a reward model and begin anew.
 
 `cooper verifyrm train` and `cooper attack --repair` are killed KILLS times each with SIGKILL, at random times and
 before random changes of what they write, and called again with the same words unless the output has its name already.
@@ -17,6 +17,7 @@ from cooper_lab.arithmetic.world import ASSETS
 from crash.process import kill, start_command
 
 REWARD_MODEL = str(ASSETS / "reward_model")
+COMMANDS = ("verifyrm train", "attack --repair")
 SOUND_OR_NOT = (0, 3, 4, 5)
 """Exit codes of an attack that has ended by itself."""
 
@@ -27,7 +28,7 @@ def words_of(command: str, folder: Path) -> list[str]:
     if command == "verifyrm train":
         few = ["batch_size=16", "epochs=1", "evaluate_every=4", "warmup_steps=1", "threads=1", "learning_rate=1e-4"]
         return [*command.split(), str(folder / "rows.jsonl"), "--model", REWARD_MODEL, "--out", out, *few]
-    return ["attack", REWARD_MODEL, "--limit", "8", "--repair", out, "--repair-steps", "4"]
+    return ["attack", REWARD_MODEL, "--limit", "4", "--repair", out, "--repair-steps", "2"]
 
 
 def killed(command: str, folder: Path, seconds: float, changes: int, random: Random) -> BaseProcess:
@@ -106,12 +107,12 @@ def compared(command: str, kills: int, random: Random) -> int:
         return equal
 
 
-def main(kills: int, seed: int = 0) -> None:
-    random = Random(seed)
-    equal = {command: compared(command, kills, random) for command in ("verifyrm train", "attack --repair")}
+def main(kills: str, seed: str, *commands: str) -> None:
+    random = Random(int(seed))
+    equal = {command: compared(command, int(kills), random) for command in commands or COMMANDS}
     print("; ".join(f"{command}: kills {kills}, equal {count}" for command, count in equal.items()))
-    sys.exit(any(count < kills for count in equal.values()))
+    sys.exit(any(count < int(kills) for count in equal.values()))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -127,8 +127,7 @@ def test_a_template_that_needs_too_much_for_one_chat_costs_that_chat(monkeypatch
 
     replies = rendered(*(BOOM if place == K else str(place) for place in range(N)))
     assert [reply for reply in replies if isinstance(reply, str)] == [str(i) for i in range(N) if i != K]
-    assert isinstance(replies[K], ChatFault)
-    assert replies[K].exceeds
+    assert getattr(replies[K], "exceeds", False)
     monkeypatch.setattr(chat_rendering, "_MOST_EXCEEDING", 1)
     assert [isinstance(reply, ChatFault) for reply in rendered("1", BOOM, "3")] == [False, True, True]
 
