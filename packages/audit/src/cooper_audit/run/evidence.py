@@ -171,8 +171,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     if payment.is_of_harder_problems:
         guard = (
             "Harder problems: in groups with as few right answers, wrong ones were paid as much before, which "
-            f"explains {_percent(min(payment.explained, 1.0))} of the rise. A judge that errs more often on harder "
-            "problems does that, without a hack; the same problems at both ends, or an evaluation, would tell."
+            f"explains at least {_percent(min(payment.explained, 1.0))} of the rise. A judge that errs more often on "
+            "harder problems does that, without a hack; the same problems at both ends, or an evaluation, would tell."
         )
         return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
     sentence = f"The reward came to pay for wrong answers: {said}."
