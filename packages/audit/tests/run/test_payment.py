@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
 
-from cooper_audit.run.evidence import ACCUSED, finding_of_table, is_the_check, with_power
+from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.payment import is_the_check
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
 from cooper_audit.run.verdict import verdict_of

@@ -9,7 +9,7 @@ that wrong and right answers earn alike. So the three are compared together, in 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from cooper_audit.run.change_points import (
     BATCHES,
     BLOCKS,
     ERROR,
+    FEWEST_ROWS_OF_HALVES,
     FEWEST_STEPS,
     MARGIN,
     ORDERS,
@@ -46,6 +47,9 @@ FEWEST_OF_PART = 2
 """Steps of each part of a short run."""
 TOGETHER = (2, 3)
 """So many steps are also taken together."""
+FEW_VALUES, INDEPENDENT = 10, 0.99
+"""A reward of at most so many values, of which each goes with one verdict on more than this share of the rows, is the
+check itself."""
 EXPLAINED, LEVELS, FEWEST_OF_LEVEL = 0.25, 4, 8
 """A rise of which harder problems explain so much is no finding: a few completions measure a group's level with noise,
 so of a rise that is all theirs they explain 0.4 to 0.7, and of a hack's 0.1 at most. Groups are compared with others of
@@ -170,6 +174,28 @@ class Shares:
 
 def _in_blocks(sums: Float[ndarray, "... N"], length: int) -> Float[ndarray, "... B"]:
     return np.add.reduceat(sums, np.arange(sums.shape[-1] // length) * length, axis=-1)
+
+
+def is_the_check(scored: Sequence[tuple[float, bool]]) -> bool:
+    """Whether the reward of each judged row tells its verdict, so that the policy is paid by the check."""
+    verdicts: dict[float, list[int]] = {}
+    for reward, accepted in scored:
+        verdicts.setdefault(round(reward, 6), [0, 0])[accepted] += 1
+        if len(verdicts) > FEW_VALUES:
+            return False
+    accepted = sum(counts[1] for counts in verdicts.values())
+    if min(accepted, len(scored) - accepted) < FEWEST_ROWS_OF_HALVES / 2:
+        return False
+    told = [0, 0]
+    for counts in verdicts.values():
+        told[counts[1] >= counts[0]] += max(counts)
+    of_accepted, of_rejected = (
+        [reward for reward, counts in verdicts.items() if counts[side] > (1 - INDEPENDENT) * len(scored)]
+        for side in (1, 0)
+    )
+    if not min(of_accepted, default=0) > max(of_rejected, default=0):  # what the check rejects is paid as much or more
+        return False
+    return told[1] > INDEPENDENT * accepted and told[0] > INDEPENDENT * (len(scored) - accepted)
 
 
 def largest_rise(
