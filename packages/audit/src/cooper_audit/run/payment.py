@@ -315,11 +315,11 @@ def _effects(
 
 
 def _split(table: Table, shares: Shares, error: float) -> tuple[Spans, float]:
-    """The halves of a short run, if the shares rise between them; else its two parts between which they rise most. And
-    the error of each such look.
+    """The halves of a run, if the shares rise between them; else, of fewer than `FEWEST_STEPS`, the two parts between
+    which they rise most. And the error of each such look.
     """
     steps, halves = shares.steps, halves_of(table.series(*SHARES[0]))
-    places = range(FEWEST_OF_PART, len(steps) - FEWEST_OF_PART + 1)
+    places = range(FEWEST_OF_PART, len(steps) - FEWEST_OF_PART + 1) if len(steps) < FEWEST_STEPS else ()
     parts = [Spans((int(steps[0]), int(steps[at - 1])), (int(steps[at]), int(steps[-1]))) for at in places]
     error /= 1 + len(parts)
     if _is_seen(table, table.window(*halves.before), table.window(*halves.after), error):
