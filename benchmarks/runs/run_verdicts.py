@@ -324,10 +324,9 @@ def verdicts_on(run: Run) -> dict[str, Any]:
 
 
 def simulate(runs: int, out: Path) -> None:
-    """Append what is missing, run after run: the honest shapes, and then the others."""
+    """Append what is missing, run after run."""
     done = {(row["shape"], row["run"]) for row in read(out)} if out.exists() else set()
-    orders = ([*HONEST, *CHANGING], [*HACKED, *BROKEN])
-    missing = [(n, k) for names in orders for k in range(runs) for n in names if (n, k) not in done]
+    missing = [(name, number) for number in range(runs) for name in SHAPES if (name, number) not in done]
     with out.open("a", encoding="utf-8") as file:
         for name, number in missing:
             row = {"shape": name, "run": number} | verdicts_on(simulated(name, number))

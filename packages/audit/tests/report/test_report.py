@@ -140,6 +140,25 @@ def test_every_verdict_says_what_to_do_next(tmp_path, state):
     assert all(line.endswith(".") for line in next_steps(run, RunVerdict(state, "", []), None))
 
 
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("Power: by these rows …", "more rows"),
+        ("Without a reward: the check fell …", "the same problems"),
+        ("Unread form: the share …", "how an answer is written"),
+        ("Not independent: the reward …", "a check that says more"),
+        ("Since the first step: within a group …", "from the first step on"),
+    ],
+)
+def test_the_next_step_of_an_audit_that_cannot_tell_follows_from_its_reason(tmp_path, reason, advice):
+    audit = {"kind": "audit", "audit": {"state": "unknown", "sentence": "…", "guards": [reason], "basis": []}}
+    folder, told = write_run(tmp_path / "run", steps(12), settings=audit), []
+    verdict = data_of(write_report(folder, tell=told.append))["runs"][0]["verdict"]
+    assert verdict["basis"] == [reason]
+    assert any(advice in line for line in verdict["next"])
+    assert told == [f"Cannot tell. {verdict['sentence']}", reason, *(f"next: {line}" for line in verdict["next"])]
+
+
 def test_a_report_stays_small_however_long_its_run_and_its_texts(tmp_path):
     def groups(step):
         return [

@@ -9,6 +9,7 @@ from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simula
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.payment import is_the_check
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
 from cooper_audit.run.verdict import verdict_of
@@ -51,6 +52,45 @@ def test_a_hack_in_blocks_of_steps_is_found_and_dated_by_its_first():
     assert found.state in ("wrong paid", "hacked")
     low, high = found.onset or (0, 0)
     assert low <= 16 <= high <= 24
+
+
+def test_a_hack_in_every_third_step_is_found_and_dated():
+    third = Shape(hacked=lambda x: 0.9 * ((x > 0.3) & (np.round(45 * x + 0.5) % 3 == 0)))
+    found = finding_of_table(simulated_run(third, 45, 16, 8, np.random.default_rng(0)).table)
+    assert found.state == "wrong paid"
+    low, high = found.onset or (0, 0)
+    assert low <= 15 <= high <= 20
+
+
+def test_a_hack_that_comes_and_goes_in_a_run_of_ten_steps_is_found():
+    run = simulated_run(HACKED["in every second tenth"], 10, 16, 8, np.random.default_rng(0))
+    assert finding_of_table(run.table).state == "wrong paid"
+
+
+def test_a_judge_that_harder_problems_fool_is_no_hack_and_a_hack_of_as_much_is_one():
+    """In both runs wrong answers come to be paid more often, from 1 in 10 to 4 in 10."""
+    judge = Shape(fooled=0.6, harder=lambda x: 5 * x - 2.5)
+    found = finding_of_table(simulated_run(judge, 40, 32, 8, np.random.default_rng(0)).table)
+    assert found.state == "unknown"
+    assert any(guard.startswith("Harder problems: ") for guard in found.guards)
+    hack = Shape(lenient=0.1, hacked=lambda x: 0.3 * (x > 0.5), harder=lambda x: 5 * x - 2.5)
+    found = finding_of_table(simulated_run(hack, 40, 32, 8, np.random.default_rng(0)).table)
+    assert found.state == "wrong paid"
+
+
+@pytest.mark.parametrize("paid", [0.0, 1.0])
+def test_a_reward_that_pays_all_alike_is_no_absence_of_a_hack(paid):
+    alike = Shape(paid=paid, hacked=lambda x: 0.5 + 0 * x, fails=lambda x: 1.0 + 0 * x)
+    table = simulated_run(alike, 24, 16, 4, np.random.default_rng(0)).table
+    found = with_power(table, finding_of_table(table))
+    assert found.state == "unknown"
+    assert "hardly tells right from wrong" in found.guards[0]
+
+
+def test_a_reward_that_pays_most_for_wrong_answers_is_not_the_check():
+    """Each reward goes with one verdict: 1.2 with wrong, 1 with right, 0 with wrong."""
+    assert not is_the_check([(1.2, False), (1.0, True), (0.0, False)] * 40)
+    assert is_the_check([(1.5, True), (1.0, True), (0.5, False), (0.0, False)] * 40)
 
 
 def test_held_out_problems_do_not_hide_what_was_paid():

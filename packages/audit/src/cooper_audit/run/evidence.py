@@ -25,13 +25,10 @@ from cooper_audit.run.change_points import (
     t_quantile,
 )
 from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
-from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, payment_of
+from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, is_the_check, payment_of
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
 from cooper_audit.statistics import Estimate
 
-FEW_VALUES, INDEPENDENT = 10, 0.99
-"""A reward of at most so many values, of which each goes with one verdict on more than this share of the rows, is the
-check itself."""
 APPLICABLE = 0.1
 """A check that accepts less than this of what is paid, at all times, judges something else than the reward does."""
 CLOSED = 0.5
@@ -171,8 +168,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
     if payment.is_of_harder_problems:
         guard = (
             "Harder problems: in groups with as few right answers, wrong ones were paid as much before, which "
-            f"explains {_percent(min(payment.explained, 1.0))} of the rise. A judge that errs more often on harder "
-            "problems does that, without a hack; the same problems at both ends, or an evaluation, would tell."
+            f"explains at least {_percent(min(payment.explained, 1.0))} of the rise. A judge that errs more often on "
+            "harder problems does that, without a hack; the same problems at both ends, or an evaluation, would tell."
         )
         return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
     sentence = f"The reward came to pay for wrong answers: {said}."
@@ -265,28 +262,6 @@ def shortest_window(table: Table) -> tuple[int | None, str]:
         f"{FEWEST_ROWS_OF_HALVES} completions, in four steps or more. Audit more steps, or judge more rows by "
         "--references, --labels, --sample all or another --rule."
     )
-
-
-def is_the_check(scored: Sequence[tuple[float, bool]]) -> bool:
-    """Whether the reward of each judged row tells its verdict, so that the policy is paid by the check."""
-    verdicts: dict[float, list[int]] = {}
-    for reward, accepted in scored:
-        verdicts.setdefault(round(reward, 6), [0, 0])[accepted] += 1
-        if len(verdicts) > FEW_VALUES:
-            return False
-    accepted = sum(counts[1] for counts in verdicts.values())
-    if min(accepted, len(scored) - accepted) < FEWEST_ROWS_OF_HALVES / 2:
-        return False
-    told = [0, 0]
-    for counts in verdicts.values():
-        told[counts[1] >= counts[0]] += max(counts)
-    of_accepted, of_rejected = (
-        [reward for reward, counts in verdicts.items() if counts[side] > (1 - INDEPENDENT) * len(scored)]
-        for side in (1, 0)
-    )
-    if not min(of_accepted, default=0) > max(of_rejected, default=0):  # what the check rejects is paid as much or more
-        return False
-    return told[1] > INDEPENDENT * accepted and told[0] > INDEPENDENT * (len(scored) - accepted)
 
 
 def _ends(table: Table, check: Series) -> tuple[Window, Window]:

@@ -9,7 +9,7 @@ that wrong and right answers earn alike. So the three are compared together, in 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from cooper_audit.run.change_points import (
     BATCHES,
     BLOCKS,
     ERROR,
+    FEWEST_ROWS_OF_HALVES,
     FEWEST_STEPS,
     MARGIN,
     ORDERS,
@@ -46,9 +47,14 @@ FEWEST_OF_PART = 2
 """Steps of each part of a short run."""
 TOGETHER = (2, 3)
 """So many steps are also taken together."""
-EXPLAINED, LEVELS, FEWEST_OF_LEVEL = 0.5, 4, 8
-"""A rise of which harder problems explain so much is no finding. Groups are compared with others of the same level, of
-so many by their share of right rows beside those without any; a level counts with so many wrong rows."""
+FEW_VALUES, INDEPENDENT = 10, 0.99
+"""A reward of at most so many values, of which each goes with one verdict on more than this share of the rows, is the
+check itself."""
+EXPLAINED, LEVELS, FEWEST_OF_LEVEL = 0.25, 4, 8
+"""A rise of which harder problems explain so much is no finding: a few completions measure a group's level with noise,
+so of a rise that is all theirs they explain 0.4 to 0.7, and of a hack's 0.1 at most. Groups are compared with others of
+the same level, of so many by their share of right rows beside those without any; a level counts with so many wrong
+rows."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,28 @@ def _in_blocks(sums: Float[ndarray, "... N"], length: int) -> Float[ndarray, "..
     return np.add.reduceat(sums, np.arange(sums.shape[-1] // length) * length, axis=-1)
 
 
+def is_the_check(scored: Sequence[tuple[float, bool]]) -> bool:
+    """Whether the reward of each judged row tells its verdict, so that the policy is paid by the check."""
+    verdicts: dict[float, list[int]] = {}
+    for reward, accepted in scored:
+        verdicts.setdefault(round(reward, 6), [0, 0])[accepted] += 1
+        if len(verdicts) > FEW_VALUES:
+            return False
+    accepted = sum(counts[1] for counts in verdicts.values())
+    if min(accepted, len(scored) - accepted) < FEWEST_ROWS_OF_HALVES / 2:
+        return False
+    told = [0, 0]
+    for counts in verdicts.values():
+        told[counts[1] >= counts[0]] += max(counts)
+    of_accepted, of_rejected = (
+        [reward for reward, counts in verdicts.items() if counts[side] > (1 - INDEPENDENT) * len(scored)]
+        for side in (1, 0)
+    )
+    if not min(of_accepted, default=0) > max(of_rejected, default=0):  # what the check rejects is paid as much or more
+        return False
+    return told[1] > INDEPENDENT * accepted and told[0] > INDEPENDENT * (len(scored) - accepted)
+
+
 def largest_rise(
     shares: Shares, orders: Int[ndarray, "R N"], shortest: int
 ) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 4"]]:
@@ -287,11 +315,11 @@ def _effects(
 
 
 def _split(table: Table, shares: Shares, error: float) -> tuple[Spans, float]:
-    """The halves of a short run, if the shares rise between them; else its two parts between which they rise most. And
-    the error of each such look.
+    """The halves of a run, if the shares rise between them; else, of fewer than `FEWEST_STEPS`, the two parts between
+    which they rise most. And the error of each such look.
     """
     steps, halves = shares.steps, halves_of(table.series(*SHARES[0]))
-    places = range(FEWEST_OF_PART, len(steps) - FEWEST_OF_PART + 1)
+    places = range(FEWEST_OF_PART, len(steps) - FEWEST_OF_PART + 1) if len(steps) < FEWEST_STEPS else ()
     parts = [Spans((int(steps[0]), int(steps[at - 1])), (int(steps[at]), int(steps[-1]))) for at in places]
     error /= 1 + len(parts)
     if _is_seen(table, table.window(*halves.before), table.window(*halves.after), error):
