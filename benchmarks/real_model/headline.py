@@ -2,6 +2,7 @@
 
     python -m benchmarks.real_model.headline OUT --bases SMOLLM2 QWEN --problems DATA --labelled labelled.parquet
     python -m benchmarks.real_model.headline OUT --bases … --pilot          # the KL coefficient of `rule_kl`, before
+    python -m benchmarks.real_model.headline OUT --bases … --further        # two arms more on the same models
     python -m benchmarks.real_model.headline OUT --save benchmarks/results/headline.json              # the tables alone
 
 Every command continues after an interruption and leaves out what is finished. Units come one after the other, each with
@@ -42,6 +43,11 @@ ARMS: Mapping[str, Sequence[str]] = {
     "cooper": ["kind=cooper"],
 }
 """Every arm is its kind with the kind's defaults, but for the KL term of `rule_kl`."""
+FURTHER: Mapping[str, Sequence[str]] = {
+    "rule_then_static": ["kind=static", "rewards=[{kind: rule_then_model}]"],
+    "static_kl": ["kind=static"],
+}
+"""Two arms that the first plan lacks: see headline.md. The KL coefficient of `static_kl` is that of its own pilot."""
 RULES = ("rule", "rule_kl")
 BASES: Mapping[str, Sequence[str]] = {"smollm2": (), "qwen": ("reward_model.frozen_layers=12",)}
 """Base models of the reward models, and what a run with one sets. The policy's base is the first. Of the second, half
@@ -94,6 +100,7 @@ def main() -> None:
     parser.add_argument("--labelled", type=Path, help="labelled completions, for the reward models")
     parser.add_argument("--units", nargs="*", type=int, default=[unit.seed for unit in UNITS])
     parser.add_argument("--pilot", action="store_true", help="the KL coefficients with the rule alone, on another unit")
+    parser.add_argument("--further", action="store_true", help="the two further arms, and the pilot of the second")
     parser.add_argument(
         "--save", type=Path, help="gold and alarm of the finished runs, beside those of units in this file"
     )
@@ -103,23 +110,43 @@ def main() -> None:
         make_data(given.out, given.problems, given.labelled, bases["smollm2"])
         if given.pilot:
             make_start(given.out, PILOT, bases)
-            for coefficient in KL_TRIED:
-                length = [f"steps={PILOT_STEPS}", f"evaluation.every={PILOT_STEPS}"]
-                train(given.out, f"pilot_{coefficient}", ["kind=rule", f"{KL}={coefficient}", *length], PILOT)
+            pilot(given.out, "pilot", "rule")
         else:
+            arms = further_arms(given.out, bases) if given.further else ARMS
             for unit in (unit for unit in UNITS if unit.seed in given.units):
                 make_start(given.out, unit, bases)
                 make_judge(given.out, unit, bases)
-                for arm, settings in ARMS.items():
+                for arm, settings in arms.items():
                     train(given.out, arm, settings, unit)
     runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
     table(runs, GOLD)
-    found = reported(results(runs, ARMS))
+    found = reported(results(runs, [*ARMS, *FURTHER]))
     if given.save is not None:
         found = beside(found, given.save)
     compare(found)
     if given.save is not None:
         write_text(given.save, "[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
+
+
+def pilot(out: Path, name: str, kind: str) -> None:
+    """The pilot's runs of one kind, with each KL coefficient."""
+    for coefficient in KL_TRIED:
+        length = [f"steps={PILOT_STEPS}", f"evaluation.every={PILOT_STEPS}"]
+        train(out, f"{name}_{coefficient}", [f"kind={kind}", f"{KL}={coefficient}", *length], PILOT)
+
+
+def further_arms(out: Path, bases: Mapping[str, Path]) -> dict[str, list[str]]:
+    """The further arms, with the coefficient of `static_kl` whose pilot ends with the highest gold."""
+    make_start(out, PILOT, bases)
+    make_judge(out, PILOT, bases)
+    pilot(out, "pilot_static", "static")
+    ends = {}
+    for coefficient in KL_TRIED:
+        record = read_record(out / "runs" / f"pilot_static_{coefficient}-{PILOT.seed}")
+        ends[coefficient] = record.series("test/gold_avg")[-1][1]
+    chosen = max(ends, key=lambda coefficient: ends[coefficient])
+    print(f"static_kl: {chosen} of {ends}")
+    return {name: [*settings] for name, settings in FURTHER.items()} | {"static_kl": ["kind=static", f"{KL}={chosen}"]}
 
 
 def make_data(out: Path, problems: Path, labelled: Path, base: Path) -> None:
@@ -228,17 +255,18 @@ def compare(found: Sequence[Result]) -> None:
     """Prints, over units with all arms, the statistics of headline.md: gold at the start and the end, and Cooper's gain
     over the start, over each arm and over the better rule, each with its 95 % interval by Student's t."""
     arms_of = {unit.seed: {one["arm"] for one in found if one["unit"] == unit.seed} for unit in UNITS}
-    whole = [seed for seed, arms in arms_of.items() if arms == set(ARMS)]
+    whole = [seed for seed, arms in arms_of.items() if arms >= set(ARMS)]
+    shown = [*ARMS, *(arm for arm in FURTHER if all(arm in arms_of[seed] for seed in whole))]
     if not whole:
         return
     rows = [one for one in found if one["unit"] in whole]
-    first, last = golds_by_unit(rows, ARMS, 0), golds_by_unit(rows, ARMS)
+    first, last = golds_by_unit(rows, shown, 0), golds_by_unit(rows, shown)
     better = {seed: max(RULES, key=lambda arm: last[arm, "all"][seed]) for seed in whole}
     overall = max(RULES, key=lambda arm: mean(last[arm, "all"].values()))
     print(f"\n{len(whole)} whole units: {whole}; better rule: {overall}, by unit: {better}")
     for part in GOLD:
         ours = last["cooper", part]
-        others = {"start": first["cooper", part]} | {arm: last[arm, part] for arm in ARMS if arm != "cooper"}
+        others = {"start": first["cooper", part]} | {arm: last[arm, part] for arm in shown if arm != "cooper"}
         others[f"better rule ({overall})"] = last[overall, part]
         others["better rule of each unit"] = {seed: last[better[seed], part][seed] for seed in whole}
         for name, golds in (*others.items(), ("cooper", ours)):

@@ -87,7 +87,7 @@ def test_the_picture_can_be_read_on_a_phone():
     texts += [text for legend in figure.legends for text in legend.get_texts()]
     assert len(figure.axes) == 3
     assert len(figure.legends) == 1
-    assert min(text.get_fontsize() for text in texts) * pixels_per_point >= 10
+    assert min(float(text.get_fontsize()) for text in texts) * pixels_per_point >= 10
 
 
 @pytest.mark.slow
