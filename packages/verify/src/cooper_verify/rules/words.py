@@ -178,7 +178,7 @@ def main_verb(clause: str) -> int | None:
     return verb.start()
 
 
-_AGENT = re.compile(r"(?i)\b(the|an?|his|her|their|each|every)\s+[a-z]{2,}")
+_AGENT = re.compile(r"(?i)\b(the|an?|his|her|their|each|every)\s+[a-z]{2,}(?![\w-])")
 
 
 def unread_agent(text: str) -> list[str]:

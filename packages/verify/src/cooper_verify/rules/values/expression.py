@@ -41,8 +41,21 @@ def same(first: Tree, other: Tree, symbolic: Symbolic) -> bool:
     if "i" not in variables and are_different(first, other):
         return False
     verdict = symbolic(first, other)
-    is_on_domain = not verdict and _asks_for_domain(first, other) and agree_where_positive(first, other)
-    return _proven(None if is_on_domain else verdict)
+    if not verdict and _asks_for_domain(first, other) and agree_where_positive(first, other):
+        raise UnprovenError
+    has_other_value = not verdict and any(map(_has_other_value, (first, other)))
+    return _proven(None if has_other_value else verdict)
+
+
+def _has_other_value(tree: Tree) -> bool:
+    """Whether a tree has a power whose value takes a convention or a domain: `(-8)^{1/3}`, `i^{4n}`."""
+    if tree[0] == "^":
+        base, exponent = constant(tree[1]), constant(tree[2])
+        if base is not None and base < 0 and exponent is not None and exponent.denominator != 1:
+            return True
+        if tree[1] == ("name", "i") and exponent is None:
+            return True
+    return any(_has_other_value(part) for part in tree[1:] if isinstance(part, tuple))
 
 
 def _may_count(first: Tree, other: Tree) -> bool:

@@ -70,8 +70,8 @@ class Scalar:
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
 _BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d{1,9})\s*\}?")
-LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
-"""`0xFF` and `FF_{16}`, which are no products."""
+LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|0[bBoO][0-7]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
+"""`0xFF`, `0b101` and `FF_{16}`, which are no products."""
 _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
 """`17 R 3`, which is no product."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")

@@ -9,7 +9,7 @@ _GREEK_NAMES = (
     " omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 )
 _GREEK_LETTERS = dict(zip("αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ", _GREEK_NAMES.split(), strict=True))
-GREEK = {*_GREEK_LETTERS.values(), "epsilon", "vartheta", "varrho", "phi", "Upsilon"}
+GREEK = {*_GREEK_LETTERS.values(), "epsilon", "phi", "Upsilon"}
 FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
     *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
@@ -33,6 +33,7 @@ _SPELLINGS = (
     (re.compile(r"(?<![\w.])(\d{0,20}\.\d{0,20})\((\d{1,20})\)(?![\d^!])"), r"\1\\overline{\2}"),  # 0.(3)
     (re.compile(r"\\epsilon(?![A-Za-z])"), r"\\varepsilon "),
     (re.compile(r"\\phi(?![A-Za-z])"), r"\\varphi "),
+    (re.compile(r"\\var(theta|rho|sigma|kappa)(?![A-Za-z])"), r"\\\1 "),
     (re.compile(r"\\(?:lvert|rvert|vert)(?![A-Za-z])"), "|"),
     (re.compile(r"\\[lr]brace(?![A-Za-z])"), ""),
     (re.compile(r"\^\s*(?:\{\s*)?\\prime\s*\}?"), "'"),
