@@ -177,7 +177,7 @@ def test_settings_that_do_not_fit_are_named(settings, settings_of_it, message):
 
 
 def test_the_last_and_the_best_models_are_left_as_plain_folders(settings):
-    settings["checkpoint"] = {"every": 1, "keep": 1, "keep_best": "reward/mean", "best": "min"}
+    settings["checkpoint"] = {"every": 1, "keep": 1, "keep_best": "reward/mean"}
     trainer = fit({**settings, "evaluation": {"every": 0}})
     best = trainer._checkpoints.best()
     assert best is not None

@@ -88,12 +88,12 @@ def test_a_record_that_cannot_be_written_ends_the_run_which_then_goes_on(rule, l
 
 
 def test_the_best_step_gets_a_checkpoint_of_its_own(settings):
-    best = {"every": 0, "keep": 1, "keep_best": "test/cut_off_rate", "best": "min"}
+    best = {"every": 0, "keep": 1, "keep_best": "test/cut_off_rate"}
     settings = {**settings, "kind": "rule", "checkpoint": best, "evaluation": {"every": 1, "k": 2}}
     trainer = _fit(settings)
     measured = {row["step"]: row["test/cut_off_rate"] for row in read_metrics(trainer.directory) if row["step"]}
     kept = {int(path.name) for path in (trainer.directory / "checkpoints").iterdir()}
-    assert kept == {min(measured, key=lambda step: measured[step]), 4}
+    assert kept == {max(measured, key=lambda step: measured[step]), 4}
 
 
 @pytest.mark.parametrize("metric", ["test/rule_avg", "monitor/accuracy"])
