@@ -13,7 +13,10 @@ import argparse
 import json
 import subprocess
 from pathlib import Path
+from statistics import mean
 from typing import Any
+
+from cooper_audit.statistics import mean_interval
 
 ASSETS = Path(__file__).resolve().parents[2] / "packages/lab/src/cooper_lab/arithmetic/assets"
 SIZES = {
@@ -41,7 +44,8 @@ def repaired(seed: int, work: Path, size: str) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """A row for each seed: whether the repair is refused and for what, and the changes in points with intervals."""
+    """A row for each seed: whether the repair is refused and for what, and the changes in points with intervals. Below
+    them the means over seeds, with Student's interval of the change."""
     lines = ["| seed | refused for | " + " | ".join(group["name"] for group in rows[0]["groups"]) + " |"]
     lines.append("|" + "---|" * (2 + len(rows[0]["groups"])))
     for row in rows:
@@ -53,6 +57,13 @@ def table(rows: list[dict[str, Any]]) -> str:
             for group in row["groups"]
         ]
         lines.append(f"| {row['seed']} | {refused} | " + " | ".join(cells) + " |")
+    means = []
+    for groups in zip(*(row["groups"] for row in rows), strict=True):
+        before, after = (mean(100 * group[when] for group in groups) for when in ("before", "after"))
+        _, low, high = mean_interval([100 * (group["after"] - group["before"]) for group in groups])
+        means.append(f"{before:.0f} to {after:.0f} % ({low:+.0f} to {high:+.0f})")
+    refused = sum(row["refused"] for row in rows)
+    lines.append(f"| mean of {len(rows)} | {refused} of {len(rows)} refused | " + " | ".join(means) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,5 @@ from cooper_audit.report.report import write_report as write_report
 from cooper_audit.rollouts.auditing import Options as Options
 from cooper_audit.rollouts.auditing import audit as audit
 from cooper_audit.run.hacking_alarm import HackingAlarm as HackingAlarm
-from cooper_audit.run.log_alarm import watch_logs as watch_logs
 from cooper_audit.run.run_record import read_metrics as read_metrics
 from cooper_base.errors import InputError as InputError

@@ -2,8 +2,9 @@
 
 import pytest
 
-from cooper_audit import HackingAlarm, InputError, watch_logs
+from cooper_audit import HackingAlarm, InputError
 from cooper_audit.run.hacking_alarm import HACKING
+from cooper_audit.run.log_alarm import watch_logs
 
 STEPS = [(t, {"reward": 0.5 + 0.03 * t, "exact": 0.6 - 0.03 * t}) for t in range(1, 16)]
 
