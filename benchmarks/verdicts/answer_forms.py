@@ -276,6 +276,9 @@ EXPRESSIONS = [
     ([r"\log_2 x", r"\frac{\ln x}{\ln 2}"], [r"\ln x", r"\log_3 x", r"2\log x"]),
     ([r"\binom{n}{2}", r"\frac{n(n-1)}{2}", r"{n \choose 2}"], [r"\binom{m}{2}", r"\binom{n}{3}", r"\frac{n}{2}"]),
     ([r"\sin 30^\circ", r"\frac12", r"\cos 60^\circ"], [r"\sin 30", r"-\frac12", r"\cos 30^\circ"]),
+    ([r"\theta", r"\vartheta", "θ"], [r"\Theta", r"\phi", "t"]),
+    ([r"2x\,dx", r"2x\,\mathrm{d}x", "2x dx"], [r"2x\,dy", r"x\,dx", "2x"]),
+    ([r"\binom52", r"\binom{5}{2}", r"\binom5{2}", r"\dbinom 5 2", r"{5 \choose 2}"], [r"\binom51", r"\binom25", "52"]),
     ([r"0.\overline{3}", r"\frac13", r"\frac{1}{3}"], ["0.3", "0.33", r"0.\overline{4}", "3"]),
 ]  # fmt: skip
 TEXTS = [
@@ -288,8 +291,41 @@ TEXTS = [
     (["9 pm", "21:00", "9:00 p.m."], ["9 am", "8 pm", "9:30 pm"]),
     (["no solution", r"\emptyset", r"\varnothing", r"\text{no solution}"], ["0", "x = 1", "one solution"]),
     (["44 BC", "44 BCE"], ["44", "44 AD", "45 BC"]),
+    (["C > B > A", "A < B < C"], ["A > B > C", "C < B < A", "A, B, C"]),
 ]
 OPTIONS = "ABCD"
+
+
+def _divisions(draw: random.Random) -> Value:
+    n, rest = draw.randint(10, 90), draw.randint(1, 9)
+    forms = [rf"{n}\text{{ R }}{rest}", f"{n} R {rest}", rf"{n}\text{{ remainder }}{rest}"]
+    return Value(forms, [f"{rest} R {n}", f"{n} R {rest + 1}", f"{n}", f"{rest}", rf"{n}\frac{{{rest}}}{{11}}"])
+
+
+def _determinants(draw: random.Random) -> Value:
+    a, b, c, d = draw.sample(range(1, 20), 4)
+
+    def table(rows: str, name: str = "vmatrix") -> str:
+        return rf"\begin{{{name}}} {rows} \end{{{name}}}"
+
+    forms = [table(rf"{a} & {b} \\ {c} & {d}"), table(rf"{a} & {c} \\ {b} & {d}")]
+    return Value(forms, [table(rf"{a} & {b} \\ {c} & {d}", "pmatrix"), table(rf"{c} & {d} \\ {a} & {b}"), f"{a}"])
+
+
+def _money(draw: random.Random) -> Value:
+    n = draw.randint(3, 90)
+    currencies = [
+        ([rf"\${n}", rf"{n}\text{{ dollars}}", rf"{n}\text{{ USD}}"], [f"US${n}", f"{n} $"]),
+        ([rf"{n}\text{{ €}}", rf"{n}\text{{ euros}}"], [f"€{n}", f"{n} €", f"{n} EUR"]),
+        ([rf"{n}\text{{ AUD}}"], [f"A${n}", f"AU${n}"]),
+        ([rf"{n}\text{{ reais}}"], [f"R${n}", f"R$ {n}"]),
+        ([rf"{n}\text{{ zloty}}"], [f"{n} zł", f"{n} PLN"]),
+        ([rf"{n}\text{{ lira}}"], [f"₺{n}", f"{n} liras"]),
+    ]
+    one, other = draw.sample(currencies, 2)
+    if {*map(currencies.index, (one, other))} == {0, 2}:
+        other = currencies[1]  # a dollar may be Australian
+    return Value(one[0], other[0], one[1], other[1])
 
 
 def _expressions(draw: random.Random) -> Value:
@@ -311,6 +347,7 @@ TYPES: dict[str, Callable[[random.Random], Value]] = {
     "number": _numbers, "fraction": _fractions, "quantity": _quantities, "percentage": _percentages, "ratio": _ratios,
     "tuple": _tuples, "pair": _pairs, "matrix": _matrices, "list": _lists, "repeats": _repeats, "interval": _intervals,
     "union": _unions, "line": _lines, "equation": _equations, "function": _functions, "assignments": _assignments,
+    "division": _divisions, "determinant": _determinants, "money": _money,
     "expression": _expressions, "text": _texts, "option": _options,
 }  # fmt: skip
 

@@ -182,7 +182,7 @@ _COUNTRIES = {"US": "USD", "A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "NZ
 _COUNTRIES |= {"R": "BRL"}
 _OF_COUNTRY = re.compile(
     rf"(?<![\w\\$])(?P<country>{'|'.join(sorted(_COUNTRIES, key=len, reverse=True))})\\?\$\s?"
-    r"(?P<figures>\d[\d,.]*+(?<=\d))(?![^\s,.;!?)}\]]|\s(?:hundred|thousand|million|billion|trillion))"
+    r"(?P<figures>\d++(?>(?:[.,]\d++)*))(?![^\s,.;!?)}\]]|\s(?:hundred|thousand|million|billion|trillion))"
 )
 """Dollars of a country that is named: `A$5`, `R$ 5`."""
 

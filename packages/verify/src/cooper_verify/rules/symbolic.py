@@ -26,9 +26,11 @@ _POINTS = ((0, 1), (-4, 1), (7, 5))
 _TINY = 1e-40
 _BITS_OF_A_POINT = 36
 """Of the numerator of a value at which formulas are compared."""
-_MOST_LOGARITHMS = 6
-"""In each other: sympy takes minutes where they are many."""
+_MOST_NESTED = 6
+"""Logarithms and absolute values in each other: sympy takes minutes where they are many."""
 _LARGEST_OF_BINOMIAL = 10_000
+_LARGEST_WITH_VARIABLES = 40
+"""Of a number in a binomial beside a variable, which is a polynomial of that degree."""
 _LARGEST_EXPONENT = 2**64
 """Of a constant that is not rational, whose power is rounded."""
 _I = sympy.Symbol("i", real=True)
@@ -43,10 +45,13 @@ def same_formulas(first: Tree, other: Tree) -> bool | None:
     one, two = expression(first), expression(other)
     if one is None or two is None:
         return None
-    verdict = _are_equal(one, two, has_decimal(first) or has_decimal(other))
-    if verdict or not any(value.has(_I) for value in (one, two)):
-        return verdict
-    return _are_equal(one.subs(_I, sympy.I), two.subs(_I, sympy.I), False)
+    try:
+        verdict = _are_equal(one, two, has_decimal(first) or has_decimal(other))
+        if verdict or not any(value.has(_I) for value in (one, two)):
+            return verdict
+        return _are_equal(one.subs(_I, sympy.I), two.subs(_I, sympy.I), False)
+    except OverflowError:  # a tower of powers at one of the points
+        return None
 
 
 def same_solutions(first: Tree, other: Tree) -> bool:
@@ -60,7 +65,7 @@ def same_solutions(first: Tree, other: Tree) -> bool:
 
 def expression(tree: Tree) -> sympy.Expr | None:
     """The sympy expression of a tree; None for what has none."""
-    if _logarithms(tree) > _MOST_LOGARITHMS:
+    if _nested(tree) > _MOST_NESTED:
         return None
     try:
         return _expression(tree)
@@ -68,10 +73,10 @@ def expression(tree: Tree) -> sympy.Expr | None:
         return None
 
 
-def _logarithms(tree: Tree) -> int:
-    """How many logarithms stand in each other."""
-    inner = max((_logarithms(part) for part in tree[1:] if isinstance(part, tuple)), default=0)
-    return inner + (tree[0] in ("ln", "log"))
+def _nested(tree: Tree) -> int:
+    """How many logarithms and absolute values stand in each other."""
+    inner = max((_nested(part) for part in tree[1:] if isinstance(part, tuple)), default=0)
+    return inner + (tree[0] in ("ln", "log", "abs"))
 
 
 def _expression(tree: Tree) -> Any:
@@ -95,8 +100,10 @@ def _expression(tree: Tree) -> Any:
         return arguments[0] * sympy.pi / 180
     if head == "log" and len(arguments) == 1:
         return sympy.log(arguments[0]) / sympy.Symbol("log", positive=True)
-    if head == "binomial" and any(abs(part) > _LARGEST_OF_BINOMIAL for part in arguments if part.is_number):
-        raise ValueError(head)
+    if head == "binomial":
+        largest = _LARGEST_OF_BINOMIAL if all(part.is_number for part in arguments) else _LARGEST_WITH_VARIABLES
+        if any(abs(part) > largest for part in arguments if part.is_number):
+            raise ValueError(head)
     if head in ("min", "max"):
         return getattr(sympy, head.capitalize())(*arguments)
     if head == "+-":

@@ -159,7 +159,7 @@ def _is_in_subject(word: str) -> bool:
 _MAIN_VERB = re.compile(
     r"(?<![\w'-])(?:could\s)?"
     r"(?:(?P<phrase>end(?:s|ed)? up with|adds? up to)|(?P<verb>[a-z]{2,}+)(?:\s(?:up|back|away))?)"
-    r"(?:\s(?:for|exactly|just|only|precisely|a total of|the|an?|additional))*+[\s($\\{*]*+\Z"
+    r"(?>(?:\s(?:for|exactly|just|only|precisely|a total of|the|an?|additional))*)[\s($\\{*]*+\Z"
 )
 _MAIN_VERB_CHARS = 60
 _NAMES_ANSWER = re.compile(r"(?i)\b(?:answers?|results?|solutions?|numbers?|values?|(?<!in )totals?|sums?|sets?)\b")
@@ -212,9 +212,9 @@ _BEFORE_VERB = _set("to he she they we it i you who that was were is are has hav
 def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
     """The places of everyday words in phrases: behind a preposition, and verbs behind their subject. Times have numbers
     there ("over the next 30 days"), and behind a value with a unit other things have too ("$12 for 5 apples")."""
-    read: set[int] = set()
-    preposition, opened, may_be_verb = "", 0, False
     is_comparison = len(tokens) > 1 and tokens[0] in _COMPARING and is_everyday(tokens[1])
+    read = {1} if is_comparison else set[int]()
+    preposition, opened, may_be_verb = "", 0, False
     for place, token in enumerate(tokens):
         word = token.casefold()
         is_word = is_everyday(token) or is_everyday(word)

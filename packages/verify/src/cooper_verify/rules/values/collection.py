@@ -20,7 +20,7 @@ Read = Callable[[str], Sequence[Any]]
 Compare = Callable[[Sequence[Any], Sequence[Any]], Verdict]
 """The verdict on the readings of a part of an answer."""
 _MOST_PAIRS = 900
-"""Comparisons of elements that are not the same bare numbers."""
+"""Comparisons of elements that are not written alike."""
 _MOST = 300
 """Elements that are read."""
 
@@ -203,7 +203,7 @@ def compare_several(reference: Several, answer: Several, compare: Compare) -> Ve
 
 
 def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare) -> tuple[list[Any], list[Any]]:
-    """The elements of each side that the other lacks. Bare numbers find each other by their figures."""
+    """The elements of each side that the other lacks. Formulas that are written alike find each other at once."""
     by_figure: dict[Tree | None, list[int]] = {}
     for place, element in enumerate(answer):
         by_figure.setdefault(_figure(element), []).append(place)
@@ -225,14 +225,15 @@ def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare
 
 
 def _figure(element: Sequence[Any]) -> Tree | None:
-    """The tree of a bare number; None for all else."""
+    """The tree of a value that is equal to every value with the same tree; None for all else."""
     value = element[0]
-    is_bare = isinstance(value, Scalar) and value.tree[0] == "number" and not value.unit and value.base == 10
-    return canonical(value.tree) if is_bare else None
+    if not isinstance(value, Scalar) or value.unit or value.base != 10 or value.is_scaled or value.is_approximate:
+        return None
+    return canonical(value.tree)
 
 
 def _look_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two elements are bare numbers with the same figure, which needs no comparison."""
+    """Whether two elements are written alike, which needs no comparison."""
     return _figure(one) is not None and _figure(one) == _figure(other)
 
 

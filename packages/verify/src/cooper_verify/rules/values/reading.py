@@ -183,7 +183,7 @@ def _single(text: str) -> list[Any]:
         return [*filter(None, [read_member(name, of)])]
     if len(split(text, ":")) > 1:
         return [*filter(None, [read_ratio(text)])]
-    scalar = read_scalar(text) or read_determinant(text)
+    scalar = read_parts(text) or read_scalar(text) or read_determinant(text)
     if scalar is not None and has(scalar.tree, "+-"):
         return [*filter(None, [both_signs(scalar)])]
     if scalar is not None:
