@@ -42,6 +42,7 @@ def main() -> None:
     run.add_argument("--plantings", type=int, default=1)
     run.add_argument("--steps", type=int, default=20)
     run.add_argument("--settings", nargs="*", default=[], help="KEY=VALUE, of every arm")
+    run.add_argument("--label", default="", help="names the version, where another one is compared")
     run.add_argument("--out", type=Path, default=Path("runs/cells"))
     run.add_argument("--cache", type=Path, default=default_cache())
     for command in (run, commands.add_parser("table")):
@@ -50,7 +51,7 @@ def main() -> None:
     if given.command == "run":
         for planting in range(given.plantings):
             for cell in given.cells:
-                measure(planned(given, cell, planting), given.results)
+                measure(planned(given, cell, planting), given.label, given.results)
     print("\n".join(table_of(read_results(given.results))))
 
 
@@ -63,11 +64,11 @@ def planned(given: argparse.Namespace, name: str, planting: int) -> Plan:
     return plan(designs, {hole: holes[hole]}, given.seeds, given.out, given.cache, settings, [planting], silences)
 
 
-def measure(of_cell: Plan, results: Path) -> None:
+def measure(of_cell: Plan, label: str, results: Path) -> None:
     """Plant what is missing, run what is missing, and add it to the results."""
     for cell in finished(of_cell):
         result = read_result(cell.result_path)
-        key = {name: result[name] for name in ("design", "hole", "planting", "seed", "steps")}
+        key = {"label": label} | {name: result[name] for name in ("design", "hole", "planting", "seed", "steps")}
         if not any(key.items() <= row.items() for row in read_results(results)):
             row = key | {name: result[name] for name in SAVED} | {"families": by_family(cell.directory)}
             with results.open("a", encoding="utf-8") as file:
@@ -77,14 +78,15 @@ def measure(of_cell: Plan, results: Path) -> None:
 
 def table_of(rows: list[dict[str, Any]]) -> list[str]:
     """The results as a Markdown table, a line for each run."""
-    lines = ["| cell | arm | planting | seed | steps | gold | least family | `thousands` | alarm | CPU s |"]
-    lines.append("|" + "---|" * 10)
-    for row in sorted(rows, key=lambda row: [row[name] for name in ("hole", "design", "planting", "seed")]):
+    lines = ["| cell | arm | version | planting | seed | steps | gold | least family | `thousands` | alarm | CPU s |"]
+    lines.append("|" + "---|" * 11)
+    for row in sorted(rows, key=lambda row: [row[name] for name in ("hole", "design", "label", "planting", "seed")]):
         lowest, name = least(row["families"], row["steps"])
         thousands = " ".join(f"{value:.2f}" for value in thirds(row["families"]["thousands"], row["steps"]))
         cells = [
             f"`{row['hole']}`",
             row["design"],
+            row["label"] or "now",
             row["planting"],
             row["seed"],
             row["steps"],

@@ -11,7 +11,9 @@ from repository import ROOT
 PAGE = Path("packages/lab/src/cooper_lab/arithmetic/README.md")
 BEGIN, END = "<!-- table of benchmarks/results/families.jsonl -->\n", "\n<!-- end of the table -->"
 ROWS = read_results(ROOT / RESULTS)
-COOPER = [row for row in ROWS if (row["label"], row["arm"]) == ("", "cooper")]
+COOPER = [row for row in ROWS if (row["label"], row["arm"]) == ("", "cooper") and row["steps"] >= 90]
+REJECTED_PAID = [row for row in ROWS if row["label"] == "rejected answers paid"]
+"""The default before: on silent problems it paid what the reward model rejects, too."""
 
 
 def test_the_table_on_the_page_is_that_of_the_saved_runs():
@@ -22,18 +24,19 @@ def test_the_table_on_the_page_is_that_of_the_saved_runs():
 @pytest.mark.parametrize("row", COOPER, ids=lambda row: f"seed-{row['seed']}")
 def test_cooper_keeps_the_family_that_it_lost(row):
     for steps in {90, row["steps"]}:
-        _, middle, last = thirds(row["families"]["thousands"], steps)
-        assert last >= 0.85 * middle
+        counts, middle = row["families"]["thousands"], steps // 2
+        assert share(counts, steps - 9, steps) >= 0.85 * share(counts, middle - 4, middle + 5)
 
 
-def test_one_family_of_one_run_of_cooper_ends_below_its_start():
-    lost = [
+@pytest.mark.parametrize(("rows", "lost"), [(COOPER, []), (REJECTED_PAID, [(7, "fractions")])], ids=["now", "before"])
+def test_what_cooper_ends_below_its_start(rows, lost):
+    below = [
         (row["seed"], name)
-        for row in COOPER
+        for row in rows
         for name, counts in row["families"].items()
         if share(counts, row["steps"] - 9, row["steps"]) <= share(counts, 1, 10)
     ]
-    assert lost == [(7, "fractions")]
+    assert below == lost
 
 
 def test_a_share_is_of_the_completions_of_its_steps():
