@@ -337,6 +337,7 @@ def test_a_cache_that_does_not_is_found(planted):
 
 # Every `sys.exit` of user code is a fault: a thread would end by it without a word.
 NO_USER_CODE = {
+    "cooper_base/cli/ending.py": "ends the process",
     "cooper_base/files/folder_lock.py": "logs a line",
     "cooper_base/data/hub.py": "asks the hub",
     "cooper_lab/arithmetic/pool.py": "watches the parent process",

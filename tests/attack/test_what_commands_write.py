@@ -229,6 +229,22 @@ def test_nobody_waits_for_a_pipe(name, inputs, tmp_path):
     refused(name, inputs, tmp_path, out)
 
 
+@of_kind("file", "new folder")
+@pytest.mark.parametrize("long", [250, 300])
+def test_a_name_that_no_file_can_have_is_refused(name, long, inputs, tmp_path):
+    """The shorter one has no room for the hidden names beside it."""
+    code, said = run(name, inputs, tmp_path / f"{'x' * long}{ROWS[name].suffix}")
+    assert (code, [*tmp_path.iterdir()]) == (2, [])
+    assert "File name too long" in said
+
+
+@of_kind("file")
+def test_a_path_without_a_name_is_refused(name, inputs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, said = run(name, inputs, Path(""))
+    assert (code, [*tmp_path.iterdir()]) == (2, []), said
+
+
 def lock_of(name: str, out: Path) -> Path:
     if ROWS[name].kind in ("file", "new folder"):
         return out.with_name(f".{out.name}.lock")

@@ -16,7 +16,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.readers import DataRow
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
-from cooper_base.files.durable import REFUSED, append, check_target, naming, open_to_append
+from cooper_base.files.durable import REFUSED, append, check_name, check_target, naming, open_to_append
 from cooper_base.files.folder_lock import FileLock
 from cooper_base.files.journal import journal_path
 from cooper_base.files.owned_file import OwnedFile, check_input
@@ -116,6 +116,7 @@ def grade_file(
 
 def faults_path(out: Path) -> Path:
     """Where the faults are written of the work whose output is the file `out`."""
+    check_name(out)
     return out.with_name(f"{out.stem}.{FAULTS_FILE}")
 
 

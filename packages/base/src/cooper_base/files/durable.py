@@ -91,15 +91,28 @@ def by_step(folder: Path, suffix: str = "") -> dict[int, Path]:
 
 
 def check_target(path: Path) -> None:
-    """Raises InputError if this name is taken by something else than a file. A link is such a thing, whatever it leads
-    to.
+    """Raises InputError if this name is taken by something else than a file, or if no file can have it. A link is such
+    a thing, whatever it leads to.
     """
+    check_name(path)
     kind = _kind_of(path)
     if kind is not None and kind != stat.S_IFREG:
         what = {stat.S_IFLNK: "is a link", stat.S_IFDIR: "is a folder"}.get(
             kind, "is a pipe or a device and not a file"
         )
         raise InputError(REFUSED.format(path=path, what=what))
+
+
+def check_name(path: Path) -> None:
+    """Raises InputError for a path that ends in no name, and for one that the system refuses, such as a long one."""
+    if not path.name:
+        raise InputError(f"{str(path)!r}: names no file and no folder; give its name")
+    try:
+        path.with_name(f".{path.name}.written-by.jsonl").lstat()  # the longest name that is written beside it
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); choose another output") from error
 
 
 def _kind_of(path: Path) -> int | None:

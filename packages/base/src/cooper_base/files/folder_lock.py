@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from weakref import finalize
 
 from cooper_base.errors import InputError
-from cooper_base.files.durable import REFUSED, opened
+from cooper_base.files.durable import REFUSED, check_name, opened
 
 try:
     import fcntl
@@ -104,6 +104,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         """Raises InputError if another call holds the lock, in this process too, and if nothing can be written
         there."""
+        check_name(path)
         self._path = path.with_name(f".{path.name}{LOCK}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

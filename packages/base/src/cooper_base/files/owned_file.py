@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cooper_base.errors import InputError
-from cooper_base.files.durable import REFUSED, append_line, check_target, read_regular, write_bytes, writing
+from cooper_base.files.durable import REFUSED, append_line, check_name, check_target, read_regular, write_bytes, writing
 from cooper_base.files.folder_lock import FileLock
 from cooper_base.files.hashes import content_hash, file_hash
 
@@ -18,7 +18,8 @@ In any other folder, a file has a mark of its own beside it: the same lines unde
 
 
 def check_input(path: Path, inputs: Iterable[Path]) -> None:
-    """Raises InputError if the file to be written is one of those that are read."""
+    """Raises InputError if the file to be written is one of those that are read, and as `check_name`."""
+    check_name(path)
     if path.exists() and any(given.exists() and given.samefile(path) for given in inputs):
         raise InputError(REFUSED.format(path=path, what="is read by this command"))
 

@@ -10,6 +10,7 @@ from cooper_base.errors import InputError
 from cooper_base.files.durable import (
     REFUSED,
     append_line,
+    check_name,
     check_regular,
     check_target,
     delete,
@@ -44,6 +45,7 @@ def _marked_by(folder: Path) -> str:
 
 def check_new(folder: Path) -> None:
     """Raises InputError if anything but an empty folder has this name, and for a folder that cannot be written."""
+    check_name(folder)
     if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or any(folder.iterdir())):
         raise InputError(REFUSED.format(path=folder, what="already in use"))
     check_writable(folder)
