@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from transformers import TrainerCallback
 
@@ -133,8 +133,11 @@ class GRPOReward:
         def ask(environments: Sequence[Any]) -> list[UserVerdict | None]:
             return [*map(self._verdict_of, environments)]
 
-        where, silent = f"{type(environment).__name__}.get_reward", cast(UserVerdict, "silent")
-        [verdict] = isolated(where, ask, [environment], lambda _: silent, lambda _: [], users_too=True)
+        def nobody(environment: Any) -> UserVerdict | None:
+            return "silent"
+
+        where = f"{type(environment).__name__}.get_reward"
+        [verdict] = isolated(where, ask, [environment], nobody, lambda _: [], users_too=True)
         return verdict
 
     def _verdict_of(self, environment: Any) -> UserVerdict | None:
