@@ -133,8 +133,11 @@ class GRPOReward:
         def ask(environments: Sequence[Any]) -> list[UserVerdict | None]:
             return [*map(self._verdict_of, environments)]
 
+        def nobody(environment: Any) -> UserVerdict | None:
+            return "silent"
+
         where = f"{type(environment).__name__}.get_reward"
-        [verdict] = isolated(where, ask, [environment], lambda _: "silent", lambda _: [], users_too=True)
+        [verdict] = isolated(where, ask, [environment], nobody, lambda _: [], users_too=True)
         return verdict
 
     def _verdict_of(self, environment: Any) -> UserVerdict | None:
