@@ -143,7 +143,8 @@ def next_steps(run: RunRecord, verdict: RunVerdict, onset: tuple[int, int] | Non
                 "Give it more steps, or problems of another difficulty.",
             ]
         case "healthy" | "nothing learned":
-            return [*_telling_advice(verdict), f"{_READ} before you trust the reward. {attack}"]
+            told = _telling_advice(verdict) or ["Nothing has to be mended."]
+            return [*told, f"{_READ} before you trust the reward. {attack}"]
         case "unknown":
             if is_audit:
                 return _telling_advice(verdict) or [_ANOTHER_CHECK]

@@ -316,15 +316,16 @@ def _effects(
 
 def _split(table: Table, shares: Shares, error: float) -> tuple[Spans, float]:
     """The halves of a run, if the shares rise between them; else, of fewer than `FEWEST_STEPS`, the two parts between
-    which they rise most. And the error of each such look.
+    which they rise most. And the error of that look: the halves have half of it, the parts the other.
     """
     steps, halves = shares.steps, halves_of(table.series(*SHARES[0]))
-    places = range(FEWEST_OF_PART, len(steps) - FEWEST_OF_PART + 1) if len(steps) < FEWEST_STEPS else ()
-    parts = [Spans((int(steps[0]), int(steps[at - 1])), (int(steps[at]), int(steps[-1]))) for at in places]
-    error /= 1 + len(parts)
-    if _is_seen(table, table.window(*halves.before), table.window(*halves.after), error):
+    if len(steps) >= FEWEST_STEPS:
         return halves, error
-    return max([halves, *parts], key=lambda spans: min(_rises(shares, spans))), error
+    if _is_seen(table, table.window(*halves.before), table.window(*halves.after), error / 2):
+        return halves, error / 2
+    places = range(FEWEST_OF_PART, len(steps) - FEWEST_OF_PART + 1)
+    parts = [Spans((int(steps[0]), int(steps[at - 1])), (int(steps[at]), int(steps[-1]))) for at in places]
+    return max(parts, key=lambda spans: min(_rises(shares, spans))), error / 2 / len(parts)
 
 
 def _rises(shares: Shares, spans: Spans) -> tuple[float, ...]:
