@@ -13,6 +13,7 @@ import math_verify
 import pytest
 import sympy
 
+from cooper_base.data.problem import Problem
 from cooper_verify import compat
 from cooper_verify.compat import (
     accuracy_reward,
@@ -23,6 +24,7 @@ from cooper_verify.compat import (
     parse,
     verify,
 )
+from cooper_verify.rules.kinds.maths import RuleVerifier
 
 HALF = "So it is \\boxed{\\frac{1}{2}}."
 
@@ -207,3 +209,15 @@ def test_trls_rewards_run_on_ours(trl_rewards: ModuleType):
 def test_trls_reward_in_a_thread(trl_rewards: ModuleType):
     with ThreadPoolExecutor(1) as threads:
         assert threads.submit(trl_rewards.accuracy_reward, [message(HALF)], ["1/2"]).result() == [1.0]
+
+
+REFERENCES = ["SO_4^{2-}", r"\begin{cases}x & x>0\\0 & x\le 0\end{cases}", "17 R 3", "3 $", "C > B > A", "2x\\,dx"]
+REFERENCES += [r"\begin{vmatrix}1 & 2\\3 & 4\end{vmatrix}", "fifty percent", r"\{1,234\}", "A$5"]
+
+
+def test_trl_reads_references_as_the_rule_does():
+    with RuleVerifier() as rule:
+        faults = rule.faults([(Problem("", "", reference), reference) for reference in REFERENCES])
+    boxed = [rf"\boxed{{{reference}}}" for reference in REFERENCES]
+    assert faults == [None] * len(REFERENCES)
+    assert accuracy_reward(boxed, solution=REFERENCES) == [1.0] * len(REFERENCES)
