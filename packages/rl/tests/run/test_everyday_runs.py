@@ -52,7 +52,7 @@ def everyday(settings, tmp_path):
         "kind": "function",
         "rewards": [{"kind": "function", "function": "run.test_everyday_runs:ends"}],
         "more_problems": {"chats": {"source": str(chats), "messages": "chat", "weight": 1}},
-        "curriculum": 1,
+        "curriculum": {"rest": 1},
         "evaluation": {"every": 0},
         "rollout": {"n": 4, "max_tokens": 12, "resample": 2},
         "callbacks": ["run.everyday_callbacks:Calls"],
