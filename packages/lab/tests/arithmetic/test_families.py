@@ -12,7 +12,7 @@ PAGE = Path("packages/lab/src/cooper_lab/arithmetic/README.md")
 BEGIN, END = "<!-- table of benchmarks/results/families.jsonl -->\n", "\n<!-- end of the table -->"
 ROWS = read_results(ROOT / RESULTS)
 COOPER = [row for row in ROWS if (row["label"], row["arm"]) == ("", "cooper") and row["steps"] >= 90]
-REJECTED_PAID = [row for row in ROWS if row["label"] == "rejected answers paid"]
+REJECTED_PAID = [row for row in ROWS if (row["label"], row["arm"]) == ("rejected answers paid", "cooper")]
 """The default before: on silent problems it paid what the reward model rejects, too."""
 
 
