@@ -20,7 +20,7 @@ from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_everyday, is_verb
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.symbolic import maths_verdict
-from cooper_verify.rules.unit_table import MEASURES, Measure
+from cooper_verify.rules.unit_table import MEASURES, Measure, measure_of
 from cooper_verify.rules.units import unit_of
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.words import unread
@@ -56,7 +56,7 @@ def vocabulary(language: str) -> list[str]:
     return [
         word
         for word in words
-        if unread(word) and word not in MEASURES and spelled_number(word) is None and not _names_value(word)
+        if unread(word) and measure_of(word) is None and spelled_number(word) is None and not _names_value(word)
     ]
 
 

@@ -102,10 +102,11 @@ def before_statement(statement: re.Match[str]) -> list[str]:
 
 def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
     """What is left over behind an answer: words, other numbers than its own, marks, a question."""
-    text = _LEFT_OVER.sub("left", _DIMENSION.sub("", _ORDINAL.sub("", text)))
+    has_unit = any(_HAS_UNIT.search(answer) for answer in answers)
+    text = _ORDINAL.sub("", text)
+    text = _LEFT_OVER.sub("left", _DIMENSION.sub("", text) if has_unit else text)
     if not text.strip(" .\n$*}\\])"):
         return []
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
-    has_unit = any(_HAS_UNIT.search(answer) for answer in answers)
     marks = [mark for mark in _MARK.findall(text) if not _APPROVING.match(mark)]
     return [*marks, *(["?"] if "?" in text else []), *unread_behind(_COMMAND.sub(" ", text), figures, has_unit)]
