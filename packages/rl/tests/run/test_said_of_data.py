@@ -27,9 +27,7 @@ LENGTH = {"kind": "function", "function": "crash.slow_reward:slow"}
     ("rewards", "told"),
     [
         ([LENGTH], True),
-        ([{"kind": "sum", "rewards": [LENGTH]}], True),
         ([LENGTH, {"kind": "rule"}], False),
-        ([LENGTH, {"kind": "sum", "rewards": [{"kind": "reward_model"}]}], False),
         ([LENGTH, {"kind": "earned"}], False),
     ],
 )

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from os.path import isfile
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -100,7 +101,7 @@ def prepared_repair(reward: str, folder: Path, problems: str | None, settings: S
 
 
 def _check_free(folder: Path) -> None:
-    if not (folder / MADE_FROM).is_file():
+    if not isfile(folder / MADE_FROM):  # pathlib raises for a name that no file can have
         check_new(folder)
         FileLock(folder).close()  # nobody else is writing it
 
