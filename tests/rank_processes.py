@@ -32,7 +32,7 @@ def two_ranks_and_vllm() -> ClusterEngine:
     pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
     folder = tempfile.TemporaryDirectory()
     samplers = {"kind": "vllm", "engines": 2, "timeout_s": 30, **SMALL_VLLM}
-    settings = {"policy_ranks": 2, "cpus_per_rank": 0.1, "call_timeout_s": 600, "samplers": samplers}
+    settings = {"policy_ranks": 2, "cpus_per_rank": 0.1, "samplers": samplers}
     engine = ClusterEngine.model_validate(settings)
     engine.open(Path(folder.name))
     atexit.register(folder.cleanup)

@@ -12,7 +12,7 @@ from repository import ROOT, SOURCES
 
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""
-SETTINGS = 186
+SETTINGS = 180
 """Settings of a run whose records are in the framework's four packages, each once, without `kind`."""
 UNSET_SHARE = 0.15
 """The largest share of these that no configuration, example, page, benchmark or design sets."""

@@ -86,7 +86,7 @@ TINY_ROWS = 400
 """Most rows that the tiny VerifyRM is trained on."""
 TINY_CONTEXT = 2048
 """Characters of a real problem and its answer that the tiny model is given a context for; its own is 256."""
-PLAIN = {"template": "{question}\n", "too_long": "skip"}
+PLAIN = {"template": "{question}\n"}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics
+from cooper_rl.reward.pairs import chat_assistant
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 
 GONE = "server gone"
@@ -21,6 +22,7 @@ CHAT = {"kind": "chat", "model": "assistant", "timeout_s": 2.0, "max_retries": 1
 
 def run_with(fault: str) -> dict[int, Metrics]:
     """Train with one fault; returns the metrics of the run's steps."""
+    chat_assistant.STEP_TIMEOUT_S = 5.0
     assistant = FaultyAssistant()
     servers = [ChatServer(assistant)]
 
@@ -32,7 +34,7 @@ def run_with(fault: str) -> dict[int, Metrics]:
             servers.append(ChatServer(assistant, servers[0].port))
 
     with tempfile.TemporaryDirectory() as folder:
-        chat = {**CHAT, "base_url": servers[0].url, "step_timeout_s": 5.0}
+        chat = {**CHAT, "base_url": servers[0].url}
         changes = {
             "kind": "cooper_light",
             "steps": 4,

@@ -20,7 +20,7 @@ from typing import TypeVar
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import boxed
 from cooper_verify.rules import other_answers
-from cooper_verify.rules.fast_path import fast_reading, kind_of_answer, reference_readings, verdict_by
+from cooper_verify.rules.fast_path import fast_reading, reference_readings, verdict_by
 from cooper_verify.rules.kinds.choice import ChoiceRule
 from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.numeric import NumericRule
@@ -365,7 +365,6 @@ def read_all(reference: str, completion: str) -> None:
     said = (True, False, None)[len(completion) % 3]
     for answer in dict.fromkeys((reference, completion)):
         fast_reading("1+1?", answer, completion, False)
-        kind_of_answer(answer)
         reference_readings(answer)
         verdict_by(lambda *_: said, lambda *_: bool(said), answer, completion, bool(said))
     problem = Problem("p", "Which? A) 1 B) 2 C) 3 D) 4", reference, metadata={"error": reference})

@@ -81,9 +81,6 @@ class RunConfig(CooperRewardConfig):
     """Held-out accuracy and attack rate of the reward model during the run."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
-    logprobs_every: int = Field(default=0, ge=0)
-    """Steps between those whose rollouts on disk hold every token with its log-probability, besides texts, scores and
-    verdicts; the report shades them. It takes about twice the space of the text. 0 writes none."""
     callbacks: tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...] = ()
     """Your own subclasses of `cooper_rl.Callback`, as `package.module:Class`: called before and after a step, on
     saving and on evaluation."""

@@ -19,6 +19,14 @@ from cooper_lab.arithmetic.arms import arm_settings
 from crash.comparison import differences
 
 CALL_TIMEOUT_S = 20
+COOPER = f"""
+from cooper_base.cli.main import app
+from cooper_rl.engines.scale.ray import ranks
+
+ranks.CALL_TIMEOUT_S = {CALL_TIMEOUT_S}
+app()
+"""
+"""The command `cooper`, which takes a process for dead after so many seconds."""
 SETTINGS = {
     "steps": 18,
     "problems_per_step": 2,
@@ -31,7 +39,6 @@ SETTINGS = {
         "policy_ranks": 2,
         "reward_model_ranks": 1,
         "cpus_per_rank": 0.1,
-        "call_timeout_s": CALL_TIMEOUT_S,
     },
 }
 """Changes to the demo's Cooper arm, whose models and data these are."""
@@ -95,7 +102,7 @@ class ClusterRun:
         return differences(undisturbed.directory, self.directory, ("logs", "tensorboard"), ("engine/recoveries",))
 
     def _start(self, *more: str) -> subprocess.Popen[bytes]:
-        train = [sys.executable, "-c", "from cooper_base.cli.main import app; app()", "train", str(self._file), *more]
+        train = [sys.executable, "-c", COOPER, "train", str(self._file), *more]
         with (self.folder / "output.txt").open("ab") as output:
             return subprocess.Popen(train, start_new_session=True, stdout=output, stderr=output)
 

@@ -77,22 +77,21 @@ PROBLEMS = [Problem("short", "1+1", "2"), Problem("long", "1+" * 20 + "1", "21")
 
 
 @pytest.mark.parametrize(("max_prompt_tokens", "context"), [(10, None), (None, 10), (10, 500), (500, 10)])
-def test_prompts_over_the_limit_are_named_before_training(max_prompt_tokens: int | None, context: int | None):
+def test_prompts_over_the_limit_are_named_and_left_out(
+    max_prompt_tokens: int | None, context: int | None, caplog: pytest.LogCaptureFixture
+):
     config = PromptConfig(template="{question}", max_prompt_tokens=max_prompt_tokens)
-    with pytest.raises(InputError, match=r"1 of 2 prompts are longer than 10 tokens: long \(42 tokens\)"):
-        PromptEncoder(tokenizer(), config, context).fitting(PROBLEMS)
+    assert PromptEncoder(tokenizer(), config, context).fitting(PROBLEMS) == PROBLEMS[:1]
+    assert "1 of 2 prompts are longer than 10 tokens: long (42 tokens); they are left out" in caplog.text
 
 
-def test_prompts_over_the_limit_can_be_left_out(caplog: pytest.LogCaptureFixture):
-    config = PromptConfig(template="{question}", too_long="skip")
-    assert [p.id for p in PromptEncoder(tokenizer(), config, context=10).fitting(PROBLEMS)] == ["short"]
-    assert "1 of 2 prompts" in caplog.text
-    with pytest.raises(InputError, match=r"2 of 2 prompts.*set problems\.prompt\.too_long=skip, or raise problems\.p"):
+def test_a_run_none_of_whose_prompts_fits_is_refused():
+    config = PromptConfig(template="{question}")
+    with pytest.raises(InputError, match=r"2 of 2 prompts.*raise problems\.prompt\.max_prompt_tokens"):
         PromptEncoder(tokenizer(), config, context=3).fitting(PROBLEMS)
-    other = replace(PROBLEMS[1], set="other")
-    encoder = PromptEncoder(tokenizer(), config, context=10, more={"other": PromptConfig(template="{question}")})
-    with pytest.raises(InputError, match=r"set more_problems\.other\.prompt\.too_long=skip"):
-        encoder.fitting([PROBLEMS[0], other])
+    encoder = PromptEncoder(tokenizer(), config, context=10, more={"other": config})
+    with pytest.raises(InputError, match=r"raise more_problems\.other\.prompt\.max_prompt_tokens"):
+        encoder.fitting([PROBLEMS[0], replace(PROBLEMS[1], set="other")])
 
 
 def test_without_a_limit_every_prompt_fits():

@@ -116,13 +116,15 @@ def test_a_corrupter_that_writes_nothing_gives_no_negative(verifier):
     assert result == Rewrites([None], {"attempts": 3, "failures_empty": 3})
 
 
-def test_a_step_continues_at_its_deadline_without_the_missing_negatives(verifier):
+def test_a_step_continues_at_its_deadline_without_the_missing_negatives(verifier, monkeypatch):
+    monkeypatch.setattr("cooper_rl.reward.pairs.chat_assistant.STEP_TIMEOUT_S", 3.0)
+
     def hangs_on_7(body, number):
         return completion(answer_text(8), delay=60) if asked_number(body) == 7 else wrong(body, number)
 
     with ChatServer(hangs_on_7) as server:
         client = ChatClient(ChatConfig(base_url=server.url, model="test"))
-        assistant = ChatAssistant(client, verifier, step_timeout_s=3.0)
+        assistant = ChatAssistant(client, verifier)
         result = assistant.submit([request(7), request(20)]).result(timeout=30)
         assistant.close()
     assert result == Rewrites([None, answer_text(21)], {"attempts": 2, "accepted": 1, "failures_deadline": 1})

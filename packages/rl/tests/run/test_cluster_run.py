@@ -69,9 +69,10 @@ def test_a_killed_process_costs_no_step_and_changes_no_number(settings, tmp_path
 
 @pytest.mark.slow
 @together
-def test_a_process_that_hangs_counts_as_dead(tiny_models, tmp_path):
+def test_a_process_that_hangs_counts_as_dead(tiny_models, tmp_path, monkeypatch):
     two_ranks()  # Ray itself
-    engine = ClusterEngine(cpus_per_rank=0.1, call_timeout_s=5)
+    monkeypatch.setattr("cooper_rl.engines.scale.ray.ranks.CALL_TIMEOUT_S", 5)
+    engine = ClusterEngine(cpus_per_rank=0.1)
     engine.open(tmp_path)
     (pid,) = set(pids(engine))
     learner = engine.reward_model(LearnerConfig(model=str(tiny_models / "reward_model")), 1)

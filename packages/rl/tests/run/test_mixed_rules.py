@@ -132,8 +132,8 @@ def build_rules(functions: str):
 
 def test_todays_settings_are_those_of_maths_and_the_written_ones_read_back(functions: str):
     run = {"policy": {"model": "m"}, "kind": "rule", "problems": {"source": "arithmetic"}}
-    config = build_config({**run, "rule": {"workers": 2, "timeout_s": 3, "text": "refuse"}})
-    assert config.rule == MathsRule(workers=2, timeout_s=3, text="refuse")
+    config = build_config({**run, "rule": {"workers": 2, "timeout_s": 3, "expressions": True}})
+    assert config.rule == MathsRule(workers=2, timeout_s=3, expressions=True)
     own = build_rules(functions)
     assert build_config(own.model_dump(mode="json")) == own
 

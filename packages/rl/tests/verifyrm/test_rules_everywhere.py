@@ -63,13 +63,13 @@ def test_a_bench_measures_the_rule_it_is_given():
 
 def test_a_journal_tells_rules_apart_by_what_decides_their_verdicts():
     assert rule_settings(MathsRule(workers=3, timeout_s=9)) == {}
-    assert rule_settings(MathsRule(text="refuse")) == {"rule": {"kind": "maths", "text": "refuse"}}
+    assert rule_settings(MathsRule(expressions=True)) == {"rule": {"kind": "maths", "expressions": True}}
     assert rule_settings(NumericRule(relative=0.1)) != rule_settings(NumericRule())
 
 
 def test_the_option_reads_a_name_or_settings():
     assert rule_from("maths", workers=3, timeout_s=2) == MathsRule(workers=3, timeout_s=2)
-    assert rule_from("{text: refuse}", workers=3) == MathsRule(workers=3, text="refuse")
+    assert rule_from("{expressions: true}", workers=3) == MathsRule(workers=3, expressions=True)
     assert rule_from("{kind: numeric, absolute: 1}") == NumericRule(absolute=1)
 
 

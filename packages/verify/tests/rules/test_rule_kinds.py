@@ -64,7 +64,6 @@ def test_every_reference_of_the_table_can_be_solved(kind: str):
             Problem("p", "q", "4.2", metadata={"error": "a lot"}),
             "has the tolerance 'a lot' in its field 'error'; write a number of at least 0",
         ),
-        ("maths", {"text": "refuse"}, Problem("p", "q", "Tokyo"), "is text"),
         ("maths", {}, Problem("p", "q", "  "), "does not verify against itself (verdict: unparsed)"),
     ],
 )

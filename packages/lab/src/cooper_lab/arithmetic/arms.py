@@ -48,8 +48,7 @@ Progress = Callable[[int], None]
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """The settings of one arm: those of `run_settings`, with the demo's rule and the arm's kind of reward."""
-    # In a small world, the report can shade every token.
-    shared = {"rule": RULE, "reward_model": REWARD_MODEL, "logprobs_every": 1}
+    shared = {"rule": RULE, "reward_model": REWARD_MODEL}
     return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm].settings, shared)), overrides or {})
 
 

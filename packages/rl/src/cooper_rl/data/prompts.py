@@ -85,9 +85,10 @@ class PromptEncoder:
         return self._decoder.text(list(completion_ids))
 
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The problems whose prompts fit. One whose chat the template rejects is left out, with a warning.
+        """The problems whose prompts fit. One that is too long, or whose chat the template rejects, costs its problem
+        and not the run: it is left out, with a warning.
 
-        Raises InputError if none fits, if one does not and that is an `error`, or if the template rejects all chats.
+        Raises InputError if none fits, or if the template rejects all chats.
         """
         if self.more:
             of_first = [problem for problem in problems if problem.set not in self.more]
@@ -118,10 +119,10 @@ class PromptEncoder:
         if long:
             listed = ", ".join(long[:10] + ["…"] * (len(long) > 10))
             message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
-            if self.config.too_long == "error" or len(long) == len(lengths):
+            if len(long) == len(lengths):
                 raise InputError(
-                    f"{message}; set {self._settings}.too_long=skip, or raise {self._settings}.max_prompt_tokens "
-                    "or shorten the completions if the model's context allows"
+                    f"{message}; raise {self._settings}.max_prompt_tokens, or shorten the completions if the model's "
+                    "context allows"
                 )
             logger.warning("%s; they are left out", message)
         return [problem for problem in problems if lengths[problem.id] <= self.max_tokens]

@@ -204,9 +204,6 @@ class RolloutConfig(SamplingParams):
     `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
     max_turns: int = Field(default=8, ge=1)
     """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
-    tool_timeout_s: float = Field(default=30.0, gt=0)
-    """Most seconds that an environment may take for `reset`, for the calls of one turn, and for `get_reward`. One that
-    takes longer is lost to its rollout; the run goes on."""
     tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
     """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
     chat template does; without one, Hermes tags."""

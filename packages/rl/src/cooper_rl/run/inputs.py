@@ -71,7 +71,7 @@ def read_inputs(config: RunConfig) -> Inputs:
     _check_chat(config)
     config.engine.check(config.policy, config.rollout)
     path = config.rollout.environment
-    environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
+    environments = None if path is None else Environments(path)
     if environments is not None and reads_environment(config.parts) and not environments.has_reward:
         raise InputError(f"rewards: kind environment pays what get_reward() returns, and {path} has no such method")
     _say_what_is_alike(config)

@@ -64,6 +64,9 @@ WRITTEN = (
     "best",
 )
 """What a run writes into its folder, besides what tells that it is a run."""
+LOGPROBS_EVERY = 10
+"""Steps between those whose rollouts hold every token with its log-probability, which the report shades. They take
+about twice the space of the text, so that in every step they would treble a run's rollouts; so they add a fifth."""
 RESUME = "make room on its disk, then continue with resume=True (the option --resume)"
 
 
@@ -104,7 +107,6 @@ class Recorder:
         InputError if the disk refuses; the run can be resumed once the disk accepts writes again.
         """
         self.directory = directory
-        self._logprobs_every = config.logprobs_every
         self._metrics_path, self._events_path = directory / "metrics.jsonl", directory / "events.jsonl"
         settings = config.model_dump(mode="json")
         revision = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
@@ -165,8 +167,7 @@ class Recorder:
         ours do not. `decode` turns token ids into text, and `verify_s` has the CPU seconds of each verdict. Returns the
         lines.
         """
-        holds_tokens = self._logprobs_every > 0 and step % self._logprobs_every == 0
-        tokens = token_logprobs(done.rollouts, decode) if holds_tokens else ()
+        tokens = () if step % LOGPROBS_EVERY else token_logprobs(done.rollouts, decode)
         rows = _rollout_rows(done, decode, verify_s, tokens)
         self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
         for sink in self._sinks:

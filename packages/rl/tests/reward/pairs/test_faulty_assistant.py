@@ -82,10 +82,10 @@ def test_a_run_meets_every_fault_counts_it_and_recovers(settings_for):
 
 
 @pytest.mark.parametrize("fault", first_fast(SLOW))
-def test_a_slow_server_holds_a_step_only_as_long_as_allowed(settings_for, fault):
-    limits = {"timeout_s": 0.4, "step_timeout_s": 3.0}
+def test_a_slow_server_holds_a_step_only_as_long_as_allowed(settings_for, fault, monkeypatch):
+    monkeypatch.setattr("cooper_rl.reward.pairs.chat_assistant.STEP_TIMEOUT_S", 3.0)
     with ChatServer(FaultyAssistant(fault)) as server:
-        trainer = train(settings_for(server.url, limits, steps=1))
+        trainer = train(settings_for(server.url, {"timeout_s": 0.4}, steps=1))
     [row] = read_metrics(trainer.directory)
     check_counts(row)
     assert row["assistant/failures_timeout"] + row["assistant/failures_deadline"] == row["assistant/attempts"] > 0

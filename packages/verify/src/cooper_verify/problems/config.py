@@ -42,10 +42,8 @@ class PromptConfig(Config):
     chat_arguments: dict[str, Any] = Field(default_factory=dict)
     """Extra variables for the chat template, such as `enable_thinking: false`."""
     max_prompt_tokens: int | None = Field(default=None, ge=1)
-    """Maximum length of a prompt in tokens. With null, only the model's context limits it."""
-    too_long: Literal["error", "skip"] = "error"
-    """What happens if a prompt is too long: `error` stops the run before training, `skip` leaves the problem out and
-    logs a warning."""
+    """Maximum length of a prompt in tokens. With null, only the model's context limits it. Problems with a longer
+    prompt are left out, with a warning."""
 
     @field_validator("template")
     @classmethod

@@ -31,8 +31,6 @@ from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL
 from cooper_verify.rules.words import Words, topics
 
-TextPolicy = Literal["exact", "refuse"]
-"""What to do with references of the kind `exact`: compare them as text, or refuse them."""
 # Dates, ranges, sizes and other figures that are not numbers to calculate with.
 _FIGURES = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d+/\d+/\d+"  # 2024-01-05, 1/5/2024
@@ -144,10 +142,6 @@ def fast_reading(question: str, answer: str, completion: str, expressions: bool)
     seen = reply if final.kind == "unmarked" else (tuple(final.texts), final.counted)
     is_known = Words(known, reference_text(answer)).know(final.words)
     return FastReading(None, repr((known, final.kind, seen, is_known)), reply, known)
-
-
-def kind_of_answer(answer: str) -> Literal["maths", "choice", "exact"]:
-    return reference_kind(reference_text(answer))
 
 
 def reference_readings(answer: str) -> int:

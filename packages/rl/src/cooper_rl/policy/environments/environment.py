@@ -29,6 +29,9 @@ from cooper_base.errors import InputError, users_function
 
 COUNTED = ("calls", "failed_calls", "timeouts", "cut_results", "lost")
 """Names of the counts, which start anew at every `reset`."""
+TIMEOUT_S = 30.0
+"""Most seconds for `reset`, for the calls of one turn, and for `get_reward`, because one that hangs would hold up the
+step. An environment that takes longer is lost to its rollout, and the run goes on."""
 AT_ONCE = 32
 """Most environments that work at the same time, each in its own thread."""
 MOST_HANGING = 2 * AT_ONCE
@@ -45,7 +48,7 @@ class Environments:
     Not safe for several threads.
     """
 
-    def __init__(self, path: str, timeout_s: float) -> None:
+    def __init__(self, path: str, timeout_s: float = TIMEOUT_S) -> None:
         """Raises InputError for a class that does not exist or does not keep to the contract."""
         self._path, self._timeout_s = path, timeout_s
         self._make = load_object(path, "class")

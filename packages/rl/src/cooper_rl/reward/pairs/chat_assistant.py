@@ -22,6 +22,10 @@ from cooper_rl.reward.pairs.assistant import (
 from cooper_verify.clients.chat import ChatClient, ChatConfig
 from cooper_verify.rules.rule import Rule
 
+STEP_TIMEOUT_S = 300.0
+"""Seconds that a step's rewriting may take beside the policy's update, with retries and waits. The step then goes on
+without the missing negatives: a server that hangs costs it these minutes, and not each retry of each request."""
+
 
 @ASSISTANTS.register
 class ChatAssistantConfig(ChatConfig):
@@ -30,13 +34,10 @@ class ChatAssistantConfig(ChatConfig):
     kind: Literal["chat"] = "chat"
     tries: int = Field(default=TRIES, ge=1)
     """Maximum number of replies to request until one is accepted."""
-    step_timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
-    missing negatives. Rewriting runs in parallel with the policy's update."""
 
     def build(self, verifier: Rule, task: RewritingTask = WRONG_VERSION) -> ChatAssistant:
         """Raises InputError if the API key is not set."""
-        return ChatAssistant(ChatClient(self), verifier, self.tries, self.step_timeout_s, task)
+        return ChatAssistant(ChatClient(self), verifier, self.tries, task)
 
 
 @dataclass
@@ -44,13 +45,12 @@ class ChatAssistant:
     """A language model behind an OpenAI-compatible server.
 
     Requests, retries and the rule's checks run in the client's thread and the verifier's processes, so the policy can
-    be updated in the meantime. Requests that the server has not answered after `step_timeout_s` seconds are given up.
+    be updated in the meantime. Requests that the server has not answered after `STEP_TIMEOUT_S` are given up.
     """
 
     client: ChatClient
     verifier: Rule
     tries: int = TRIES
-    step_timeout_s: float = 300.0
     task: RewritingTask = WRONG_VERSION
 
     def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
@@ -63,7 +63,7 @@ class ChatAssistant:
         self.client.close()
 
     async def _rewrite(self, attempts: Attempts) -> Rewrites:
-        deadline = asyncio.get_running_loop().time() + self.step_timeout_s
+        deadline = asyncio.get_running_loop().time() + STEP_TIMEOUT_S
         while pending := attempts.pending:
             chats = [self.task.chat(request.problem, request.text) for request in pending]
             seeds = [request.seed + attempts.attempt for request in pending]

@@ -18,7 +18,7 @@ from cooper_base.data.text import boxed
 from cooper_base.data.verdict import Verdict
 from cooper_verify.faults import note_fault
 from cooper_verify.rules.child import Budget, current_budget
-from cooper_verify.rules.fast_path import FastReading, TextPolicy, fast_reading, kind_of_answer, reference_readings
+from cooper_verify.rules.fast_path import FastReading, fast_reading, reference_readings
 from cooper_verify.rules.guard import guarded
 from cooper_verify.rules.rule import RULES, ProblemAndText, Rule, RuleConfig, unverified
 from cooper_verify.rules.worker import Checked, WorkerProcess
@@ -45,14 +45,12 @@ class RuleVerifier(Rule):
         timeout_s: float = 5.0,
         cache_size: int = 65536,
         memory_mib: int = 2048,
-        text: TextPolicy = "exact",
         expressions: bool = False,
         wall_s: float | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.cpu_s = 0.0
         self._workers = workers
-        self._text: TextPolicy = text
         self._expressions = expressions
         self._cache_size = cache_size
         self._cache: OrderedDict[bytes, Checked] = OrderedDict()
@@ -84,18 +82,14 @@ class RuleVerifier(Rule):
         return self._verdicts([(problem.question, problem.answer, text) for problem, text in asked])
 
     def faults(self, asked: Sequence[ProblemAndText], /) -> list[str | None]:
-        """The answer in a box must be correct, of a kind that the settings accept, and read without an exception."""
+        """The answer in a box must be correct, and read without an exception."""
         faults = [*map(unverified, self.verify_many([(problem.answer, boxed(answer)) for problem, answer in asked]))]
         verified = [place for place, fault in enumerate(faults) if fault is None]
         counts = guarded(reference_readings, [(asked[place][1],) for place in verified], 0, at_fault=None)
         for place, count in zip(verified, counts, strict=True):
             if count is None:  # verified as the same text, but no other answer could be compared with it
                 faults[place] = "raises an exception when the rule reads it, a fault of Cooper's that you may report"
-        if self._text != "refuse":
-            return faults
-        refused = "is text; with rule.text: refuse, only mathematics and options are accepted"
-        kinds = guarded(kind_of_answer, [(answer,) for _, answer in asked], "maths")
-        return [refused if kind == "exact" else fault for kind, fault in zip(kinds, faults, strict=True)]
+        return faults
 
     def unread(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems with a mathematical reference that is no value as a whole."""
@@ -111,7 +105,7 @@ class RuleVerifier(Rule):
 
     def settings(self) -> dict[str, Any]:
         """As `rule_settings` has them."""
-        return {"kind": "rule", **rule_settings(MathsRule(text=self._text, expressions=self._expressions))}
+        return {"kind": "rule", **rule_settings(MathsRule(expressions=self._expressions))}
 
     def cpu_s_of(self, answer: str, completion: str) -> float:
         """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it was long ago."""
@@ -191,7 +185,8 @@ def _digest(answer: str, completion: str) -> bytes:
 
 @RULES.register
 class MathsRule(Config):
-    """Compares mathematics by value, in processes that can be killed; options by letter; all else as text."""
+    """Compares mathematics by value, in processes that can be killed; options by letter; all else (names, words, dates,
+    times) as text, because a data set of mathematics has such answers too, and would lose their problems."""
 
     kind: Literal["maths"] = "maths"
     workers: int = Field(default=1, ge=1)
@@ -199,15 +194,12 @@ class MathsRule(Config):
     timeout_s: float = Field(default=5.0, gt=0)
     """CPU seconds that checking an answer may take before its verdict is `timeout`. How busy the machine is does not
     count."""
-    text: TextPolicy = "exact"
-    """What to do with reference answers that are neither mathematics nor options (names, words, dates, times): `exact`
-    compares them as text, `refuse` counts their rows as bad."""
     expressions: bool = False
     """Whether an expression with the value of a reference that is a number is `correct`: `19 - 10` and `Find 19 - 10.`
     for 9. This is Math-Verify's reading, and it pays whoever copies the question. Without it they are `unparsed`."""
 
     def build(self) -> RuleVerifier:
-        return RuleVerifier(self.workers, self.timeout_s, text=self.text, expressions=self.expressions)
+        return RuleVerifier(self.workers, self.timeout_s, expressions=self.expressions)
 
 
 def rule_settings(rule: RuleConfig | None) -> dict[str, Any]:

@@ -111,8 +111,6 @@ class ClusterEngine(Engine):
     """CPU cores reserved for each process, a vLLM engine too, and, rounded down, its threads for tensor work."""
     samplers: Annotated[Samplers, SAMPLERS] = NativeSamplers()
     """`native` draws in the policy's processes; `vllm` draws on engines with devices of their own."""
-    call_timeout_s: float = Field(default=1800, gt=0)
-    """Seconds without an answer after which a process counts as dead; set it longer than any part of a step."""
 
     _session: Session | None = PrivateAttr(default=None)
 

@@ -48,13 +48,15 @@ from cooper_rl.records import Column, Samples
 
 START_TIMEOUT_S = 300.0
 """Seconds to wait for free devices and for the processes to start."""
+CALL_TIMEOUT_S = 3600.0
+"""Seconds without an answer after which a process counts as dead. Ray tells of a death at once: this is for one that
+hangs, and is longer than any part of a step, because a call that takes longer would end the run."""
 
 
 class Actors:
     """Ray actors of one class, each with its own devices. Ray does not restart an actor that dies."""
 
     grace_s = 0.0  # that the others get after an error in one, before it is raised
-    hint = ""
 
     def __init__(self, actor: type, devices: str, who: str, number: int, each: Resources, log: Path):
         """Reserve the devices. `who` is the actor's name in messages, with {} for its number. Raises InputError if no
@@ -108,7 +110,7 @@ class Actors:
             for number in silent:
                 ray.kill(self.actors[number])
             who = self._who.format(", ".join(map(str, silent)))
-            raise EngineLost(f"{who} has not answered for {timeout_s:g} s{self.hint}")
+            raise EngineLost(f"{who} has not answered for {timeout_s:g} s")
         return ray.get(list(calls.values()))
 
     def close(self) -> None:
@@ -122,11 +124,10 @@ class RankGroup(Actors):
     """The processes that share one model. If one is lost, all are. They get the same calls in the same order."""
 
     grace_s = 90.0  # they may wait for it in a collective; Ray reports a lost machine only after a minute
-    hint = " (call_timeout_s)"
 
-    def __init__(self, name: str, ranks: int, each: Resources, logs: Path, call_timeout_s: float):
+    def __init__(self, name: str, ranks: int, each: Resources, logs: Path):
         super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name)
-        self.name, self._call_timeout_s = name, call_timeout_s
+        self.name = name
         self._lock, self._keys = Lock(), count(1)
         self._forgotten: deque[str] = deque()
         for rank in range(ranks):
@@ -134,7 +135,7 @@ class RankGroup(Actors):
 
     def join(self) -> None:
         (address,) = self.results({0: self.actors[0].address.remote()}, START_TIMEOUT_S)
-        given = (address, len(self.actors), 2 * self._call_timeout_s)  # so that this side times out first
+        given = (address, len(self.actors), 2 * CALL_TIMEOUT_S)  # so that this side times out first
         joining = {rank: actor.join.remote(rank, *given) for rank, actor in enumerate(self.actors)}
         self.results(joining, START_TIMEOUT_S)
 
@@ -155,7 +156,7 @@ class RankGroup(Actors):
                     for actor in self.actors:
                         actor.call.remote("drop", (key,))
                 calls = {rank: actor.call.remote(verb, given) for rank, actor in enumerate(self.actors)}
-            return self.results(calls, self._call_timeout_s)
+            return self.results(calls, CALL_TIMEOUT_S)
         except (ObjectStoreFullError, OutOfDiskError) as error:
             raise EngineLost(
                 f"Ray's object store is full, and so is the disk that it spills to; a call to {self.name} does not "

@@ -55,10 +55,9 @@ class Session:
             check_room([of_ranks, Demand("vLLM engines", engines, of_engine, ENGINE_SETTINGS)], nodes)
             logs = directory.absolute() / "logs"
             logs.mkdir(parents=True, exist_ok=True)
-            timeout_s = engine.call_timeout_s
-            self.groups += [RankGroup(name, ranks, each, logs, timeout_s) for name, ranks in sizes.items() if ranks]
+            self.groups += [RankGroup(name, ranks, each, logs) for name, ranks in sizes.items() if ranks]
             if engines:
-                self.engines = RayEngines(engines, of_engine, logs, timeout_s)
+                self.engines = RayEngines(engines, of_engine, logs)
             for group in self.groups:
                 group.join()
         except RayError as error:  # one of Ray's own processes has died during the start

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from cooper_base.errors import InputError
 from cooper_rl.engines.base import PolicyLearner, WeightSender
-from cooper_rl.engines.scale.ray.ranks import Actors, RemotePolicyLearner, begin_process
+from cooper_rl.engines.scale.ray.ranks import CALL_TIMEOUT_S, Actors, RemotePolicyLearner, begin_process
 from cooper_rl.engines.scale.vllm import VllmConfig, check_version
 from cooper_rl.engines.scale.vllm.engines import CompletionRequest, DrawnCompletion, InferenceEngine, OfflineEngine
 
@@ -63,10 +63,10 @@ class RayEngines(Actors):
     context, workers, adapter_rank = 0, 0, 0  # set by `start`, as the type is
     dtype: torch.dtype = torch.float32
 
-    def __init__(self, count: int, each: Resources, logs: Path, call_timeout_s: float) -> None:
+    def __init__(self, count: int, each: Resources, logs: Path) -> None:
         devices, who, log = "the vLLM engines", "vLLM engine {}", logs / "engine"
         super().__init__(EngineProcess, devices, who, count, each, log)
-        self.restarts, self._call_timeout_s = 0, call_timeout_s
+        self.restarts = 0
         self._given: Any = None  # the arguments of `start` that all engines were started with
 
     def start(self, model: str, config: VllmConfig, backend: str, adapter_rank: int) -> Self:
@@ -85,13 +85,13 @@ class RayEngines(Actors):
             self.launch(number)
         version = check_version()
         calls = {number: self.actors[number].start.remote(*given, version) for number in numbers}
-        self.context, self.dtype = self.results(calls, self._call_timeout_s)[0]
+        self.context, self.dtype = self.results(calls, CALL_TIMEOUT_S)[0]
 
     def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         """See `InferenceEngine`. One engine draws all samples of a prompt."""
         each = [(share,) for share in prompt_shares(requests, len(self.actors))]
         # An engine that still draws would count as lost with one that is dead.
-        drawn = self.results(self._calls("generate", each), self._call_timeout_s, settle=True)
+        drawn = self.results(self._calls("generate", each), CALL_TIMEOUT_S, settle=True)
         return [completion for part in drawn for completion in part]
 
     def wait_until_back(self) -> None:
