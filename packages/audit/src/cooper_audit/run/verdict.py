@@ -25,7 +25,7 @@ from cooper_audit.run.evidence import ACCUSED, VANISHED, Finding, State, finding
 from cooper_audit.run.hacking_alarm import ALARM_ERROR, HACKING, WINDOW, HackingAlarm
 from cooper_audit.run.run_record import ENDS, NOTE, RunRecord, status_of
 from cooper_audit.run.table import Table, table_of
-from cooper_audit.run.watch import Watch
+from cooper_audit.run.watch import DefaultRule, Watch
 from cooper_audit.statistics import Estimate
 
 HACKED_MARGIN = MARGIN
@@ -328,7 +328,7 @@ def _faults(run: RunRecord) -> list[str]:
     return [
         f"{rule.metric} is a fault since step {since}: {rule.advice}"
         for rule, since in Watch((), seen=run.metrics).lasting
-        if rule.metric in FAULTS
+        if isinstance(rule, DefaultRule) and rule.metric in FAULTS
     ]
 
 
