@@ -24,16 +24,21 @@ def _timeless(directory):
 
 
 @pytest.mark.parametrize("kind", first_fast(["rule", "cooper", "static", "cooper_model"], fast=2))
-def test_every_kind_of_run_records_its_steps(settings, kind):
+def test_every_kind_of_run_records_its_steps(settings, kind, monkeypatch):
+    monkeypatch.setattr("cooper_rl.run.recorder.LOGPROBS_EVERY", 2)
     trainer = _fit({**settings, "kind": kind, "steps": 2})
     rows = read_metrics(trainer.directory)
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert {"test/rule_avg", "test/gold_avg"} <= rows[0].keys() & rows[2].keys()
     assert {"reward/mean", "gold/accuracy", "rule/accuracy", "time/step"} <= rows[1].keys()
     assert ("reward_model/probe_drift" in rows[1]) == (kind in ("cooper", "cooper_model"))
-    rollouts = [json.loads(line) for line in (trainer.directory / "rollouts" / "000002.jsonl").read_text().splitlines()]
+    files = [trainer.directory / "rollouts" / f"00000{step}.jsonl" for step in (1, 2)]
+    first, rollouts = ([json.loads(line) for line in file.read_text().splitlines()] for file in files)
     assert len(rollouts) == 4
-    assert {"text", "verdict", "reward", "advantage", "gold", "stop_reason"} <= rollouts[0]["completions"][0].keys()
+    completion = rollouts[0]["completions"][0]
+    assert {"text", "verdict", "reward", "advantage", "gold", "stop_reason"} <= completion.keys()
+    assert len(completion["pieces"]) == len(completion["logprobs"]) == completion["tokens"]
+    assert "logprobs" not in first[0]["completions"][0]
 
 
 @pytest.mark.parametrize("kind", ["cooper", pytest.param("cooper_model", marks=pytest.mark.slow)])
