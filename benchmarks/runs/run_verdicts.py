@@ -422,9 +422,10 @@ def tables(path: Path, earlier: Path | None = None) -> Iterator[str]:
 
 
 def _course(rows: Sequence[Mapping[str, Any]], past: Sequence[Mapping[str, Any]], is_so: Callable[..., bool]) -> str:
-    """How many rows are so; before and after, where there are earlier ones."""
+    """How many rows are so; before and after, where there are earlier ones, with their number if that is another."""
     now = str(sum(map(is_so, rows)))
-    return f"{sum(map(is_so, past))} → {now}" if past else now
+    of = "" if len(past) == len(rows) else f" of {len(past)}"
+    return f"{sum(map(is_so, past))}{of} → {now}" if past else now
 
 
 def main() -> None:
