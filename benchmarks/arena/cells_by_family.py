@@ -16,16 +16,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arena.cotraining import finished
 from benchmarks.arithmetic.families import by_family, least, read_results, thirds
 
 from cooper_base.config.checking import with_overrides
-from cooper_lab.arena.arena import built_in_holes, read_holes
+from cooper_lab.arena.arena import built_in_holes, plan_cell, read_holes
 from cooper_lab.arena.cache import default_cache
-from cooper_lab.arena.cells import UNDER, Plan, plan
+from cooper_lab.arena.cells import Plan
 from cooper_lab.arena.designs import built_in_designs
-from cooper_lab.arena.run_cells import read_result
-from cooper_lab.arena.silence import SILENCES
+from cooper_lab.arena.run_cells import one_by_one, read_result
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results/cells_by_family.jsonl"
@@ -57,16 +55,14 @@ def main() -> None:
 
 def planned(given: argparse.Namespace, name: str, planting: int) -> Plan:
     holes = built_in_holes() | read_holes(HERE / "spelled_hole.yaml")
-    hole, _, silence = name.partition(UNDER)
-    silences = {silence: SILENCES[silence]} if silence else None
     designs = {arm: built_in_designs()[arm] for arm in given.arms}
     settings = with_overrides({"steps": given.steps}, given.settings)
-    return plan(designs, {hole: holes[hole]}, given.seeds, given.out, given.cache, settings, [planting], silences)
+    return plan_cell(designs, name, holes, given.seeds, given.out, given.cache, settings, planting)
 
 
 def measure(of_cell: Plan, label: str, results: Path) -> None:
     """Plant what is missing, run what is missing, and add it to the results."""
-    for cell in finished(of_cell):
+    for cell in one_by_one(of_cell):
         result = read_result(cell.result_path)
         key = {"label": label} | {name: result[name] for name in ("design", "hole", "planting", "seed", "steps")}
         if not any(key.items() <= row.items() for row in read_results(results)):

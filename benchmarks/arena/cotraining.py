@@ -33,8 +33,7 @@ from cooper_lab.arena.cells import Cell, Plan
 from cooper_lab.arena.comparison import Result, block_of, compare
 from cooper_lab.arena.designs import Design, built_in_designs
 from cooper_lab.arena.measures import is_hacked
-from cooper_lab.arena.run_cells import one_by_one as finished
-from cooper_lab.arena.run_cells import read_result
+from cooper_lab.arena.run_cells import one_by_one, read_result
 from cooper_lab.arena.statistics import holm
 from cooper_rl import InputError, merge
 
@@ -143,7 +142,7 @@ def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, An
 def run(plans: Sequence[Plan], saved: Path) -> None:
     """Make missing models and run missing cells, one after the other."""
     for of_cell in plans:
-        for cell in finished(of_cell):
+        for cell in one_by_one(of_cell):
             save(cell, saved)
 
 

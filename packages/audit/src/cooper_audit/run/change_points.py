@@ -11,7 +11,7 @@ Two questions, each with an error of its own:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -39,10 +39,10 @@ FEWEST_PROBLEMS, FEWEST_ROWS, FEWEST_ROWS_OF_HALVES = 8, 60, 20
 """Distinct problems and completions that a window must hold. Two fixed halves need fewer completions."""
 BLOCKS = 40
 """A longer run is averaged over blocks of steps, so that there are so many or a few more."""
-FIRST_ORDERS, ORDERS = 200, 1000
-"""Random orders of the steps. The test ends after the first of them if these already show no change."""
 BATCHES = (25, 75, 100, 300, 500)
-"""The orders in the parts after which the test may end, as it mostly does after the first."""
+"""How many random orders of the steps are drawn before the test looks if these already show no change. It mostly ends
+after the first of them."""
+ORDERS = sum(BATCHES)
 
 
 State = Literal["hacked", "recovered", "broken", "healthy", "nothing learned"]
@@ -167,12 +167,24 @@ def fall_probability(series: Series, shortest: int) -> float:
     """
     blocks, shortest = series.in_blocks(shortest)
     seen = largest_fall(blocks.values[None], blocks.weights[None], shortest)[0][0]
+    return probability_of(
+        seen,
+        len(blocks),
+        lambda order: largest_fall(blocks.values[order], blocks.weights[order], shortest)[0],
+        ERROR,
+    )
+
+
+def probability_of(
+    seen: float, steps: int, change_in: Callable[[Int[ndarray, "R N"]], Float[ndarray, " R"]], error: float
+) -> float:
+    """The share of random orders of so many steps with a change at least as large as the run's own, which counts among
+    them. Those that are drawn are enough to tell if it is more than `error`."""
     generator, larger, done = np.random.default_rng(0), 0, 0
     for orders in BATCHES:
-        order = generator.random((orders, len(blocks))).argsort(axis=1)
-        falls, _ = largest_fall(blocks.values[order], blocks.weights[order], shortest)
-        larger, done = larger + int((falls >= seen - 1e-9).sum()), done + orders
-        if larger > ERROR * ORDERS:
+        changes = change_in(generator.random((orders, steps)).argsort(axis=1))
+        larger, done = larger + int((changes >= seen - 1e-9).sum()), done + orders
+        if larger > error * ORDERS:
             break
     return (1 + larger) / (1 + done)
 

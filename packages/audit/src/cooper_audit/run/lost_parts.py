@@ -23,7 +23,6 @@ from numpy import ndarray
 from cooper_audit.run.change_points import (
     ERROR,
     FEWEST_STEPS,
-    FIRST_ORDERS,
     ORDERS,
     SHOWN,
     Series,
@@ -38,6 +37,8 @@ from cooper_audit.run.change_points import (
 )
 from cooper_audit.run.parts import Part, PartsRecord, PartsTable
 
+FIRST_ORDERS = 200
+"""Random orders of the steps of all parts, after which candidates that these show to be common are left out."""
 LOST = 0.25
 """The smallest fall of a share of a part's completions that counts as its loss."""
 LOST_ANYHOW = 0.6

@@ -17,15 +17,14 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from cooper_audit.run.change_points import (
-    BATCHES,
     BLOCKS,
     ERROR,
     FEWEST_ROWS_OF_HALVES,
     FEWEST_STEPS,
     MARGIN,
-    ORDERS,
     Spans,
     halves_of,
+    probability_of,
     shortest_of,
     widths_of,
 )
@@ -354,15 +353,9 @@ def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float
     length = max(1, len(shares.steps) // BLOCKS)
     blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
     count = len(blocks.steps)
-    generator, done = np.random.default_rng(0), 0 if error is None else BATCHES[0]
-    orders = np.concatenate([np.arange(count)[None], generator.random((done, count)).argsort(axis=1)])
-    rises, place = largest_rise(blocks, orders, shortest)
+    rises, place = largest_rise(blocks, np.arange(count)[None], shortest)
     windows = place[0].reshape(2, 2).tolist()
     spans = Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
-    seen, larger = rises[0] - 1e-9, int((rises[1:] >= rises[0] - 1e-9).sum())
-    for batch in BATCHES[1:]:
-        if error is None or larger > error * ORDERS:
-            break
-        rises, _ = largest_rise(blocks, generator.random((batch, count)).argsort(axis=1), shortest)
-        larger, done = larger + int((rises >= seen).sum()), done + batch
-    return (1 + larger) / (1 + done), spans
+    if error is None:
+        return 1.0, spans
+    return probability_of(rises[0], count, lambda order: largest_rise(blocks, order, shortest)[0], error), spans
