@@ -2,7 +2,7 @@
 
 import os
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +46,14 @@ class EngineLost(RuntimeError):
 def exit_fault(where: str, error: SystemExit) -> RuntimeError:
     """The fault that a `sys.exit` in a user's code is. `where` names the code."""
     return RuntimeError(f"{where}: called sys.exit({error.code!r}), which ends no command; raise an exception instead")
+
+
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and those that led to it, the last one first."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:

@@ -17,7 +17,15 @@ from cooper_base.cli.console import log_handler, print_result, say
 from cooper_base.cli.ending import own_ending
 from cooper_base.config.user_functions import added
 from cooper_base.data.text import printable
-from cooper_base.errors import EngineLost, InputError, MissingExtraError, bounded, exit_fault, show_users_frames
+from cooper_base.errors import (
+    EngineLost,
+    InputError,
+    MissingExtraError,
+    bounded,
+    exit_fault,
+    show_users_frames,
+    with_causes,
+)
 from cooper_base.packages import set_log_level
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -71,10 +79,7 @@ def _plain_interrupts() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        link: BaseException | None = error
-        while link is not None and not isinstance(link, KeyboardInterrupt):
-            link = link.__cause__ or link.__context__
-        if link is not None:
+        if any(isinstance(link, KeyboardInterrupt) for link in with_causes(error)):
             raise KeyboardInterrupt from error
         raise
 

@@ -60,11 +60,12 @@ def apply_chat_template(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str,
 
     Raises ChatFault if the template fails, or needs more than `CPU_SECONDS`, `MEMORY_MIB` or `MOST_CHARACTERS` for one.
     """
-    return [_text_or_raise(rendered) for rendered in rendered_each(tokenizer, chats)]
+    return [text_or_raise(rendered) for rendered in rendered_each(tokenizer, chats)]
 
 
-def _text_or_raise(rendered: str | ChatFault) -> str:
-    if isinstance(rendered, ChatFault):
+def text_or_raise(rendered: str | Exception) -> str:
+    """A chat's text. Raises what came in its place."""
+    if isinstance(rendered, Exception):
         raise rendered
     return rendered
 

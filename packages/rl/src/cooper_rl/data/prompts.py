@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from cooper_base.data.problem import Problem
 from cooper_base.data.thoughts import Decoder
 from cooper_base.errors import InputError
-from cooper_rl.data.chat_rendering import ChatFault, chat_without_template, rendered_each
+from cooper_rl.data.chat_rendering import ChatFault, chat_without_template, rendered_each, text_or_raise
 from cooper_verify.problems.config import PromptConfig
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class PromptEncoder:
         """
         if problem.set in self.more:
             return self.more[problem.set].text(problem, shown)
-        return _text_or_raise(self._texts([problem], shown)[0])
+        return text_or_raise(self._texts([problem], shown)[0])
 
     def _texts(self, problems: Sequence[Problem], shown: str = "") -> list[str | InputError]:
         chats = [chat_messages(self.config, problem) for problem in problems]
@@ -168,13 +168,7 @@ def render_chats(
     remedy: str = "",
 ) -> list[str]:
     """What `render_chat` gives for each chat, faster. Raises InputError as it does."""
-    return [_text_or_raise(text) for text in _rendered_chats(tokenizer, chats, arguments, remedy)]
-
-
-def _text_or_raise(text: str | InputError) -> str:
-    if isinstance(text, InputError):
-        raise text
-    return text
+    return [text_or_raise(text) for text in _rendered_chats(tokenizer, chats, arguments, remedy)]
 
 
 def _rendered_chats(

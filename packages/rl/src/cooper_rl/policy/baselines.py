@@ -101,11 +101,12 @@ class GDPO(AdvantageConfig):
 def advantage_shares(config: AdvantageConfig, summands: Summands) -> dict[str, float]:
     """How much of the absolute advantage each of several rewards makes, `policy/advantage_share_1` and so on: of its
     differences in the groups, each times its weight and, if the estimator normalises single rewards, normalised."""
+    if len(summands) < 2:
+        return {}
     of_one = _normalised if isinstance(config, GDPO) else centred
     sizes = [(weight * of_one(part)).nan_to_num(nan=0.0).abs().sum().item() for weight, part in summands]
-    if len(sizes) < 2 or not sum(sizes):
-        return {}
-    return {f"policy/advantage_share_{number}": size / sum(sizes) for number, size in enumerate(sizes, 1)}
+    shares = enumerate(sizes, 1) if sum(sizes) else ()
+    return {f"policy/advantage_share_{number}": size / sum(sizes) for number, size in shares}
 
 
 def _normalised(part: Ragged) -> Float[Tensor, " B"]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cooper_base.data.answer import AnswerGroup
+from cooper_base.errors import with_causes
 from cooper_rl.service.config import CommitPolicy, ServerConfig
 
 
@@ -61,10 +62,8 @@ def drop_frames(error: Exception) -> None:
     Its traceback has the frames of the failed call, and one of these holds the result: a cycle, in which everything
     that the call had in its hands, megabytes of tokens, would stay until the next full garbage collection.
     """
-    link: BaseException | None = error
-    while link is not None:
+    for link in with_causes(error):
         link.__traceback__ = None
-        link = link.__cause__ or link.__context__
 
 
 def full(error: OSError) -> Refusal:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from os.path import isfile
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
 from cooper_audit.attack.wrong_answers import FAMILIES
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.errors import InputError
-from cooper_base.files.durable import delete, read_fields, write_text
+from cooper_base.files.durable import check_name, delete, read_fields, write_text
 from cooper_base.files.folder_lock import FileLock
 from cooper_base.files.hashes import content_hash
 from cooper_base.files.owned_folder import check_new, new_folder
@@ -101,7 +100,8 @@ def prepared_repair(reward: str, folder: Path, problems: str | None, settings: S
 
 
 def _check_free(folder: Path) -> None:
-    if not isfile(folder / MADE_FROM):  # pathlib raises for a name that no file can have
+    check_name(folder)
+    if not (folder / MADE_FROM).is_file():
         check_new(folder)
         FileLock(folder).close()  # nobody else is writing it
 
