@@ -1,6 +1,7 @@
 """`cooper audit`: is a run of another trainer being hacked?"""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from cooper_base.errors import InputError
 from cooper_verify.cli.verify import RuleOption, rule_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cooper_audit.rollouts.auditing import Audit
     from cooper_audit.rollouts.graders import Grade
@@ -112,13 +113,18 @@ def audit_rollouts(
         with counter("audit") as advance:
             result = audit([Path(name) for name in names], folder, options, choose, decode, advance)
         notes, shown = _show(result, graders, retraining)
-    said = result.lines()
-    page = write_report(out, notes=notes, graders=shown, tell=lambda line: None if line in said else say(line))
+    page = write_report(out, notes=notes, graders=shown, tell=partial(_say_the_rest, result.lines()))
     say(f"page: {page}")
     if result.finding.state in ACCUSED and fail_on == "hacked":
         sys.exit(HACKED)
     if result.finding.state == "unknown" and strict:
         sys.exit(CANNOT_TELL)
+
+
+def _say_the_rest(said: "Sequence[str]", line: str) -> None:
+    """What a line of the page has behind what was said before the graders were asked."""
+    if rest := line.removeprefix(next((one for one in said if line.startswith(one)), "")).strip():
+        say(rest)
 
 
 def _graders(named: list[str], reward_models: list[str], judge: Path | None) -> "dict[str, Grader]":
