@@ -18,7 +18,7 @@ UNREADABLE = [
     (r"2^n \ (n \in \mathbb{N})", r"3^n \ (n \in \mathbb{N})"),
     (r"1, 2, \ldots, n-1", r"1, 2, \ldots, n-2"),
     (r"\{1, 3, 5, \dots\}", r"\{1, 3, 7, \dots\}"),
-    (r"\begin{cases} x=1 \\ y=2 \end{cases}", r"\begin{cases} x=3 \\ y=2 \end{cases}"),
+    (r"\begin{cases} x=1 & \\ y=2 \end{cases}", r"\begin{cases} x=3 & \\ y=2 \end{cases}"),
     (r"f(x)=\begin{cases} 2 & x\ge 0 \\ 3 & x<0 \end{cases}", r"f(x)=\begin{cases} 2 & x\ge 0 \\ 4 & x<0 \end{cases}"),
     (r"3 \pmod 5", r"3 \pmod 7"),
     (r"x \equiv 3 \pmod{5}", r"x \equiv 3 \pmod{7}"),
@@ -78,7 +78,7 @@ EQUAL = [
     (r"\langle 1, 2 \rangle", "(1, 2)"),
     (r"3 \pmod 5", r"3 \pmod{5}"),
     (r"x^2+1 \quad (x \ge 2)", r"x^2 + 1\ \left(x \geq 2\right)"),
-    (r"\begin{cases} x=\frac12 \\ y=2 \end{cases}", r"\begin{cases} x = \dfrac{1}{2} \\ y = 2\end{cases}"),
+    (r"\begin{cases} x & x>\frac12 \\ y=2 \end{cases}", r"\begin{cases} x & x > \dfrac{1}{2} \\ y = 2\end{cases}"),
 ]
 NUMBER = re.compile(r"(?<![\\\w])\d+")
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cooper_verify.rules.languages import words_of
-from cooper_verify.rules.marks import EMOJI, Box
+from cooper_verify.rules.marks import APPROVING, EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
 from cooper_verify.rules.words import main_verb, unread, unread_agent, unread_behind, unread_beside, unread_outside
 
@@ -37,15 +37,16 @@ _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
 _USED = re.compile(r"\bused\b(?!\s+to\b)")
 _JOINS = re.compile(rf"(?i){words_of('either', 'both')}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_APPROVING = re.compile(
-    "[\u2713\u2714\u2705\u2611\u2b50\u2728\u200d\ufe0f\U0001f389\U0001f44d\U0001f4af\U0001f3af\U0001f600-\U0001f60e"
-    "\U0001f642\U0001f929\U0001f973\U0001f680\U0001f4dd\U0001f3fb-\U0001f3ff\U0001f64c\U0001f44f]"
-)
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
 _DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
 _HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
+_COURTESY = re.compile(
+    r"(?i)\b(?:(?:please )?let me know if (?:you|there)|(?:please )?feel free to ask|(?:i )?hope (?:this|that) helps)\b[^.!?\n\d\\$]{0,80}[.!]*"
+)
+"""How chat models end."""
 _LEFT_OVER = re.compile(r"\bleft[ -]?over\b")
-_MARK = re.compile(EMOJI)
+_MARK = re.compile(rf"(?!{APPROVING}){EMOJI}")
+"""A mark that may reject the answer beside it."""
 
 
 def before_box(text: str, place: int) -> list[str]:
@@ -60,7 +61,9 @@ def before_box(text: str, place: int) -> list[str]:
     else:
         words, beside = unread(clause), []
     struck = ["~~"] if near.endswith("~~") or _STRIKES.search(near) or _OPEN_FORMULA.search(near) else []
-    return struck + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
+    return (
+        struck + _MARK.findall(near, start) + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
+    )
 
 
 def _last_end(breaks: re.Pattern[str], text: str) -> int:
@@ -107,6 +110,10 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
     text = _LEFT_OVER.sub("left", _DIMENSION.sub("", text) if has_unit else text)
     if not text.strip(" .\n$*}\\])"):
         return []
+    text = _COURTESY.sub("", text)
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
-    marks = [mark for mark in _MARK.findall(text) if not _APPROVING.match(mark)]
-    return [*marks, *(["?"] if "?" in text else []), *unread_behind(_COMMAND.sub(" ", text), figures, has_unit)]
+    return [
+        *_MARK.findall(text),
+        *(["?"] if "?" in text else []),
+        *unread_behind(_COMMAND.sub(" ", text), figures, has_unit),
+    ]

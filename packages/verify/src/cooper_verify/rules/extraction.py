@@ -33,7 +33,7 @@ from cooper_verify.rules.around_answer import before_box, before_statement, behi
 from cooper_verify.rules.around_box import wholes_of
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
-    EMOJI,
+    APPROVING,
     MARK_ENDS,
     SENTENCE_END,
     Box,
@@ -60,8 +60,12 @@ _MOST_BOXES = 20
 """More boxes than that are read without what stands around them: no answer has as many."""
 
 _VALUE = re.compile(r"[\d\\]")
-_DECORATION = re.compile(rf"(?>(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,!]++|[;:]|{EMOJI})+)")  # with the punctuation around it
-_EXCLAMATION = re.compile(rf"(?<=[\w)%*]){MARK_ENDS}|(?<=[\w)%*])!++(?=\s*+{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)")
+_DECORATION = re.compile(
+    rf"(?>(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,!]++|[;:]|{APPROVING})+)"
+)  # with the punctuation around it
+_EXCLAMATION = re.compile(
+    rf"(?<=[\w)%*]){MARK_ENDS}|(?<=[\w)%*])!++(?=\s*+{APPROVING})|{APPROVING}|(?<=\s)[:;]-?[)D](?=\s|\Z)"
+)
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
 _THIN_SPACE = r"(?: ?\{, ?\}|(?:\\!)?,\\! ?|\\!,|\\,|\\ |[ \u00a0\u2009\u202f])"
@@ -167,7 +171,7 @@ NOTHING = Stated("", ())
 _LAST_FORMULA = re.compile(r"(?:\\\[|\$\$)\s*+((?:(?!\\\[|\\\]|\$\$).){1,400}?)\s*(?:\\\]|\$\$)[\s.,`*]*\Z", re.DOTALL)
 _JSON_OBJECT = re.compile(r"\s*[\[{]\s*[\[{]?\s*[\"']")
 _SENTENCE = re.compile(
-    r"(?<!\bp)(?<!\bpp)(?<!\b[nN]o)(?<!\b[fF]ig)(?<!\b[eE]q)(?<!\b[cC]h)(?<!\b[sS]ec)(?<!\b[vV]ol)(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)"
+    r"(?<!\A[a-z])(?<!\bp)(?<!\bpp)(?<!\b[nN]o)(?<!\b[fF]ig)(?<!\b[eE]q)(?<!\b[cC]h)(?<!\b[sS]ec)(?<!\b[vV]ol)(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)"
 )
 
 
@@ -276,7 +280,7 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, s
     if statement.group()[0] in "\"'" and (field := _field_value(statement)):
         return Stated(clean(field[0]), ()), ""
     text = _after_statement(statement)
-    rest = text.lstrip(" \t\n:*=")
+    rest = _FENCE_OPENS.sub("", text).lstrip(" \t\n:*=")
     start = statement.end() + len(text) - len(rest)
     words = before_statement(statement)
     if display := _DISPLAY.match(rest):
@@ -300,6 +304,9 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, s
     if value is None:
         return Stated(clean(_STATEMENT_ENDING.sub("", sentence)), tuple(words)), after
     return Stated(clean(value.text), (*words, *value.words), value.counted), after
+
+
+_FENCE_OPENS = re.compile(r"\A[ :*]*\n+\s*```\w{0,9}\n")
 
 
 def _is_long_prose(text: str) -> bool:

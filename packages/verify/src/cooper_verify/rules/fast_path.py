@@ -223,7 +223,7 @@ _OPTION = re.compile(r"\(?[A-J]\)\s*(?=\S)")
 def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool:
     """Whether two texts are the same value in other words: ratios, numbers in words, ranges."""
     try:
-        sides = [_RANGE.sub("-", _SIZE.sub("x", plain_text(side))).replace("=", " ") for side in (reference, text)]
+        sides = [_RANGE.sub("-", plain_text(side)).replace("=", " ") for side in (reference, text)]
         if sides[0] == sides[1] or sorted(sides[0].split(", ")) == sorted(sides[1].split(", ")):
             return True
         may_be_value = _CLOCK.fullmatch(reference) or (
@@ -235,7 +235,6 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
 
 
 _RANGE = re.compile(r"(?<=\d) (?:to|through) (?=\d)")
-_SIZE = re.compile(r"(?<=\d)\s?(?:\\times|\u00d7)\s?(?=\d)")
 _WORD_ALONE = re.compile(r"[^\W\d_]{2,}")
 _MOST_OF_A_LINE = 300
 

@@ -63,7 +63,7 @@ class Language:
 LANGUAGES = [
     Language(
         name="English",
-        answer=r"answers?",
+        answer=r"answers?|ans",
         verb=r"is|are|equals",
         states=r"was|were|equal|be|becomes?|makes?|gives?|giving|totals?|leaves?|leaving|costs?|yields?|gets?|remains?"
         r"|ha(?:s|ve|d)|takes?|needs?|owes?|uses?|earns?|saves?|spends?|pays?|sells?|buys?|eats?|reads?",

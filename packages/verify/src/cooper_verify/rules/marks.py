@@ -31,7 +31,7 @@ def _statement_in(spaced: bool) -> str:
 
 _FIELD = r"[\"'](?:final_?answer|answer|result)[\"']\s*+:"
 _IN_ENGLISH = (
-    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+A:|\#{4,}+"
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+ans(?=\s?[:=])\s?[:=]|^[^\S\n]*+A:|\#{4,}+"
     rf"|{_FIELD}|<answer>"
 )
 _STATEMENT = re.compile(_IN_ENGLISH, re.IGNORECASE | re.MULTILINE)
@@ -44,6 +44,12 @@ _FINAL = re.compile(
     rf"(?:\bfinal|{'|'.join(filter(None, (language.final for language in _OTHERS)))})\s*\Z", re.IGNORECASE
 )
 EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
+APPROVING = (
+    r"[\u2713\u2714\u2705\u2611\u2b50\u2728\u27a1\u2764\u200d\ufe0f\U0001f300-\U0001f43f\U0001f449\U0001f44d\U0001f44f\U0001f490-\U0001f493"
+    r"\U0001f49b-\U0001f4a1\U0001f4aa\U0001f4af-\U0001f4c8\U0001f4ca-\U0001f4f4\U0001f522-\U0001f525\U0001f535-\U0001f539\U0001f5fb-\U0001f604\U0001f606-\U0001f60e\U0001f642\U0001f64c\U0001f64f\U0001f680-\U0001f6a2"
+    r"\U0001f917\U0001f929\U0001f950-\U0001f970\U0001f973\U0001f980-\U0001f9cb]"
+)
+"""Emoji that only decorate an answer: things, and faces that smile. Any other may reject or doubt it."""
 MARK_ENDS = r"(?<!!)!++(?=\s++[A-Z]|[^\S\n]*+(?:\n|\Z)(?!\s*+(?:\\[\])]|\$)))"  # in a formula it is a factorial
 SENTENCE_END = re.compile(rf"(?<!\bRs)(?<!\bsq)(?<!\bcu)[.?](?=\s|$)|{MARK_ENDS}|(?i:</answer>)|\n")
 _BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=\{)")

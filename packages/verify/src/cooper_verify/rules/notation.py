@@ -17,7 +17,15 @@ _SPECIAL = {
     **{"\u2205": r"\emptyset ", "\u2282": r"\subset ", "\u2286": r"\subseteq ", "\u2044": "/", "\u2215": "/"},
     **{"\u211d": r"\mathbb{R}", "\u2124": r"\mathbb{Z}", "\u2115": r"\mathbb{N}", "\u211a": r"\mathbb{Q}"},
     **{"\u2102": r"\mathbb{C}", "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2212": "-", "\u2796": "-"},
-    **{"\ufe0e": "", "\ufe0f": ""},
+    **{
+        "\ufe0e": "",
+        "\ufe0f": "",
+        "\u2227": r"\land ",
+        "\u2228": r"\lor ",
+        "\u2220": r"\angle ",
+        "\u2225": r"\parallel ",
+    },
+    **{"\u22a5": r"\perp ", "\u25b3": r"\triangle "},
 }
 _OVERRIDES = "\u202d\u202e\u2067"
 """They turn the order of what is seen, so that they are no formatting."""
@@ -134,10 +142,13 @@ _MONEY = re.compile(r"\\(?:(pounds|textsterling)|(euro|texteuro)|(yen|textyen))(
 _SCALE_LETTER = re.compile(r"(?<=\d)\\(?:text(?:rm|normal)?|mbox)\s*+\{([kKMBT])\}")
 """Of 12\\text{K}, which is written as 12K is: a unit would have a space, or stand in \\mathrm."""
 _EMPHASIS = re.compile(r"([*_])(\1{0,2}+)(?=[^\s*_])([^*_\n]{0,200}[^\s*_])\1\2(?![\w*])")
+_BULLET = re.compile(r"^[ \t]*+[-+*\u2022][ \t]++(?=\*\*[^*\s])", re.MULTILINE)
+"""In front of bold text: "- **12**" is no minus."""
 _INSIDE = re.compile(r"[\w*\\$^})\]]")
 
 
 def _without_style(text: str) -> str:
+    text = text.replace(r"\ce{", r"\mathrm{")
     if "\\rm" in text:
         text = _ROMAN.sub(lambda roman: rf"\mathrm{{{next(filter(None, roman.groups()), '')}}}", text)
     text = _MONEY.sub(lambda sign: "\u00a3\u20ac\u00a5"[(sign.lastindex or 1) - 1], _INVISIBLE.sub(" ", text))
@@ -201,4 +212,6 @@ def one_notation(text: str) -> str:
         text = _OF_COUNTRY.sub(lambda money: f"{money['figures']} {_COUNTRIES[money['country']]}", text)
     if "\\" in text:
         text = _without_style(text)
+    if "**" in text:
+        text = _BULLET.sub("", text)
     return _EMPHASIS.sub(_without_emphasis, text) if "*" in text or "_" in text else text

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from cooper_base.data.text import without_end
-from cooper_verify.rules.marks import EMOJI
+from cooper_verify.rules.marks import APPROVING
 from cooper_verify.rules.notation import composed
 from cooper_verify.rules.text_cache import text_cache
 
@@ -18,8 +18,8 @@ _ESCAPED = re.compile(r"\\([%&#_{}])")
 _DEGREE = re.compile(r"(?:(?<!\s)\s++)?\^\s*+(?:\{\s*+)?\\circ\s*+\}?|\\degree\b")
 _QUOTES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys("\u201c\u201d\u00ab\u00bb", '"'))
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
-_EMOJI_AT_START = re.compile(rf"\A(?>(?:{EMOJI}\s*+)+)")
-_EMOJI = re.compile(rf"(?:(?<!\s)\s++)?(?>(?:{EMOJI}[\s!]*+)+)")
+_EMOJI_AT_START = re.compile(rf"\A(?>(?:{APPROVING}\s*+)+)")
+_EMOJI = re.compile(rf"(?:(?<!\s)\s++)?(?>(?:{APPROVING}[\s!]*+)+)")
 _EDGES = " \t.,;:!*_\"'"
 _ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 _NUMBER_WORDS = (
@@ -68,6 +68,7 @@ def plain_text(text: str, fold_case: bool = True) -> str:
         r"(?:(?<!\s)\s++)?([_^])\s*+", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text))
     )
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    text = re.sub(r"(?<=\d)\s?\^?\s?(?=(?:st|nd|rd|th)\b)|(?<=\d)\s?(?:\\times|\u00d7|by|x)\s?(?=\d)", _joined, text)
     text = re.sub(r"(?<=[^\W\d_])\.", "", text)
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
     text = re.sub(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)", r"\1\2", text)
@@ -77,7 +78,14 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     return " ".join(_FIGURES.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 
 
-_IN_FORMULA = re.compile(r"\\(?:[dt]?frac|sqrt)(?![A-Za-z])|[\^=]")
+def _joined(between: re.Match[str]) -> str:
+    """Nothing before the ending of an ordinal, and "x" between the figures of a size."""
+    return "x" if between.group().strip(" ^") else ""
+
+
+_IN_FORMULA = re.compile(
+    r"\\(?:[dt]?frac|sqrt|(?:measured)?angle|triangle|overline|overrightarrow|vec|widehat|parallel|perp|cong|sim)(?![A-Za-z])|[\^=]"
+)
 
 
 def case_matters(text: str) -> bool:
@@ -127,7 +135,7 @@ _WRITTEN = (
 _ERA = re.compile(r"(?<=\d)\s?(?:(BC)E?|AD|CE)\b", re.IGNORECASE)
 _NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
 _TIME = re.compile(
-    r"(?<![\w:.])(?:(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d)|(?P<name>noon|midnight)\b)",
+    r"(?<![\w:.])(?:(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d)|(?:12(?::00)?\s)?(?P<name>noon|midnight)\b)",
     re.IGNORECASE,
 )
 MONTH = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)

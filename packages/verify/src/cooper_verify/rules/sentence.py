@@ -22,7 +22,7 @@ _FUNCTION = (
     r"pi|log|ln|lg|exp|sqrt|sin|cos|tan|cot|sec|csc|arc(?:sin|cos|tan)|(?:sin|cos|tan)h|infinity|mod|gcd|lcm|cdot|frac"
 )
 _TOKEN = re.compile(
-    rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}})"
+    rf"(?P<text>\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s?\{{[^{{}}]{{0,80}}\}}(?:\s?\^\s?\{{?-?\d\}}?)?)"
     rf"|(?P<money>(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?(?=\.?\d))"
     r"|(?P<number>\d(?:\d|,(?=\d))*(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?:\s?\\?%|\s?\u00b0)?|\.\d+)"
     r"|(?P<command>\\[A-Za-z]+|\\[{},;:! ])"
@@ -152,9 +152,25 @@ def _unread_in_front(front: str, verb: int, has_verb: bool, is_after_verb: bool)
     """The words in front of a value that are no frames. `verb`: where the last verb of the frames ends."""
     if main := main_verb(front):
         return unread_agent(front[:main])
+    if _COUNTERFACTUAL.search(front) or _ANSWER_HAS.search(front):
+        return ["|"]
     lead = front[verb:]
-    beside = unread_beside(lead) if has_verb or is_after_verb else unread(lead)
-    return unread(front[:verb], is_subject=has_verb) + beside
+    words = unread(front[:verb], is_subject=has_verb)
+    if has_verb or is_after_verb:
+        return words + unread_beside(lead)
+    return words + unread(lead) + unread_beside(lead[_last_word(lead) :])
+
+
+_COUNTERFACTUAL = re.compile(r"(?i)\b(?:would|should|could|might|must)\s(?:\w+\s)?have\b")
+"""What would have been another way: "it should have been 12"."""
+_ANSWER_HAS = re.compile(r"(?i)\b(?:answer|result|solution)s?\s(?:\w+\s)?(?:ha(?:s|ve|d)|gets?|takes?|needs?|uses?)\b")
+"""What an answer has is not the answer: "the result has 12 digits"."""
+
+
+def _last_word(lead: str) -> int:
+    """Where the word right in front of a value begins: "since" in "since 1815", and none in "Total: 12"."""
+    words = lead.rstrip(" $({*\\,")
+    return len(words.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 
 
 def counted_words(before: str, unit: str) -> tuple[str, ...]:
@@ -169,7 +185,9 @@ _QUOTED = re.compile(
 _MINUS_IN_WORDS = re.compile(r"(?i)\b(?:minus|negative)\s(?=\$?\d)")
 _ABBREVIATED = re.compile(r"(?i)\b(sq|cu)\.(?=\s)")
 """Square and cubic: "sq. ft"."""
-_ODD = re.compile(r"[^\w\s.,;:!?'\"()\[\]{}*$`\\%\u2018-\u201f\u2026\u2013\u2014/=<>+-]|(?:\A|\s)[A-Za-z]\.\s*\Z|[_^]")
+_ODD = re.compile(
+    r"[^\w\s.,;:!?'\"()\[\]{}*$`\\%\u2018-\u201f\u2026\u2013\u2014/=<>+-]|(?:\A|\s)[A-Za-z]\.\s*\Z|!\Z|[_^]"
+)
 """Signs around a value that carry meaning, or none that is known: primes, `~`, `\u2213`, an index; "p. 12"."""
 _DIMENSION = re.compile(r"\A\s*(?:old|long|tall|wide|high|deep|away|apart)\b")
 """Behind a unit: "5 miles long"."""
@@ -322,10 +340,16 @@ def _are_joined(text: str, runs: list[_Run]) -> bool:
         between = text[one.end : other.start]
         if _JOIN.fullmatch(between) and between.strip():
             continue
-        words = re.fullmatch(r"\s?([A-Za-z]{1,12})(?:,?\s+and\s+|,?\s+)", between)
-        if words is None or _STOP.fullmatch(words.group(1)):
+        words = _PART_UNIT.fullmatch(between)
+        if words is None or _STOP.fullmatch(words["unit"].strip()):
             return False
     return True
+
+
+_PART_UNIT = re.compile(
+    r"\s?(?:\\text\{)?\s?(?P<unit>[A-Za-z]{1,12})(?:\}\s?|(?:,?\s+and)?\}\s?|,?\s+and\s+(?:\}\s?)?|,?\s+(?:\}\s?)?)"
+)
+"""What stands between the parts of a measure: "29 dollars and 50 cents", `5\text{ ft }6\text{ in}`."""
 
 
 def unit_length(after: str) -> int:

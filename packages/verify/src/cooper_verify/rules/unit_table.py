@@ -65,7 +65,7 @@ mass length^-1 time^-2 mmhg=133322.387415 | mmHg | |
 time^-1 hertz=1 | +Hz | +hertz | 赫兹 ヘルツ 헤르츠 герц Гц
 mass length^2 time^-3 current^-1 volt=1000 | +V | +volt | 伏特 伏 ボルト 볼트 вольт В
 current ampere=1 | +A | +ampere amp | 安培 安 アンペア 암페어 ампер А
-mass length^2 time^-3 current^-2 ohm=1000 | +Ω +ohm | +ohm | 欧姆 オーム 옴 ом Ом kohm=1000
+mass length^2 time^-3 current^-2 ohm=1000 | +Ω +ohm | +ohm | 欧姆 オーム 옴 ом Ом kohm=1000 kilohm=1000 kilohms=1000 megohm=1000000 megohms=1000000
 mass^-1 length^-2 time^3 current^2 siemens=1/1000 | +S | | siemens
 time current coulomb=1 | +C_ | +coulomb | 库仑 クーロン кулон Кл
 mass^-1 length^-2 time^4 current^2 farad=1/1000 | +F_ | +farad | 法拉

@@ -72,7 +72,9 @@ _PIECE = re.compile(
 )
 _JOINED = re.compile(r"([^\W\d_]{2,}+)-([^\W\d_]{2,}+)")
 """Two words that may be one measure: "light-years"."""
-_QUOTIENT = re.compile(r"\\[dt]?frac\s?\{([^{}\d]{1,40})\}\s?\{([^{}\d]{1,40})\}")
+_UNITS_OF_QUOTIENT = r"\{((?:[^{}\d^]|\^\s?\{?\d\}?){1,40})\}"
+_QUOTIENT = re.compile(rf"\\[dt]?frac\s?{_UNITS_OF_QUOTIENT}\s?{_UNITS_OF_QUOTIENT}")
+_PREFIX_OF_OHM = re.compile(r"(?<![^\W\d_])([kMm])\s+(?=\u03a9)")
 _GREEK = re.compile(r"[\u0370-\u03ff]")
 
 
@@ -90,6 +92,8 @@ class _Reader:
 
     def add(self, measure: Measure, exponent: int) -> None:
         self.close()
+        if self.names == ["degree"] and measure.name in ("celsius", "fahrenheit"):
+            self.__init__()  # "degrees Celsius"
         exponent *= self.sign * self.next_power
         for base, power in raised(measure, exponent).powers:
             self.powers[base] = self.powers.get(base, 0) + power
@@ -126,7 +130,13 @@ def read_unit(text: str) -> Unit | None:
     """The unit that a text behind a number is, as a whole; None for other text."""
     if len(text) > _LONGEST:
         return None
-    return _read(_QUOTIENT.sub(r"\1/(\2)", bare_text(text.replace(r"\Omega", "\u03a9"))) or text)
+    return _read(_flat(text) or text)
+
+
+def _flat(text: str) -> str:
+    """The text of a unit without layout: `g/(cm^3)`."""
+    flat = bare_text(text.replace(r"\Omega", "\u03a9"))
+    return _QUOTIENT.sub(r" \1/(\2)", _PREFIX_OF_OHM.sub(r"\1", flat))
 
 
 def _read(flat: str, money: Measure | None = None) -> Unit | None:
@@ -182,7 +192,7 @@ def _add_word(reader: _Reader, word: str) -> None:
         return
     for counter in _COUNTERS if word[0] > "\u2e80" else ():
         word = word.removeprefix(counter) or word
-    if word.casefold() in ("of", "the"):
+    if word.casefold() in ("of", "the", "such"):
         reader.close()
         return
     reader.words.append(word)
@@ -203,7 +213,9 @@ def is_unit(text: str) -> bool:
 
     What follows the number without a space must be a measure: 7cm has a unit, 7ab and 7 x are products.
     """
-    flat = _QUOTIENT.sub(r"\1/\2", bare_text(text)) or text
+    if text[0] in "'\u2019":
+        return False  # "12's square"
+    flat = _flat(text) or text
     if CHANGES_NUMBER.search(flat) or changes_after(f" {flat}") or CONDITION.search(flat):
         return False
     unit = read_unit(text)
@@ -254,8 +266,10 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
     """What the units say of two numbers. One that is missing says nothing."""
     if not one or not other or one == other:
         return "same"
-    if any(side.is_("dollar") and second.is_(*_DOLLARS) for side, second in ((one, other), (other, one))):
-        return "same"  # a dollar is that of the country that the other side names
+    if other.is_("dollar") and one.is_(*_DOLLARS):
+        return "same"  # a dollar is that of the country that the reference names
+    if one.is_("dollar") and other.is_(*_DOLLARS):
+        return "unknown"
     if one.is_ambiguous or other.is_ambiguous:
         return "unknown"
     if one.powers != other.powers and (one.is_("cent") or other.is_("cent")):
@@ -292,7 +306,7 @@ def unit_of(text: str) -> Unit:
     """The unit of a value, which its text has behind it or, of money, in front of it; `NO_UNIT` if there is none."""
     if len(text) > _LONGEST:
         return NO_UNIT
-    bare = _QUOTIENT.sub(r" \1/(\2)", bare_text(text))
+    bare = _flat(text)
     is_formula = text.startswith("$") and text.count("$") % 2 == 0  # `$12$ dozen` has no dollars
     if not is_formula and (money := _MONEY.match(text) or _MONEY.match(bare)):
         rest = _FIRST.search(_COMMAND.sub(" 1 ", bare), 1)

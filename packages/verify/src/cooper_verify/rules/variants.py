@@ -40,6 +40,7 @@ def may_name_the_same(text: str, other: str) -> bool:
         [*"".join(words)] == others
         or [*"".join(others)] == words
         or _are_other_truths(text, other)
+        or _are_one_figure(text, other)
         or _are_turned("".join(words), "".join(others))
         or all(side[0].startswith("infinit") for side in (words, others))
         or _are_initials(words, others)
@@ -68,6 +69,17 @@ def _in_figures(word: re.Match[str]) -> str:
         return word.group()
     values = [_ROMAN_VALUES[letter] for letter in word.group()]
     return str(sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True)))
+
+
+_FIGURE = re.compile(r"\\(?:(angle)|triangle) ?([a-z]{3})")
+
+
+def _are_one_figure(text: str, other: str) -> bool:
+    """Whether they are an angle from either side, or a triangle from any corner."""
+    one, two = _FIGURE.fullmatch(text), _FIGURE.fullmatch(other)
+    if one is None or two is None or one[1] != two[1]:
+        return False
+    return one[2] == two[2][::-1] if one[1] else sorted(one[2]) == sorted(two[2])
 
 
 def _are_turned(letters: str, others: str) -> bool:

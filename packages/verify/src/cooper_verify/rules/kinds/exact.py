@@ -103,6 +103,9 @@ def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> boo
     found = plain_text(text, fold_case)
     if found == expected:
         return True
+    if _CHEMISTRY.fullmatch(bare_text(reference).strip(" .")):
+        sides = (re.sub(r"[_{}\s]", "", bare_text(side)).strip(".") for side in (reference, text))
+        return len({*sides}) == 1
     if (none := read_none(reference)) and none == read_none(text):
         return True
     spelled = bare_text(reference)
@@ -145,8 +148,21 @@ def _difference(reference: str, text: str) -> Verdict:
         return "unparsed"  # "15" for "15th day", 01/05/2024 for January 5
     if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
         return "unparsed"
+    halves = [len(_HALF.findall(side)) for side in (expected, found)]
+    if sorted(halves) == [0, 1] and _without_half(expected) == _without_half(found):
+        return "unparsed"  # 3:30 may be 3:30 pm
     is_inside = bool(expected) and (_holds(found, expected) or (expected[0] > "\u2e80" and expected in found))
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
+
+
+_CHEMISTRY = re.compile(r"(?=[^\d]*\d)(?:\d?(?:[A-Z][a-z]?|[()])(?:_?\s?\{?\d{1,2}\}?)?\s?)+")
+"""A formula of chemistry, whose figures are indices in any notation: H2O, `H_2O`."""
+_HALF = re.compile(r"(?<=\d) [ap]m\b")
+
+
+def _without_half(text: str) -> str:
+    """A time by a clock of 12 hours that may be in either half of the day."""
+    return re.sub(r"\b0(?=:)", "12", _HALF.sub("", text))
 
 
 def _value(text: str) -> Fraction | None:

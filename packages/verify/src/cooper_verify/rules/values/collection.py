@@ -7,13 +7,14 @@ occurs twice counts twice.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Literal
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.expression import UnprovenError
 from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
 from cooper_verify.rules.values.scalar import Scalar, read_scalar
-from cooper_verify.rules.values.tree import Tree, canonical, inverse, negative, replaced
+from cooper_verify.rules.values.tree import Tree, canonical, constant, inverse, names, negative, number, replaced
 
 Read = Callable[[str], Sequence[Any]]
 """The readings of a part of a text."""
@@ -142,7 +143,7 @@ def _determinant(rows: Sequence[Sequence[Tree]]) -> Tree:
 
 
 _DIVISION = re.compile(
-    r"(\d{1,20})[\s~]*(?:\\text(?:rm)?\s*\{|\\mathrm\s*\{)?\s*(?:[Rr]\.?|rem(?:ainder|\.)?)[\s~]*\}?[\s~]*(\d{1,20})"
+    r"(\d{1,20})[\s~]*(?:\\text(?:rm)?\s*\{|\\mathrm\s*\{)?\s*(?:[Rr]\.?|rem\.?|,?\s?(?:with\s)?(?:an?\s)?remainder(?:\sof)?)[\s~]*\}?[\s~]*(\d{1,20})"
 )
 
 
@@ -227,7 +228,7 @@ def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare
 def _figure(element: Sequence[Any]) -> Tree | None:
     """The tree of a value that is equal to every value with the same tree; None for all else."""
     value = element[0]
-    if not isinstance(value, Scalar) or value.unit or value.base != 10 or value.is_scaled or value.is_approximate:
+    if not isinstance(value, Scalar) or value.unit or value.base or value.is_scaled or value.is_approximate:
         return None
     return canonical(value.tree)
 
@@ -241,6 +242,38 @@ def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict
     if len(reference.elements) == 2 and {reference.bracket, answer.bracket} == {"(", "["}:
         return "unparsed"  # an open and a closed interval, if they are intervals
     return compare_in_order(reference.elements, answer.elements, compare)
+
+
+_AXES = {"i": 0, "j": 1, "k": 2}
+
+
+def compare_with_components(reference: Tuple | Scalar, answer: Tuple | Scalar, compare: Compare) -> Verdict:
+    """The verdict on a vector in brackets and one as a sum along the axes: `(1, -2, 3)` and `i - 2j + 3k`."""
+    vector, scalar = (reference, answer) if isinstance(reference, Tuple) else (answer, reference)
+    assert isinstance(vector, Tuple) and isinstance(scalar, Scalar)
+    components = _components(scalar.tree, len(vector.elements))
+    if components is None or scalar.unit:
+        return "unparsed"
+    return compare_in_order(vector.elements, [[_scalar(number(part))] for part in components], compare)
+
+
+def _components(tree: Tree, size: int) -> list[Fraction] | None:
+    """The factors of i, j and k in a sum of them; None for all else."""
+    axes = {name: _AXES.get(re.sub(r"\A(?:hat|vec|bar|overrightarrow)\((\w)\)\Z", r"\1", name)) for name in names(tree)}
+    if len(axes) < 2 or None in axes.values() or len({*axes.values()}) < len(axes) or max(axes.values()) >= size:  # pyright: ignore
+        return None
+
+    def at(point: Sequence[int]) -> Fraction | None:
+        value = tree
+        for name, axis in axes.items():
+            value = replaced(value, ("name", name), number(point[axis]))  # pyright: ignore[reportArgumentType]
+        return constant(canonical(value))
+
+    factors = [at([int(place == axis) for place in range(3)]) for axis in range(size)]
+    other = at([2, 3, 5])
+    if None in factors or other != sum((a * b for a, b in zip((2, 3, 5), factors, strict=False)), Fraction(0)):  # pyright: ignore
+        return None
+    return factors  # pyright: ignore[reportReturnType]
 
 
 def compare_matrices(reference: Matrix, answer: Matrix, compare: Compare) -> Verdict:

@@ -7,6 +7,7 @@ import re
 from functools import cache
 
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.values.tokens import without_layout
 
 SET_OPEN, SET_CLOSE = "\u2983", "\u2984"
@@ -48,11 +49,21 @@ _RELATION = re.compile(r"[<>=]|\\[lg]e")
 _LOGIC = re.compile(r"\\(lor|vee|land|wedge)(?![A-Za-z])")
 _PRIMES = re.compile(r"\^\s*(?:\\prime(?![A-Za-z])|\{(?:\s*\\prime)+\s*\})")
 _CHOOSE = re.compile(r"\{?\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\\choose\s?(\w{1,9}(?:[+-]\w{1,9})?)\s?\}?")
+_CASES = re.compile(
+    r"\\begin\{(?:cases|aligned?|array|gathered)\}(?:\{[clr|]*\})?(?P<rows>[^&\\]*(?:\\\\[^&\\]*)*)\\end\{\w+\}"
+)
+"""Equations under each other."""
+_MINUS_IN_WORDS = re.compile(r"\A\\(?:text|mathrm)\{\s?(?:minus|negative)\s?\}\s?(?=[\d\\])")
+_TO = re.compile(r"(?<=\d)\s?\\text\{\s?to\s?\}\s?(?=\d)")
 _ABOUT = re.compile(r"\A~\s?(?=-?[\d.])")
 _COMBINATIONS = re.compile(
     r"(?<![A-Za-z\\])(?:\\mathrm\{)?([CAP])\}?_(?:\{(\d{1,3})\}|(\d))\^(?:\{(\d{1,3})\}|(\d))(?!\d)"
 )
 """`C_{10}^3`, combinations of 3 of 10, and `A_5^2`, arrangements."""
+_CALLED_COMBINATIONS = re.compile(
+    r"(?<![\w\\])(?:([CP])\((\d{1,3}),\s?(\d{1,3})\)|(?:\{\}\s?[_^]\s?)?\{?(\d{1,3})\}?\s?([CP])_?\{?(\d{1,3})\}?)(?![\w,.(])"
+)
+"""`C(10,3)`, `{}_{10}C_3` and `10C3`."""
 _PLUS_INFINITY = re.compile(r"\+\s*\\infty|\+\s*\u221e")
 _OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
 
@@ -63,9 +74,16 @@ def prepared(text: str) -> str:
     text = " ".join(text.split())
     text = text.replace(" & ", "&") if r"\begin" in text else _DOUBLED.sub(r"\\", text)
     text = _PAIR.sub(lambda pair: pair.group().replace(",", ", "), text)
-    if (single := _ONE_TEXT.fullmatch(text)) and (re.search(r"\d", single.group(1)) or len(single.group(1)) < 4):
-        text = single.group(1)
+    if (single := _ONE_TEXT.fullmatch(text)) and (
+        re.search(r"\d", single[1]) or len(single[1]) < 4 or spelled_number(single[1]) is not None
+    ):
+        text = single[1]
     text = _without_dollars(_ABOUT.sub("\u2248", text))
+    if "\\" in text:
+        text = _TO.sub(":", _MINUS_IN_WORDS.sub("-", text))
+        if (cases := _CASES.search(text)) and "=" in cases["rows"]:
+            rows = ", ".join(row.strip(" ,;") for row in cases["rows"].split("\\\\") if row.strip())
+            text = text[: cases.start()] + rows + text[cases.end() :]
     text = _BETWEEN_SOLUTIONS.sub("; ", text)
     text = _CONNECTIVE.sub(lambda words: f" {words.group(1) or words.group(2)} ", text)
     text = _QUADS.sub("; ", text)
@@ -75,6 +93,8 @@ def prepared(text: str) -> str:
     text = _PRIMES.sub(lambda primes: "'" * primes.group().count("prime"), text)
     if "_" in text and "^" in text:
         text = _COMBINATIONS.sub(_combinations, text)
+    if "C" in text or "P" in text:
+        text = _CALLED_COMBINATIONS.sub(_called, text)
     if r"\choose" in text:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _SIGN.sub(lambda sign: _SIGN_OF[sign.group()[1:]], text)
@@ -85,11 +105,18 @@ def prepared(text: str) -> str:
 
 
 def _combinations(found: re.Match[str]) -> str:
-    whole, part = (int(figures) for figures in found.groups()[1:] if figures)
+    return _binomial(found, found[1], *(int(figures) for figures in found.groups()[1:] if figures))
+
+
+def _called(found: re.Match[str]) -> str:
+    return _binomial(found, found[1] or found[5], int(found[2] or found[4]), int(found[3] or found[6]))
+
+
+def _binomial(found: re.Match[str], name: str, whole: int, part: int) -> str:
     if part > whole:
         return found.group()
-    name = rf"\binom{{{whole}}}{{{part}}}"
-    return name if found.group(1) == "C" else f"{name} {part}!"
+    chosen = rf"\binom{{{whole}}}{{{part}}}"
+    return chosen if name == "C" else f"{chosen} {part}!"
 
 
 def _without_dollars(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cooper_verify.rules.number import figures_value
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.unit_table import CURRENCY_SIGNS
 from cooper_verify.rules.values.collection import (
     Several,
     both_signs,
@@ -44,6 +45,12 @@ _SIZES = re.compile(r"[<>\u2264\u2265\u2260]")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _ONLY_DECIMAL = re.compile(r"-?0,\d{2,20}")
 _POINTS_IN_THOUSANDS = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+")
+_MONEY_WITH_POINT = re.compile(
+    rf"(?:[{CURRENCY_SIGNS.replace('£', '')}]|R\\?\$)\s?\d{{1,3}}(?:\.\d{{3}})+"
+    rf"|\d{{1,3}}(?:\.\d{{3}})+\s?(?:[{CURRENCY_SIGNS.replace('£', '')}]|euros?\b|EUR\b|BRL\b|reais\b)"
+)
+"""`€1.200`, which is 1200 in most countries with euros."""
+_MIXED = re.compile(r"(\d{1,9}) and ((?:\\[dt]?frac\s?)?(?:\{?\d{1,9}\}?){2}|\d{1,9}/\d{1,9})")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
 
 
@@ -72,6 +79,8 @@ def ratio_readings(text: str) -> tuple[Any, ...]:
 def _read(text: str) -> list[Any]:
     if (none := read_none(text)) is not None:
         return [none]
+    if _MONEY_WITH_POINT.fullmatch(text):
+        return []
     if _POINTS_IN_THOUSANDS.fullmatch(text):
         return []  # `1.234,5`, as many countries write 1234.5, or two numbers
     if division := read_division(text):
@@ -85,7 +94,8 @@ def _read(text: str) -> list[Any]:
         found = _single(text)
     else:
         found = _listed(parts, text)
-        found += filter(None, [read_scalar(text), read_parts(text)])
+        mixed = _MIXED.fullmatch(text)  # "2 and 1/3"
+        found += filter(None, [read_scalar(text), read_parts(text), mixed and read_scalar(" ".join(mixed.groups()))])
     if _ONLY_DECIMAL.fullmatch(text):
         found.append(Scalar(text, number(Fraction(text.replace(",", ".")), True), True))
     return found

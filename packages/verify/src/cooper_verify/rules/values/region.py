@@ -14,7 +14,7 @@ from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import SET_OPEN, enclosed, split
-from cooper_verify.rules.values.tree import Tree, names, number
+from cooper_verify.rules.values.tree import Tree, names, negative, number
 
 INFINITY: Tree = ("oo",)
 MINUS_INFINITY: Tree = ("*", number(-1), INFINITY)
@@ -95,6 +95,8 @@ def read_region(text: str) -> Region | None:
     low, high = (formula(part.rstrip(" .")) for part in parts)
     if low is None or high is None or _is_backwards(low, high):
         return None
+    if (opening == "[" and low == MINUS_INFINITY) or (closing == "]" and high == INFINITY):
+        return None  # no number
     return Region((Interval(low, high, opening == "[", closing == "]"),))
 
 
@@ -137,6 +139,8 @@ def read_inequality(text: str) -> Region | None:
         sides.reverse()
     trees = [formula(side) for side in sides]
     places = [place for place, tree in enumerate(trees) if tree and tree[0] == "name" and _NAME.fullmatch(sides[place])]
+    if len(trees) == 2 and len(signs) == 1 and (region := _of_absolute_value(signs[0], *trees)):
+        return region
     if None in trees or len(places) != 1:
         return None
     place, name = places[0], trees[places[0]][1]  # pyright: ignore[reportOptionalSubscript]
@@ -154,6 +158,20 @@ def read_inequality(text: str) -> Region | None:
         high = bounds[-1]
     closed = [sign == "\u2264" for sign in signs]
     return Region((Interval(low, high, place > 0 and closed[0], place < len(sides) - 1 and closed[-1]),), name=name)
+
+
+def _of_absolute_value(sign: str, low: Tree | None, high: Tree | None) -> Region | None:
+    """`|x| < 3` and `|x| > 3`."""
+    is_inside = high is not None and high[0] != "abs"
+    absolute, bound = (low, high) if is_inside else (high, low)
+    if absolute is None or bound is None or absolute[0] != "abs" or absolute[1][0] != "name" or names(bound):
+        return None
+    size = value_of(bound)
+    if size is None or not 0 < size < math.inf or sign not in "<\u2264":
+        return None
+    inside = Interval(negative(bound), bound, is_closed := sign == "\u2264", is_closed)
+    outside = replace(inside, has_low=not is_closed, has_high=not is_closed)
+    return Region((inside,) if is_inside else (REAL,), () if is_inside else (outside,), name=absolute[1][1])
 
 
 def read_member(name: str, of: Sequence[str]) -> Region | None:

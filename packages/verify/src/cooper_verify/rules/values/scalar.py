@@ -14,6 +14,7 @@ from cooper_verify.rules.number import any_number, figures_value, is_division, n
 from cooper_verify.rules.number_words import (
     APPROXIMATELY_BEFORE,
     CONDITION,
+    ONES,
     changes_number,
     is_conditional,
     with_scales,
@@ -51,7 +52,8 @@ class Scalar:
     is_scaled: bool = False
     """Whether a word multiplies the number: "12 million"."""
     is_approximate: bool = False
-    base: int = 10
+    base: int | None = None
+    """The base that is written at it."""
 
     @cached_property
     def unit(self) -> Unit:
@@ -69,7 +71,9 @@ class Scalar:
 
 
 _APPROXIMATELY = re.compile(r"(?:\u2248|~|\\sim(?![A-Za-z]))\s*")
-_BASE = re.compile(r"(-?\d[\d.]*)_\s*\{?\s*(\d{1,9})\s*\}?")
+_BASE = re.compile(
+    r"(?P<open>\()?(?P<figures>-?\d[\d.]*)(?(open)\))_\s*\{?\s*(?:(?P<base>\d{1,9})|\\text\{(?P<word>[a-z]{2,9})\})\s*\}?"
+)
 LETTERS_OF_A_BASE = re.compile(r"0[xX][\dA-Fa-f]+|0[bBoO][0-7]+|(?=\d*+[A-F])[\dA-F]{2,}+_\s*\{?\s*\d+\s*\}?")
 """`0xFF`, `0b101` and `FF_{16}`, which are no products."""
 _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
@@ -110,8 +114,9 @@ def read_scalar(text: str) -> Scalar | None:
         return None
     if LETTERS_OF_A_BASE.fullmatch(scaled) or _WITH_REMAINDER.fullmatch(scaled):
         return None
-    if (base := _BASE.fullmatch(scaled)) and (figures := figures_value(base.group(1))) is not None:
-        return Scalar(text, number(figures), True, base=int(base.group(2)))
+    if (base := _BASE.fullmatch(scaled)) and (figures := figures_value(base["figures"])) is not None:
+        said = int(base["base"]) if base["base"] else ONES.get(base["word"])
+        return Scalar(text, number(figures), True, base=said) if said else None
     value = _value(scaled)
     return Scalar(text, *value, is_scaled=scaled != text, is_approximate=is_approximate) if value else None
 
@@ -199,11 +204,11 @@ def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expre
     if answer.is_scaled != reference.is_scaled or (answer.is_scaled and reference.is_scaled):
         return _compare_scaled(reference, answer, symbolic, expressions)
     if answer.base != reference.base:
-        if reference.base == 10:
+        if reference.base is None and answer.base != 10:
             return "unparsed"  # 101_2 may be the question
-        if _in_base(reference) == _in_base(answer):
+        if reference.base and _in_base(reference) == _in_base(answer):
             return "unparsed"  # the same number, in a base that may be asked for
-        if answer.base != 10:
+        if reference.base and answer.base:
             return "wrong"
     return _compare(reference, answer, symbolic, expressions)
 
@@ -211,20 +216,21 @@ def compare_scalars(reference: Scalar, answer: Scalar, symbolic: Symbolic, expre
 def _in_base(scalar: Scalar) -> Fraction | None:
     """The value of a whole number's figures in its base."""
     figures = constant(scalar.tree)
-    if figures is None or figures.denominator != 1 or not 2 <= scalar.base <= 36:
+    base = scalar.base or 10
+    if figures is None or figures.denominator != 1 or not 2 <= base <= 36:
         return None
     try:
-        return Fraction(int(str(figures), scalar.base))
+        return Fraction(int(str(figures), base))
     except ValueError:  # a figure that the base does not have
         return None
 
 
 def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
     """The verdict where a word multiplies a number. `12` and "12 million" may mean the same, for a question may ask for
-    millions. Where the reference has no such word, an answer with one is left to a reader."""
-    if not reference.is_scaled:
-        return "unparsed"
+    millions: where the reference has no such word, another value with one is left to a reader."""
     verdict = _compare(reference, answer, symbolic, expressions)
+    if not reference.is_scaled:
+        return verdict if verdict == "correct" else "unparsed"
     if verdict == "wrong" and not answer.is_scaled:
         bare = read_scalar(without_scales(reference.text))
         if bare is None or _compare(bare, answer, symbolic, expressions) != "wrong":
@@ -234,7 +240,8 @@ def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expre
 
 def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
     is_number = reference.tree[0] == "number" and "\\" not in reference.text
-    units = compare_units(reference.unit, answer.unit)
+    are_angles = {reference.unit.names, answer.unit.names} == {("degree",), ("radian",)}
+    units = "same" if are_angles else compare_units(reference.unit, answer.unit)
     if units == "converted":
         return _compare_converted(reference, answer)
     if units == "different":
@@ -300,13 +307,14 @@ def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
         share = ("*", tree, number(Fraction(1, 100)))
         return [share] if value is not None and 0 < abs(value) < 1 else [tree, share]
     degrees = [scalar.unit.is_("degree") for scalar in (reference, answer)]
-    if degrees[0] != degrees[1] and not (reference.unit and answer.unit):
+    has_radians = reference.unit.is_("radian") or answer.unit.is_("radian")
+    if degrees[0] != degrees[1] and (has_radians or not (reference.unit and answer.unit)):
         turned = (
             ("*", tree, ("pi",), number(Fraction(1, 180)))
             if degrees[1]
             else ("*", tree, number(180), ("^", ("pi",), number(-1)))
         )
-        return [tree, turned]
+        return [turned] if has_radians else [tree, turned]
     return [tree]
 
 
@@ -345,12 +353,14 @@ def _called(scalar: Scalar) -> set[str]:
 
 
 _PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
+_FEET = re.compile(r"(\d+)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
+"""`5'6"`."""
 _BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
 
 
 def read_parts(text: str) -> Scalar | None:
     """A quantity in several units of one kind, the largest first: "5 ft 6 in", "1 hour and 30 minutes"."""
-    text = TEXT_COMMAND.sub(r"\1", text)
+    text = _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text))
     parts, position = [], 0
     while part := _PART.match(text, position):
         parts.append(part.group())

@@ -7,6 +7,10 @@ from typing import Any
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\S", re.DOTALL)
 _FIGURE_OVER_FIGURE = re.compile(r"(\\[dtc]?(?:frac|binom))\s*+(\d)\s*+(\d)")
 _UPRIGHT_LETTER = re.compile(r"\\(?:mathrm|text|textrm|operatorname)\s*\{\s*([dei])\s*\}")
+_UPRIGHT_SYMBOLS = re.compile(
+    r"\\(?:mathrm|text|textrm|ce)\s*\{((?=[^{}]*[A-Z])(?:[A-Z][a-z]?|[\d_^+-]|\{[\d+-]{1,4}\})+)\}"
+)
+"""Symbols of elements: `\\mathrm{SO_4^{2-}}`, `\\text{Fe}`."""
 _ABOUT = re.compile(r"\A\s*~\s?(?=[-\d.])")
 """A tilde that is no space: `~3` is about 3."""
 _SAME_TOKEN = {
@@ -16,6 +20,7 @@ _SAME_TOKEN = {
     **{r"\geq": r"\ge", r"\geqslant": r"\ge", r"\leq": r"\le", r"\leqslant": r"\le", r"\neq": r"\ne"},
     **{r"\bmod": r"\pmod", r"\mod": r"\pmod", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\rightarrow": r"\to"},
     **{r"\implies": r"\Rightarrow", r"\iff": r"\Leftrightarrow", r"\varnothing": r"\emptyset", r"\colon": ":"},
+    **{r"\wedge": r"\land", r"\vee": r"\lor", r"\neg": r"\lnot", r"\|": r"\parallel"},
     **{r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\dbinom": r"\binom", r"\tbinom": r"\binom"},
 }
 _SPACE = {"~", "$", r"\ ", r"\,", r"\;", r"\:", r"\!", r"\(", r"\)", r"\[", r"\]"}
@@ -25,6 +30,8 @@ _SPACE |= {rf"\{name}" for name in ("quad", "qquad", "left", "right", "displayst
 @lru_cache(maxsize=1024)
 def spelling(text: str) -> tuple[str, ...]:
     r"""The symbols of a formula in order, in one of the spellings that mean the same: `\frac12` and `\dfrac{1}{2}`."""
+    if "\\" in text:
+        text = _UPRIGHT_SYMBOLS.sub(r"\1", text)
     text = _UPRIGHT_LETTER.sub(r" \1 ", _FIGURE_OVER_FIGURE.sub(r"\1{\2}{\3}", _ABOUT.sub(r"\\sim ", text)))
     tokens = [_SAME_TOKEN.get(token, token) for token in _TOKEN.findall(text) if token not in _SPACE]
     symbols: list[Any] = []

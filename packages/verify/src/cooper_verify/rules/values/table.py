@@ -77,6 +77,11 @@ def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
     named = one if isinstance(one, Named) else other
     if not comparison.words.know(unread(named.name, is_subject=True)):
         return "unparsed"  # "the discarded value = 12"
+    bare = other if named is one else one
+    if isinstance(bare, Several | Tuple) and any(
+        isinstance(reading, Named) and reading.name != named.name for element in bare.elements for reading in element
+    ):
+        return "unparsed"  # "x = 1 or y = 4" for "x = 1 or x = 4"
     sides = [side.value if isinstance(side, Named) else [side] for side in (one, other)]
     return comparison(*sides)
 
@@ -105,6 +110,7 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Scalar, Several): _by_parts(collection.compare_with_several),
     (Several, Several): _by_parts(collection.compare_several),
     (Tuple, Tuple): _by_parts(collection.compare_tuples),
+    (Tuple, Scalar): _by_parts(collection.compare_with_components),
     (Matrix, Matrix): _by_parts(collection.compare_matrices),
     (Division, Division): lambda comparison, one, other: "correct" if one == other else "wrong",
     (Ratio, Ratio): _by_parts(collection.compare_ratios),

@@ -78,6 +78,8 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
         else:
             written = token[kind]
         if kind == "word":
+            if DIFFERENTIAL.fullmatch(written) and text.startswith("^", token.end()):
+                raise NoFormulaError  # dx^2 is a square of dx, or d x^2
             if found and found[-1][0] == "word" and spaced and len(written) > 1 and not DIFFERENTIAL.fullmatch(written):
                 raise NoFormulaError  # words in a row
             found += _words(written, spaced)
