@@ -41,7 +41,8 @@ _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
 _DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
 _HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
 _COURTESY = re.compile(
-    r"(?i)\b(?:(?:please )?let me know if (?:you|there)|(?:please )?feel free to ask|(?:i )?hope (?:this|that) helps)\b[^.!?\n\d\\$]{0,80}[.!]*"
+    r"(?i)\b(?:(?:please )?let me know if (?:you|there)|(?:please )?feel free to ask|(?:i )?hope (?:this|that) helps)\b"
+    r"[^.!?\n\d\\$]{0,80}[.!]*"
 )
 """How chat models end."""
 _LEFT_OVER = re.compile(r"\bleft[ -]?over\b")

@@ -77,6 +77,8 @@ _MINUS_BEFORE = re.compile(
 _MINUS_CHARS = 20
 _MINUS_ALONE = re.compile(r"(?:\A|\n)[\s*]*+(?:\$\s?-\s?\$|\$?-(?:\\[,;:!]|~))[\s~$]*+\Z")
 r"""A minus in a formula of its own, or with a space of LaTeX: `$-$ \boxed{12}`. With a plain space it is a bullet."""
+_JOINED_NUMBER = re.compile(r"(?<![\w.,:])\d{1,20}[.,:]\Z")
+"""The beginning of a number or a ratio that ends in a box: `5:\\boxed{12}`."""
 _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")
 
 
@@ -112,6 +114,8 @@ def _left(text: str, box: Box) -> str:
         return "-" if minus["said"] else "-{}"  # "Answer - 12" may have a dash: it cannot be read
     if "-" in near[-_MINUS_CHARS:] and _MINUS_ALONE.search(near):
         return "-"
+    if (joined := _JOINED_NUMBER.search(near)) and _in_formula(text, box.command):
+        return joined.group()
     if not near or near[-1] in "\n$:=":
         return ""
     start = 0

@@ -88,7 +88,7 @@ _EDGE_SPACES = (r"\,", r"\;", r"\:", r"\!", r"\>", r"\ ", r"\quad", r"\qquad", "
 _ENDS = ("\\\\", *_EDGE_SPACES, *".,;:")
 _GOES_ON = re.compile(r"\d\.{3}\Z")
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\\])")  # x**2 is a power
-_LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are))?\s*:", re.IGNORECASE)
+_LABEL = re.compile(r"\A\s*(?:(?:the|final)\s){0,2}answers?(?:\s(?:is|are)\b\s*:?|\s*:)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ NOTHING = Stated("", ())
 _LAST_FORMULA = re.compile(r"(?:\\\[|\$\$)\s*+((?:(?!\\\[|\\\]|\$\$).){1,400}?)\s*(?:\\\]|\$\$)[\s.,`*]*\Z", re.DOTALL)
 _JSON_OBJECT = re.compile(r"\s*[\[{]\s*[\[{]?\s*[\"']")
 _SENTENCE = re.compile(
-    r"(?<!\A[a-z])(?<!\bp)(?<!\bpp)(?<!\b[nN]o)(?<!\b[fF]ig)(?<!\b[eE]q)(?<!\b[cC]h)(?<!\b[sS]ec)(?<!\b[vV]ol)(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)"
+    r"(?<!\A[a-z])(?<!\bp)(?<!\bpp)(?<!\b[nN][or])(?<!\b[fF]ig)(?<!\b[eE]q)(?<!\b[cC]h)(?<!\b[sS]ec)(?<!\b[vV]ol)(?<=[^\s.!?])(?:[.?]++|!++(?=\s+[A-Z]))[\"')*]*(?=\s+\S)"
 )
 
 

@@ -66,7 +66,8 @@ LANGUAGES = [
         answer=r"answers?|ans",
         verb=r"is|are|equals",
         states=r"was|were|equal|be|becomes?|makes?|gives?|giving|totals?|leaves?|leaving|costs?|yields?|gets?|remains?"
-        r"|ha(?:s|ve|d)|takes?|needs?|owes?|uses?|earns?|saves?|spends?|pays?|sells?|buys?|eats?|reads?",
+        r"|ha(?:s|ve|d)|takes?|needs?|owes?|uses?|earns?|saves?|spends?|pays?|sells?|buys?|eats?|reads?"
+        r"|amounts? to|comes? (?:out )?to|works? out to|evaluates? to|simplif(?:ies|y) to",
         ending="",
         final="final",
         conclusion=r"so|thus|hence|therefore|then|consequently|in total|altogether|that means|this means|which means",

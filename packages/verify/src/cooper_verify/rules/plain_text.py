@@ -28,7 +28,8 @@ _NUMBER_WORDS = (
 )
 _ORDINAL_WORDS = (
     "1st first 2nd second 3rd third 4th fourth 5th fifth 6th sixth 7th seventh 8th eighth 9th ninth 10th tenth "
-    "11th eleventh 12th twelfth"
+    "11th eleventh 12th twelfth 13th thirteenth 14th fourteenth 15th fifteenth 16th sixteenth 17th seventeenth "
+    "18th eighteenth 19th nineteenth 20th twentieth 21st twenty-first"
 )
 _FIGURES = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
 _FIGURES |= zip(_ORDINAL_WORDS.split()[1::2], _ORDINAL_WORDS.split()[::2], strict=True)

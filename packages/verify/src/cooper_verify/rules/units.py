@@ -75,6 +75,7 @@ _JOINED = re.compile(r"([^\W\d_]{2,}+)-([^\W\d_]{2,}+)")
 _UNITS_OF_QUOTIENT = r"\{((?:[^{}\d^]|\^\s?\{?\d\}?){1,40})\}"
 _QUOTIENT = re.compile(rf"\\[dt]?frac\s?{_UNITS_OF_QUOTIENT}\s?{_UNITS_OF_QUOTIENT}")
 _PREFIX_OF_OHM = re.compile(r"(?<![^\W\d_])([kMm])\s+(?=\u03a9)")
+_RAISED = re.compile(r"(?<=[a-z])\s(?:squared|cubed)\b")
 _GREEK = re.compile(r"[\u0370-\u03ff]")
 
 
@@ -216,7 +217,7 @@ def is_unit(text: str) -> bool:
     if text[0] in "'\u2019":
         return False  # "12's square"
     flat = _flat(text) or text
-    if CHANGES_NUMBER.search(flat) or changes_after(f" {flat}") or CONDITION.search(flat):
+    if CHANGES_NUMBER.search(_RAISED.sub("", flat)) or changes_after(f" {flat}") or CONDITION.search(flat):
         return False
     unit = read_unit(text)
     if unit is None or (not unit and flat.strip() not in _COUNTERS):
@@ -259,6 +260,9 @@ _NO_FIXED_RATIO = (
 )
 
 
+_CURRENCIES = {
+    measure.name for measure in map(measure_of, (*CURRENCY_SIGNS, "$", "USD", "AUD", "CAD", "CHF", "SEK")) if measure
+}
 _DOLLARS = ("australian_dollar", "canadian_dollar", "new_zealand_dollar", "hong_kong_dollar", "singapore_dollar")
 
 
@@ -274,6 +278,8 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
         return "unknown"
     if one.powers != other.powers and (one.is_("cent") or other.is_("cent")):
         return "unknown"  # of dollars, or of another currency
+    if _is_price(one, other) or _is_price(other, one):
+        return "unknown"
     if one.powers == other.powers and (one.size, one.offset) == (other.size, other.offset):
         return "same"
     if one.is_known and other.is_known:
@@ -282,6 +288,12 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
         dimensions = {" ".join(_written(unit)) for unit in (one, other)}
         return "unknown" if dimensions in _NO_FIXED_RATIO else "different"
     return "unknown"
+
+
+def _is_price(one: Unit, other: Unit) -> bool:
+    """Whether one is money and the other the same money for something: "$3" and "$3 per pound"."""
+    money, price = {*one.powers}, {*other.powers}
+    return one.is_(*_CURRENCIES) and money < price and all(power < 0 for _, power in price - money)
 
 
 def _written(unit: Unit) -> list[str]:

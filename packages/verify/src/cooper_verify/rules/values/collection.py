@@ -250,7 +250,8 @@ _AXES = {"i": 0, "j": 1, "k": 2}
 def compare_with_components(reference: Tuple | Scalar, answer: Tuple | Scalar, compare: Compare) -> Verdict:
     """The verdict on a vector in brackets and one as a sum along the axes: `(1, -2, 3)` and `i - 2j + 3k`."""
     vector, scalar = (reference, answer) if isinstance(reference, Tuple) else (answer, reference)
-    assert isinstance(vector, Tuple) and isinstance(scalar, Scalar)
+    assert isinstance(vector, Tuple)
+    assert isinstance(scalar, Scalar)
     components = _components(scalar.tree, len(vector.elements))
     if components is None or scalar.unit:
         return "unparsed"

@@ -34,7 +34,7 @@ from cooper_verify.rules.values.region import (
     read_region,
     united,
 )
-from cooper_verify.rules.values.relation import Named, System, read_chain, read_equation
+from cooper_verify.rules.values.relation import Named, System, label, read_chain, read_equation
 from cooper_verify.rules.values.scalar import Scalar, read_parts, read_scalar
 from cooper_verify.rules.values.tree import has, number
 
@@ -130,8 +130,16 @@ def _of_one_name(parts: Sequence[str]) -> list[Any]:
     named = [element[0] for element in elements if element and isinstance(element[0], Named)]
     if not named or not all(elements) or len({value.name for value in named}) > 1 or elements[0][0] is not named[0]:
         return []
-    values = [element[0].value if isinstance(element[0], Named) else element for element in elements]
+    values = [
+        value for element in elements for value in _flat(element[0].value if isinstance(element[0], Named) else element)
+    ]
     return [Named(named[0].name, named[0].parameters, [Several(tuple(values), "list")])]
+
+
+def _flat(value: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    """The values of a list that a name has: "x = 1, 2 or 3"."""
+    is_list = isinstance(value[0], Several) and value[0].form == "list"
+    return value[0].elements if is_list else [value]
 
 
 def _listed(parts: Sequence[str], text: str) -> list[Any]:
@@ -190,7 +198,9 @@ def _single(text: str) -> list[Any]:
         return [*filter(None, [read_inequality(text) or read_chain(text)])]
     name, *of = split(text, "\u2208")
     if of:
-        return [*filter(None, [read_member(name, of)])]
+        members = read_bracket(of[0], _read) if len(of) == 1 and of[0].startswith(SET_OPEN) else []
+        symbol = label(name) if members else None
+        return [*filter(None, [read_member(name, of), symbol and Named(*symbol, members)])]
     if len(split(text, ":")) > 1:
         return [*filter(None, [read_ratio(text)])]
     scalar = read_parts(text) or read_scalar(text) or read_determinant(text)

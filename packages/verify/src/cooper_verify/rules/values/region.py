@@ -81,7 +81,7 @@ def read_region(text: str) -> Region | None:
         if whole is None or taken is None or taken.within or taken.without:
             return None
         return replace(whole, without=whole.without + taken.intervals)
-    if text in (r"\mathbb{R}", r"\mathbf{R}", r"\Re"):
+    if text in (r"\mathbb{R}", r"\mathbf{R}", r"\Re") or _ALL_REALS.fullmatch(text):
         return Region((REAL,))
     outer = enclosed(text)
     if outer is None:
@@ -98,6 +98,9 @@ def read_region(text: str) -> Region | None:
     if (opening == "[" and low == MINUS_INFINITY) or (closing == "]" and high == INFINITY):
         return None  # no number
     return Region((Interval(low, high, opening == "[", closing == "]"),))
+
+
+_ALL_REALS = re.compile(r"(?:\\text\{\s?)?[Aa]ll real(?:s| numbers)\s?\}?")
 
 
 def _is_backwards(low: Tree, high: Tree) -> bool:

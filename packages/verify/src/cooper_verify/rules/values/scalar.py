@@ -81,7 +81,9 @@ _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
 """A name before a bracket, which may be a function: `\\Gamma(n+1)`, `\\zeta(2)`, `f(3)`."""
 _CONSTANTS = {*"cCkK"}
-_POWER_OF_UNIT = re.compile(r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)")
+_POWER_OF_UNIT = re.compile(
+    r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)|(?<=[a-z])\s(?:squared|cubed)\b"
+)
 _VERB_AFTER = re.compile(r"\d[\s$]{1,3}(?:is|are|was|were|has|have|will|can|could|should|would)\b")
 _MAY_SCALE = re.compile(r"\d[kKMBT]\Z")
 _PERCENT_AT_END = re.compile(r"\s*(?:\\?%|\bper ?cent|\bpct)\Z")
