@@ -58,6 +58,7 @@ def _numbers(draw: random.Random) -> Value:
         f"[{n - 1}, {n}]",
     ]
     others = [f"{n} million", f"{n} or {n + 1}", f"not {n}", f"at least {n}", f"between {n} and {n + 5}", f"{n} dozen"]
+    others += [f"before {n}", f"since {n}", f"should have been {n}", f"{n} ❌", f"{n}'s square"]
     others += [f"{n} pi", f"{n} and a half", f"half of {n}", f"about {n}", f"{n} BC", f"log {n}"]
     return Value(forms, neighbours, [_WORDS[n]] if n in _WORDS else [f"{n} apples"], others)
 
@@ -149,6 +150,33 @@ def _pairs(draw: random.Random) -> Value:
             f"x = {a} \\text{{ or }} x = {b}",
         ],
     )
+
+
+def _vectors(draw: random.Random) -> Value:
+    a, b, c = draw.sample(range(2, 30), 3)
+    forms = [
+        f"({a}, {b}, -{c})",
+        rf"{a}\mathbf{{i}}+{b}\mathbf{{j}}-{c}\mathbf{{k}}",
+        rf"{b}\mathbf{{j}}+{a}\mathbf{{i}}-{c}\hat k",
+    ]
+    neighbours = [
+        rf"{b}\mathbf{{i}}+{a}\mathbf{{j}}-{c}\mathbf{{k}}",
+        rf"{a}\hat i+{b}\hat j+{c}\hat k",
+        f"{a}i+{b}j-{c}",
+    ]
+    return Value(forms, [*neighbours, f"({a}, {b}, {c})", f"{a}i+{b}j"])
+
+
+def _bases(draw: random.Random) -> Value:
+    digits = "1" + "".join(draw.choice("01") for _ in range(4))
+    forms = [f"{digits}_2", f"{digits}_{{2}}", f"({digits})_2", rf"{digits}_{{\text{{two}}}}"]
+    return Value(forms, [f"{digits}_3", f"{digits}_{{10}}", f"{digits}1_2", rf"{digits}_{{\text{{three}}}}"])
+
+
+def _angles(draw: random.Random) -> Value:
+    n = draw.choice([15, 36, 45, 72, 150])
+    forms = [rf"{n}^\circ", rf"{n}\text{{ degrees}}", rf"\frac{{{n}\pi}}{{180}}\text{{ rad}}"]
+    return Value(forms, [rf"{n}\text{{ rad}}", rf"{n + 1}^\circ", rf"{n}^\circ\text{{C}}", rf"-{n}^\circ"])
 
 
 def _matrices(draw: random.Random) -> Value:
@@ -278,7 +306,8 @@ EXPRESSIONS = [
     ([r"\sin 30^\circ", r"\frac12", r"\cos 60^\circ"], [r"\sin 30", r"-\frac12", r"\cos 30^\circ"]),
     ([r"\theta", r"\vartheta", "θ"], [r"\Theta", r"\phi", "t"]),
     ([r"2x\,dx", r"2x\,\mathrm{d}x", "2x dx"], [r"2x\,dy", r"x\,dx", "2x"]),
-    ([r"\binom52", r"\binom{5}{2}", r"\binom5{2}", r"\dbinom 5 2", r"{5 \choose 2}"], [r"\binom51", r"\binom25", "52"]),
+    ([r"\binom52", r"\binom{5}{2}", r"\binom5{2}", r"\dbinom 5 2", r"{5 \choose 2}",
+      "C(5,2)", "{}_5C_2"], [r"\binom51", r"\binom25", "52"]),
     ([r"0.\overline{3}", r"\frac13", r"\frac{1}{3}"], ["0.3", "0.33", r"0.\overline{4}", "3"]),
 ]  # fmt: skip
 TEXTS = [
@@ -291,6 +320,12 @@ TEXTS = [
     (["9 pm", "21:00", "9:00 p.m."], ["9 am", "8 pm", "9:30 pm"]),
     (["no solution", r"\emptyset", r"\varnothing", r"\text{no solution}"], ["0", "x = 1", "one solution"]),
     (["44 BC", "44 BCE"], ["44", "44 AD", "45 BC"]),
+    (["noon", "12 noon", "12:00 pm"], ["midnight", "12:00 am", "1 pm"]),
+    (["H2O", "H_2O", "H₂O"], ["H2O2", "HO", "h2o2"]),
+    (["3 x 5", "3 × 5", "3x5"], ["3 x 6", "5 x 4", "3 x 5 x 2"]),
+    (["3rd", "third", r"3^{\text{rd}}"], ["2nd", "13th", "4th"]),
+    (["19th century", "nineteenth century"], ["18th century", "20th century"]),
+    ([r"\angle ABC", "∠ABC"], [r"\angle BAC", r"\angle abc", r"\angle ABD"]),
     (["C > B > A", "A < B < C"], ["A > B > C", "C < B < A", "A, B, C"]),
 ]
 OPTIONS = "ABCD"
@@ -348,6 +383,7 @@ TYPES: dict[str, Callable[[random.Random], Value]] = {
     "tuple": _tuples, "pair": _pairs, "matrix": _matrices, "list": _lists, "repeats": _repeats, "interval": _intervals,
     "union": _unions, "line": _lines, "equation": _equations, "function": _functions, "assignments": _assignments,
     "division": _divisions, "determinant": _determinants, "money": _money,
+    "vector": _vectors, "base": _bases, "angle": _angles,
     "expression": _expressions, "text": _texts, "option": _options,
 }  # fmt: skip
 

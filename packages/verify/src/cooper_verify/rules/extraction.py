@@ -178,7 +178,11 @@ _SENTENCE = re.compile(
 def _unmarked(tail: str, factorials: bool) -> Stated:
     """The answer of a completion that marks none: the completion if it is short, else what its last sentence states."""
     if not factorials:
-        tail = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
+        tail = (
+            tail
+            if _is_plain(tail)
+            else _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
+        )
     tail = tail.rstrip("` \n")
     if not tail or _JSON_OBJECT.match(tail[tail.rfind("\n") + 1 :]):
         return NOTHING
@@ -192,6 +196,11 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     is_short = line == tail.strip() and len(line) <= _SHORT_CHARS and len(sentences) == 1
     is_value = is_short and not _HAS_NUMBER_AND_WORDS.search(line) and not line.endswith("?")
     return Stated(clean(line), ()) if is_value else NOTHING
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text has no exclamation mark, no emoji and no smiley."""
+    return text.isascii() and not any(map(text.__contains__, ("!", ":)", ";)", ":-", ";-", ":D", ";D")))
 
 
 _HAS_NUMBER_AND_WORDS = re.compile(r"(?s)\d.*?(?<![\\A-Za-z])[^\W\d_]{2}|(?<![\\A-Za-z])[^\W\d_]{2}.*?\d")

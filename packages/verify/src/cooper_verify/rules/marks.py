@@ -40,6 +40,8 @@ _IN_ANY_LANGUAGE = re.compile(
 )
 _IN_ASCII = ("antwort", "reponse", "respuesta")
 """Nouns of other languages that a text without accents may have."""
+_IN_STATEMENTS = ("ans", "a:", "####", "result")
+"""One of these is in each statement in English, in small letters."""
 _FINAL = re.compile(
     rf"(?:\bfinal|{'|'.join(filter(None, (language.final for language in _OTHERS)))})\s*\Z", re.IGNORECASE
 )
@@ -102,7 +104,8 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 def first_mark(text: str) -> int | None:
     """Where the first complete answer mark ends: a box's closing brace, or the beginning of a stated value."""
-    statement = _statements(text).search(text)
+    pattern = _statements(text)
+    statement = pattern.search(text) if pattern else None
     box = _BOX.search(text) if "box" in text else None
     closed = text.find("}", box.end()) + 1 if box else 0
     return min(filter(None, (statement and statement.end(), closed)), default=None)
@@ -115,13 +118,17 @@ def opens_box(text: str, start: int) -> bool:
 
 def last_statement(text: str, after: int = 0) -> re.Match[str] | None:
     """The last statement of an answer that begins at `after` or later."""
-    last = deque(_statements(text).finditer(text, after), maxlen=1)
+    pattern = _statements(text)
+    last = deque(pattern.finditer(text, after), maxlen=1) if pattern else None
     return last[0] if last else None
 
 
-def _statements(text: str) -> re.Pattern[str]:
-    is_english = text.isascii() and not any(map(text.lower().__contains__, _IN_ASCII))
-    return _STATEMENT if is_english else _IN_ANY_LANGUAGE
+def _statements(text: str) -> re.Pattern[str] | None:
+    """The pattern of statements in a text; None if it has none."""
+    small = text.lower()
+    if not text.isascii() or any(map(small.__contains__, _IN_ASCII)):
+        return _IN_ANY_LANGUAGE
+    return _STATEMENT if any(map(small.__contains__, _IN_STATEMENTS)) else None
 
 
 def is_final(statement: re.Match[str]) -> bool:

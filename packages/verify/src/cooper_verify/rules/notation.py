@@ -8,6 +8,7 @@ time is linear in the length of the text.
 import html
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 
 _SPECIAL = {
@@ -147,13 +148,26 @@ _BULLET = re.compile(r"^[ \t]*+[-+*\u2022][ \t]++(?=\*\*[^*\s])", re.MULTILINE)
 _INSIDE = re.compile(r"[\w*\\$^})\]]")
 
 
+_STYLES: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (
+        (r"\rm",),
+        _ROMAN,
+        lambda roman: rf"\mathrm{{{next(filter(None, roman.groups()), '')}}}",
+    ),
+    (("space", "phantom"), _INVISIBLE, " "),
+    (("pound", "sterling", "euro", "yen"), _MONEY, lambda sign: "\u00a3\u20ac\u00a5"[(sign.lastindex or 1) - 1]),
+    (tuple(f"{{{letter}}}" for letter in "kKMBT"), _SCALE_LETTER, r"\1"),
+    ((r"\tag", r"\label"), _LABELS, ""),
+    (("nswer", "NSWER"), _ANSWER_LABEL, r"\1 "),
+]
+"""Parts of texts of which a pattern matches none without, the pattern and what takes its place."""
+
+
 def _without_style(text: str) -> str:
-    text = text.replace(r"\ce{", r"\mathrm{")
-    if "\\rm" in text:
-        text = _ROMAN.sub(lambda roman: rf"\mathrm{{{next(filter(None, roman.groups()), '')}}}", text)
-    text = _MONEY.sub(lambda sign: "\u00a3\u20ac\u00a5"[(sign.lastindex or 1) - 1], _INVISIBLE.sub(" ", text))
-    text = _SCALE_LETTER.sub(r"\1", text)
-    text = _ANSWER_LABEL.sub(r"\1 ", _LABELS.sub("", text)).replace(r"\varnothing", r"\emptyset")
+    text = text.replace(r"\ce{", r"\mathrm{").replace(r"\varnothing", r"\emptyset")
+    for parts, pattern, notation in _STYLES:
+        if any(map(text.__contains__, parts)):
+            text = pattern.sub(notation, text)
     return _STYLED.sub(_unstyled, text)
 
 
@@ -196,6 +210,7 @@ _OF_COUNTRY = re.compile(
     r"(?P<figures>\d++(?>(?:[.,]\d++)*))(?![^\s,.;!?)}\]]|\s(?:hundred|thousand|million|billion|trillion))"
 )
 """Dollars of a country that is named: `A$5`, `R$ 5`."""
+_COUNTRY_ENDS = [f"{letter}{dollar}" for letter in {name[-1] for name in _COUNTRIES} for dollar in ("$", r"\$")]
 
 
 def one_notation(text: str) -> str:
@@ -208,7 +223,7 @@ def one_notation(text: str) -> str:
             text = _TAGGED.sub(_untagged, text)
     if not text.isascii():
         text = _in_ascii(text)
-    if "$" in text:
+    if "$" in text and any(map(text.__contains__, _COUNTRY_ENDS)):
         text = _OF_COUNTRY.sub(lambda money: f"{money['figures']} {_COUNTRIES[money['country']]}", text)
     if "\\" in text:
         text = _without_style(text)

@@ -136,7 +136,8 @@ _WRITTEN = (
 _ERA = re.compile(r"(?<=\d)\s?(?:(BC)E?|AD|CE)\b", re.IGNORECASE)
 _NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
 _TIME = re.compile(
-    r"(?<![\w:.])(?:(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d)|(?:12(?::00)?\s)?(?P<name>noon|midnight)\b)",
+    r"(?<![\w:.])(?:(?:12(?::00)?\s)?(?P<name>noon|midnight)\b|(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?"
+    r"(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d))",
     re.IGNORECASE,
 )
 MONTH = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)

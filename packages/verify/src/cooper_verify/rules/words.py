@@ -91,7 +91,8 @@ _UNSPACED_SUBJECTS = re.compile(
 
 def _tokens(text: str, longest: int = _LONGEST) -> list[str]:
     """The words and numbers of a text. "two-digit" is two words."""
-    return _WORD_OR_NUMBER.findall(_NUMBER_IN_WORD.sub(r"\1 ", text[:longest]))
+    text = text[:longest]
+    return _WORD_OR_NUMBER.findall(_NUMBER_IN_WORD.sub(r"\1 ", text) if "-" in text else text)
 
 
 def unread(text: str, is_subject: bool = False) -> list[str]:

@@ -83,6 +83,8 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
             if found and found[-1][0] == "word" and spaced and len(written) > 1 and not DIFFERENTIAL.fullmatch(written):
                 raise NoFormulaError  # words in a row
             found += _words(written, spaced)
+        elif kind == "number" and found and not spaced and found[-1][0] == "word" and found[-1][1].isupper():
+            raise NoFormulaError  # H2O
         else:
             found.append((kind, written, spaced))
         position = token.end()
