@@ -228,6 +228,9 @@ def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare
 def _figure(element: Sequence[Any]) -> Tree | None:
     """The tree of a value that is equal to every value with the same tree; None for all else."""
     value = element[0]
+    if isinstance(value, Tuple) and value.bracket == "(":
+        parts = [_figure(part) for part in value.elements]
+        return None if None in parts else ("point", *parts)
     if not isinstance(value, Scalar) or value.unit or value.base or value.is_scaled or value.is_approximate:
         return None
     return canonical(value.tree)
