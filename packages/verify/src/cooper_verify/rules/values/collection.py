@@ -248,6 +248,7 @@ def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict
 
 
 _AXES = {"i": 0, "j": 1, "k": 2}
+_ACCENT = re.compile(r"\A(?:hat|vec|bar|overrightarrow)\((\w)\)\Z")
 
 
 def compare_with_components(reference: Tuple | Scalar, answer: Tuple | Scalar, compare: Compare) -> Verdict:
@@ -263,21 +264,20 @@ def compare_with_components(reference: Tuple | Scalar, answer: Tuple | Scalar, c
 
 def _components(tree: Tree, size: int) -> list[Fraction] | None:
     """The factors of i, j and k in a sum of them; None for all else."""
-    axes = {name: _AXES.get(re.sub(r"\A(?:hat|vec|bar|overrightarrow)\((\w)\)\Z", r"\1", name)) for name in names(tree)}
-    if len(axes) < 2 or None in axes.values() or len({*axes.values()}) < len(axes) or max(axes.values()) >= size:  # pyright: ignore
+    axes = {name: _AXES.get(_ACCENT.sub(r"\1", name), size) for name in names(tree)}
+    if len(axes) < 2 or len({*axes.values()}) < len(axes) or max(axes.values()) >= size:
         return None
 
-    def at(point: Sequence[int]) -> Fraction | None:
+    def at(*point: int) -> Fraction | None:
         value = tree
         for name, axis in axes.items():
-            value = replaced(value, ("name", name), number(point[axis]))  # pyright: ignore[reportArgumentType]
+            value = replaced(value, ("name", name), number(point[axis]))
         return constant(canonical(value))
 
-    factors = [at([int(place == axis) for place in range(3)]) for axis in range(size)]
-    other = at([2, 3, 5])
-    if None in factors or other != sum((a * b for a, b in zip((2, 3, 5), factors, strict=False)), Fraction(0)):  # pyright: ignore
-        return None
-    return factors  # pyright: ignore[reportReturnType]
+    units, elsewhere = [at(1, 0, 0), at(0, 1, 0), at(0, 0, 1)][:size], at(2, 3, 5)
+    factors = [factor for factor in units if factor is not None]
+    is_sum = elsewhere == sum((a * b for a, b in zip((2, 3, 5), factors, strict=False)), Fraction(0))
+    return factors if len(factors) == len(units) and is_sum else None
 
 
 def compare_matrices(reference: Matrix, answer: Matrix, compare: Compare) -> Verdict:

@@ -1,6 +1,7 @@
 r"""The tokens of a formula: one spelling for LaTeX and plain notation, Greek letters, names of functions, words."""
 
 import re
+from collections.abc import Sequence
 
 from cooper_verify.rules.values.tree import Tree
 
@@ -83,12 +84,19 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
             if found and found[-1][0] == "word" and spaced and len(written) > 1 and not DIFFERENTIAL.fullmatch(written):
                 raise NoFormulaError  # words in a row
             found += _words(written, spaced)
-        elif kind == "number" and found and not spaced and found[-1][0] == "word" and found[-1][1].isupper():
+        elif kind == "number" and _is_index(text, token, found):
             raise NoFormulaError  # H2O
         else:
             found.append((kind, written, spaced))
         position = token.end()
     return found
+
+
+def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
+    """Whether figures right behind a capital letter may be an index of chemistry, unlike those of `N2^{-N}`."""
+    is_behind_capital = bool(before) and before[-1][0] == "word" and before[-1][1].isupper()
+    is_joined = figures.start("number") == figures.start()
+    return is_behind_capital and is_joined and not text.startswith("^", figures.end())
 
 
 _KNOWN_WORDS = sorted(
