@@ -14,6 +14,7 @@ from cooper_base.cli.console import counter, in_full, names_and_settings, record
 from cooper_base.config.base import mapping_of, merge
 from cooper_base.config.checking import Settings, check_settings, with_overrides
 from cooper_base.config.strict_yaml import parse_yaml
+from cooper_base.data.readers import check_name_of_jsonl
 from cooper_base.errors import InputError
 from cooper_base.files.owned_file import OwnedFile
 from cooper_rl.policy.evaluation_config import EvalConfig
@@ -75,6 +76,8 @@ def evaluate_model(
     options = _given(k=k, temperature=temperature, top_p=top_p, max_tokens=max_tokens, batch_size=batch_size)
     options |= _given(seed=seed, threads=threads, rule=rule_from(rule) if rule else None)
     chosen, drawn_by = _checked(subject, [in_full(setting) for setting in settings], of_problems, options, engine)
+    if out is not None:
+        check_name_of_jsonl(out)
     with nullcontext() if out is None else OwnedFile(out, COMMAND, [Path(chosen.problems.source)]) as file:
         results = _measure(subject.model, subject.run, drawn_by, chosen, shows_prompt=True)
         _print_results(results, chosen.k, chosen.max_tokens)
