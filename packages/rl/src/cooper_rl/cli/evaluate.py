@@ -52,19 +52,21 @@ def evaluate_model(
     format: Annotated[str | None, typer.Option(help="problems.format=: a ready-made mapping, such as gsm8k.")] = None,
     rule: Annotated[str | None, typer.Option(help=f"rule=: {RULE_HELP}")] = None,
     k: Annotated[int | None, typer.Option(help="k=: samples per problem.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="temperature=")] = None,
-    top_p: Annotated[float | None, typer.Option(help="top_p=")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="max_tokens=")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="temperature=: of sampling; 0 takes the most likely token.")
+    ] = None,
+    top_p: Annotated[float | None, typer.Option(help="top_p=: the share of probability that is sampled from.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="max_tokens=: the longest completion.")] = None,
     limit: Annotated[int | None, typer.Option(help="problems.limit=: only the first problems.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="batch_size=: problems sampled at once.")] = None,
     engine: Annotated[
         str, typer.Option(help="engine=: local, vllm, or settings such as '{kind: vllm, tensor_parallel: 2}'.")
     ] = "local",
-    seed: Annotated[int | None, typer.Option(help="seed=")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed=: of sampling.")] = None,
     threads: Annotated[int | None, typer.Option(help="threads=: CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
 ) -> None:
-    """Print avg@k, maj@k and pass@k with 95 % Wilson intervals, according to the rule and, where it is known, to gold.
+    """Measure a model on problems: avg@k, maj@k and pass@k with 95 % intervals, by the rule and, where known, by gold.
 
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
     its test problems, prompt, rule, sampling and lengths. A setting that differs wins, with a warning. Other problems

@@ -16,7 +16,10 @@ def train(
     overrides: Overrides = None,
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
-    """Train a policy together with its reward model."""
+    """Train a policy, and its reward model beside it.
+
+    The run's folder gets metrics, every completion, checkpoints and a report.
+    """
     from cooper_rl.run.inputs import read_inputs
     from cooper_rl.run.recorder import check_folder
     from cooper_rl.run_config import load_config
