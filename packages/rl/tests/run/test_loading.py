@@ -10,6 +10,7 @@ from cooper_base.config.explanation import commented_yaml
 from cooper_base.errors import InputError
 from cooper_lab.designs.gspo import GSPO
 from cooper_rl.run_config import RunConfig, build_config, load_config
+from cooper_rl.service.config import load_serve_config
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 
@@ -290,3 +291,9 @@ def test_a_mistake_in_settings_that_sets_share_is_told_once(tmp_path):
     with pytest.raises(InputError) as error:
         load_config(_write(tmp_path, text))
     assert str(error.value).count("found 'gsmk8'") == 1
+
+
+def test_a_file_of_a_run_is_told_what_a_service_takes(tmp_path):
+    path = _write(tmp_path, "name: x\nkind: rule\npolicy: {model: m}\nproblems: {source: p.jsonl}\n")
+    with pytest.raises(InputError, match="name: a run has it, and a service only the settings of the reward"):
+        load_serve_config(path, [])

@@ -84,9 +84,7 @@ def _plain_interrupts() -> Iterator[None]:
         raise
 
 
-ABOUT = (
-    "Is an answer right, is a run being hacked, what does a reward pay for? And training beside a reward that learns."
-)
+ABOUT = "Is an answer right, is a run being hacked, what does a reward pay for? And training with a reward that learns."
 commands = typer.Typer(
     cls=_Commands, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False
 )

@@ -47,7 +47,7 @@ def train(
 
 
 def serve(
-    config: Annotated[Path, typer.Argument(help="A YAML file: the reward of `cooper train`, and `serve`.")],
+    config: Annotated[Path, typer.Argument(help="A YAML file: of a run's settings those of its reward, and `serve`.")],
     overrides: Overrides = None,
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
