@@ -428,7 +428,9 @@ def read_hub(name: str, subset: str | None, split: str | None, section: str = "p
         ) from error
     if isinstance(dataset, DatasetDict):
         if (split or "train") not in dataset:
-            raise InputError(f"{section}.split: {name} has no split {split or 'train'!r}; it has {', '.join(dataset)}")
+            raise InputError(
+                f"{section}.split: {name} has no split {split or 'train'!r}; it has {', '.join(map(str, dataset))}"
+            )
         dataset = dataset[split or "train"]
     elif _is_saved(folder) and split not in (None, str(dataset.split)):
         raise InputError(f"{section}.split: {name} is one table without splits; remove it, or use skip and limit")
