@@ -428,9 +428,8 @@ def read_hub(name: str, subset: str | None, split: str | None, section: str = "p
         ) from error
     if isinstance(dataset, DatasetDict):
         if (split or "train") not in dataset:
-            raise InputError(
-                f"{section}.split: {name} has no split {split or 'train'!r}; it has {', '.join(map(str, dataset))}"
-            )
+            splits = ", ".join(map(str, dataset))
+            raise InputError(f"{section}.split: {name} has no split {split or 'train'!r}; it has {splits}")
         dataset = dataset[split or "train"]
     elif _is_saved(folder) and split not in (None, str(dataset.split)):
         raise InputError(f"{section}.split: {name} is one table without splits; remove it, or use skip and limit")
