@@ -9,7 +9,6 @@ from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
 from cooper_lab.arithmetic.problems import arithmetic_problems
-from cooper_rl import CooperRewardConfig
 from cooper_rl.adapters.trl import GRPOReward
 
 MODELS = files("cooper_lab") / "arithmetic" / "assets"
@@ -28,7 +27,7 @@ def main() -> None:
     """A data set has the prompt, and question and reference answer beside it; the rest is TRL's own."""
     problems = arithmetic_problems("train", 64)
     rows = [vars(p) | {"prompt": f"{p.question}\n", "metadata": json.dumps(p.metadata)} for p in problems]
-    reward = GRPOReward.from_config(CooperRewardConfig.model_validate(SETTINGS))
+    reward = GRPOReward.from_config(SETTINGS)
     with TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
             model=str(MODELS / "policy"),

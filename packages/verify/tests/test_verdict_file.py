@@ -260,6 +260,17 @@ def test_code_of_the_users_can_neither_end_the_command_nor_write_into_its_output
     assert [row["why"] for row in rows if "13" in row["completion"]] == ["fault"]
     assert {row["score"] for row in rows if "13" not in row["completion"]} == {1.0}
     assert "raised ValueError: unlucky (mine.py:12)" in (tmp_path / "raised.faults.jsonl").read_text()
+    (tmp_path / "always.py").write_text("def raises(problem, completion): return 1 / 0\n")
+    always = run(data, "--out", tmp_path / "always.jsonl", "--grader", f"{tmp_path}/always.py:raises")
+    assert isinstance(always.exception, InputError)  # and no traceback, which would have no frame of the user's
+    assert "raised ZeroDivisionError: division by zero (always.py:1). So it does on every" in str(always.exception)
+
+
+def test_rows_without_a_reference_are_told(tmp_path, caplog):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"answer": null, "completion": "5"}\n{"answer": "5", "completion": "5"}\n')
+    assert run(rows, "--out", tmp_path / "out.jsonl").exit_code == 0
+    assert "1 of 2 rows have an empty reference, which no answer equals" in caplog.text
 
 
 @pytest.mark.parametrize(

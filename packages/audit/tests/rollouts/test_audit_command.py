@@ -155,3 +155,11 @@ def test_a_grader_that_is_none_is_refused_before_the_audit(cooper, tmp_path, opt
     code, output = cooper(tmp_path / "nowhere", "--out", tmp_path / "audit", *options)
     assert code == 2
     assert words in " ".join(output.split())
+
+
+def test_a_run_of_cooper_has_its_verdict_in_its_report(cooper, tmp_path):
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "config.yaml").write_text("name: x\n")
+    code, output = cooper(tmp_path, "--out", tmp_path / "audit")
+    assert code == 2
+    assert f"is a run of Cooper; `cooper report {tmp_path}` has its verdict" in " ".join(output.split())

@@ -75,6 +75,16 @@ def test_references_are_texts_whatever_they_were(tmp_path, value, references):
     assert only(tmp_path, gts=value).references == references
 
 
+@pytest.mark.parametrize("name", ["answer", "reference", "reference_answer", "ground_truth", "gold", "gold_answer"])
+@pytest.mark.parametrize("more", [{}, {"advantage": 0.5}, {"advantages": 0.5, "gen_step": 1}])
+def test_references_are_found_under_their_usual_names(tmp_path, name, more):
+    """Also numbers, which are no rewards."""
+    row = {"step": 1, "prompt": "1+1?", "completion": "2", "reward": 1.0, name: 2} | more
+    (tmp_path / "1.jsonl").write_text(lines(row))
+    _, [(_, [rollout])] = read(tmp_path)
+    assert (rollout.references, rollout.reward) == (("2",), 1.0)
+
+
 @pytest.mark.parametrize(("score", "reward"), [("0.5", 0.5), (True, 1.0), ([2.0], 2.0), (3, 3.0)])
 def test_rewards_are_numbers_whatever_they_were(tmp_path, score, reward):
     assert only(tmp_path, score=score).reward == reward

@@ -2,7 +2,7 @@
 
 import os
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
@@ -104,8 +104,19 @@ def show_users_frames(error: BaseException, full: str = f"{DEBUG}=1 shows them")
     error.__traceback__ = own
 
 
-def nearest_file(path: Path, otherwise: str) -> str:
-    """The file in the same folder whose name is nearest to that of a missing one, as a question, or another remedy."""
-    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() and not path.exists() else []
+def no_file(path: Path, suffixes: Collection[str], what: str = "file") -> InputError:
+    """The error of a path that leads to no file: to a folder, or to nothing. `what` says which file was expected, and
+    `suffixes` which a file has that may be meant."""
+    if path.is_dir():
+        inner = next((file for file in sorted(path.iterdir()) if file.suffix in suffixes and file.is_file()), None)
+        return InputError(f"{path}: is a folder and not a {what}; name a file{f', such as {inner}' if inner else ''}")
+    names = [entry.name for entry in path.parent.iterdir() if entry.is_file()] if path.parent.is_dir() else []
     nearest = get_close_matches(path.name, names, n=1)
-    return f"did you mean {path.parent / nearest[0]}?" if nearest else otherwise
+    remedy = f"did you mean {path.parent / nearest[0]}?" if nearest else "check its name and folder"
+    return InputError(f"{path}: no such {what}; {remedy}")
+
+
+def no_folder(path: Path, what: str, remedy: str) -> InputError:
+    """The error of a path that leads to no folder: to a file, or to nothing. `what` says which folder was expected."""
+    missing = f"is a file and not a {what}" if path.is_file() else f"no such {what}"
+    return InputError(f"{path}: {missing}; {remedy}")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cooper_base.data import readers
-from cooper_base.data.readers import read_file
+from cooper_base.data.readers import READERS, check_name_of_jsonl, read_file
 from cooper_base.errors import InputError
 
 ROWS = [{"question": "1 + 1 = ?", "answer": 2}, {"question": "Ünï — \u2028code?", "answer": "a,b"}]
@@ -229,10 +229,35 @@ def test_a_damaged_page_or_a_repeated_column_in_parquet_is_an_input_error(tmp_pa
         list(read_file(path))
 
 
-def test_a_folder_is_not_a_file(tmp_path: Path):
-    (tmp_path / "data.jsonl").mkdir()
-    with pytest.raises(InputError, match=r"data\.jsonl: no such file"):
-        read_file(tmp_path / "data.jsonl")
+@pytest.mark.parametrize("name", ["data.jsonl", "data.csv", "data"])
+def test_a_folder_is_not_a_file(tmp_path: Path, name: str):
+    """It is called one, and the file is named that may be meant, but none that cannot be read."""
+    folder = tmp_path / name
+    folder.mkdir()
+    write(folder, "dataset.arrow", "")
+    with pytest.raises(InputError, match=rf"{name}: is a folder and not a file; name a file$"):
+        read_file(folder)
+    write(folder, "part-0.jsonl", "{}")
+    with pytest.raises(InputError, match=rf"name a file, such as {folder}/part-0\.jsonl$"):
+        read_file(folder)
+
+
+def test_a_missing_file_is_called_missing_whatever_its_suffix(tmp_path: Path):
+    with pytest.raises(InputError, match=r"rows\.xyz: no such file"):
+        read_file(tmp_path / "rows.xyz")
+
+
+def test_names_of_columns_are_read_as_people_write_them(tmp_path: Path):
+    path = write(tmp_path, "rows.csv", " question , answer\n1+1?, 2\n")
+    assert [row.fields["question"] for row in read_file(path)] == ["1+1?"]
+
+
+def test_json_lines_are_written_under_no_name_of_another_format(tmp_path: Path):
+    check_name_of_jsonl(tmp_path / "out.jsonl")
+    check_name_of_jsonl(tmp_path / "out")
+    for suffix in set(READERS) - {".jsonl"}:
+        with pytest.raises(InputError, match=r"the output is JSON lines; name it out\.jsonl"):
+            check_name_of_jsonl(tmp_path / f"out{suffix}")
 
 
 def test_a_missing_file_suggests_its_neighbour(tmp_path: Path):

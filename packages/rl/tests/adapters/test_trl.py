@@ -319,3 +319,8 @@ def test_what_raises_on_one_of_a_group_costs_that_answer(make, tmp_path, monkeyp
     (_, _, _, [group]) = scorer.calls[1]
     assert [answer.verdict for answer in group.answers] == ["correct", "silent", "wrong", "correct"]
     assert "Raises.get_reward: a text could not be graded" in caplog.text
+
+
+def test_the_reward_among_the_callbacks_is_told():
+    with pytest.raises(InputError, match=r"pass callbacks=\[reward\.callback\]"):
+        GRPOReward(None).on_init_end(None, None, None)

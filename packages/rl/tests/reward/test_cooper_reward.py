@@ -277,3 +277,15 @@ def test_a_reward_model_is_not_asked_about_nothing():
     assert logits_of_inputs(learner, [[1, 2], [1, 2]], known).tolist() == [3.0, 3.0]
     assert logits_of_inputs(learner, [[1, 2], [4]], known).tolist() == [3.0, 0.0]
     assert logits_of_inputs(learner, [], known).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"kind": "rule", "reward_modle": {}}, "unknown key 'reward_modle'; did you mean 'reward_model'?"),
+        ({"kind": "rule", "rewards": "rule"}, r"rewards: write a list: \[\.\.\.\]"),
+    ],
+)
+def test_settings_given_as_they_are_name_their_mistakes(settings, words):
+    with pytest.raises(InputError, match=words):
+        CooperReward.from_config(settings)

@@ -10,7 +10,7 @@ from cooper_audit.run.verdict import verdict_of
 from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.run.first_screen import LONGEST_BLOCK, best_example, describe_example, describe_prompt
+from cooper_rl.run.first_screen import LONGEST_BLOCK, best_example, describe_example, describe_prompt, describe_size
 from runs.recorded_run import data_of
 
 
@@ -105,3 +105,9 @@ def test_references_that_the_rule_cannot_read_stand_in_events_and_report_also_af
     verdict = verdict_of(read_run(trainer.directory))
     assert [signal.text for signal in verdict.signals if signal.state == "unknown"][-1] == note["message"]
     assert verdict.state != "faults"
+
+
+def test_a_run_that_is_done_says_so_when_it_is_resumed(settings):
+    config = build_config(settings)
+    assert f"all {config.steps} steps are done; raise steps to go on" in describe_size(config, config.steps, [])
+    assert "are done" not in describe_size(config, config.steps - 1, [])

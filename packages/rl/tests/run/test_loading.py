@@ -10,6 +10,7 @@ from cooper_base.config.explanation import commented_yaml
 from cooper_base.errors import InputError
 from cooper_lab.designs.gspo import GSPO
 from cooper_rl.run_config import RunConfig, build_config, load_config
+from cooper_rl.service.config import load_serve_config
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 
@@ -113,7 +114,7 @@ def test_files_that_are_not_settings(tmp_path, text, words):
             "reward_model:\n  model: rm\n  learning_rate: -1\n",
             "run.yaml:5: reward_model.learning_rate: Input should be",
         ),
-        ("reward_model: 3\n", "run.yaml:3: reward_model: Input should be"),
+        ("reward_model: 3\n", "run.yaml:3: reward_model: write the settings of this section"),
     ],
 )
 def test_an_error_in_a_short_form_names_it_as_it_was_written(tmp_path, text, words):
@@ -163,7 +164,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read_but_not_invalid_bytes(
     path.write_bytes(b"name: \xff\n")
     with pytest.raises(InputError, match=r"run\.yaml: .*utf-8"):
         load_config(path)
-    with pytest.raises(InputError, match="no such configuration file"):
+    with pytest.raises(InputError, match=r"is a folder and not a configuration file; name a file, such as .*run\.yaml"):
         load_config(tmp_path)
 
 
@@ -262,3 +263,37 @@ def test_the_schema_of_a_run_offers_the_registered_kinds():
     assert known == ["CISPO", "GSPO", "PPOClip"]
     assert schema["$defs"]["GSPO"]["properties"]["clip_low"]["default"] == 3e-4
     assert loss["oneOf"][-1]["properties"]["kind"]["description"] == "package.module:Class"
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("shaping=rank", r"shaping: write a list: \[\.\.\.\] \(found 'rank'\)"),
+        ("policy=models/m", r"policy: write the settings of this section: \{name: value, \.\.\.\}"),
+        ("rewards=[{kind:", "not valid YAML: .*; quote the whole override for the shell"),
+    ],
+)
+def test_a_setting_of_another_shape_says_what_to_write(tmp_path, override, words):
+    path = _write(tmp_path, "kind: rule\npolicy: {model: m}\nproblems: {source: p.jsonl}\n")
+    with pytest.raises(InputError, match=words) as error:
+        load_config(path, [override])
+    assert "\n" not in str(error.value)
+
+
+def test_a_second_file_is_no_setting(tmp_path):
+    path = _write(tmp_path, "kind: rule\npolicy: {model: m}\nproblems: {source: p.jsonl}\n")
+    with pytest.raises(InputError, match="this command reads one file; behind it stand settings"):
+        load_config(path, [str(path)])
+
+
+def test_a_mistake_in_settings_that_sets_share_is_told_once(tmp_path):
+    text = "kind: rule\npolicy: {model: m}\nproblems: {source: p, format: gsmk8}\ntest_problems: {source: t}\n"
+    with pytest.raises(InputError) as error:
+        load_config(_write(tmp_path, text))
+    assert str(error.value).count("found 'gsmk8'") == 1
+
+
+def test_a_file_of_a_run_is_told_what_a_service_takes(tmp_path):
+    path = _write(tmp_path, "name: x\nkind: rule\npolicy: {model: m}\nproblems: {source: p.jsonl}\n")
+    with pytest.raises(InputError, match="name: a run has it, and a service only the settings of the reward"):
+        load_serve_config(path, [])

@@ -141,8 +141,15 @@ def opinions_on(grader: Grader, answers: Sequence[Asked], users_too: bool = Fals
     )
     opinions = [opinion for unit in graded for opinion in unit]
     if len(units) > 1 and all(opinion.why == FAULT for opinion in opinions):
-        return checked_opinions(grader, answers)  # raises it once more
+        try:
+            return checked_opinions(grader, answers)  # raises it once more
+        except RaisedApart as error:
+            raise InputError(f"{error}. So it does on every answer; correct it") from error
     return opinions
+
+
+class RaisedApart(RuntimeError):
+    """A grader in a process of its own has raised; its traceback stayed there."""
 
 
 def checked_opinions(grader: Grader, answers: Sequence[Asked]) -> list[Opinion]:

@@ -1,6 +1,7 @@
 """A grader's opinions on a file of answers: a rule's as they are found, those of others through a journal."""
 
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, get_args
 
 from cooper_base.data.labelled import label_of, read_rows, require, text_field
 from cooper_base.data.problem import Problem
-from cooper_base.data.readers import DataRow
+from cooper_base.data.readers import DataRow, check_name_of_jsonl
 from cooper_base.data.verdict import Verdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import REFUSED, append, check_name, check_target, naming, open_to_append
@@ -24,6 +25,8 @@ from cooper_verify.faults import FAULTS_FILE, faults_so_far, faults_written_to, 
 from cooper_verify.grader import Asked, Grader, asked_texts, in_chunks, opinions_of
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import Rule, RuleConfig
+
+logger = logging.getLogger(__name__)
 
 COMMAND = "cooper verify"
 CHUNK = 256
@@ -101,7 +104,10 @@ def grade_file(
     `faults_path(out)` has it with what was raised. Raises InputError before the first verdict: for a bad row, and for
     an `out` that was made from another file or with another grader.
     """
+    check_name_of_jsonl(out)
     tasks = read_rows(data, lambda row: _task(row, grader.reads_reference), ["answer and completion"])
+    if grader.reads_reference and (without := sum(not problem.answer for problem, *_ in tasks)):
+        logger.warning("%s: %d of %d rows have an empty reference, which no answer equals", data, without, len(tasks))
     grader.check([problem for problem, *_ in tasks])
     before = faults_so_far()
     with faults_written_to(faults_path(out)):

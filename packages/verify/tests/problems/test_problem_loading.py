@@ -208,8 +208,18 @@ def test_a_folder_of_save_to_disk_is_a_source(tmp_path: Path, split: str | None)
     config = ProblemsConfig(source=str(tmp_path / "saved"), split=split)
     assert [problem.answer for problem in read_problems(config).problems] == ["2", "3"]
     if split is not None:
-        with pytest.raises(InputError, match=r"split other.*other"):
+        with pytest.raises(InputError, match=rf"problems.split: .*saved has no split 'other'; it has {split}$"):
             read_problems(ProblemsConfig(source=str(tmp_path / "saved"), split="other"))
+    else:
+        with pytest.raises(InputError, match=r"problems.split: .*saved is one table without splits"):
+            read_problems(ProblemsConfig(source=str(tmp_path / "saved"), split="test"))
+
+
+@pytest.mark.parametrize("source", ["./nowhere", "../nowhere", "/nowhere/at/all", "~/nowhere"])
+def test_a_path_is_not_looked_up_on_the_hub(source: str):
+    pytest.importorskip("datasets")
+    with pytest.raises(InputError, match=r"nowhere.*: no such file or folder; check its name and folder"):
+        read_problems(ProblemsConfig(source=source))
 
 
 def test_a_field_that_could_name_problems_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -269,14 +279,15 @@ def test_a_dataset_that_cannot_be_loaded_is_explained():
         read_problems(ProblemsConfig(source="nobody/nothing", split="test"))
 
 
-def test_a_folder_that_datasets_can_load_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("name", ["data", "data.jsonl"])  # Spark writes folders with the suffix of a file
+def test_a_folder_that_datasets_can_load_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     pytest.importorskip("datasets")
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in numbered(3)))
-    problems = read_problems(ProblemsConfig(source=str(tmp_path / "data"))).problems
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in numbered(3)))
+    problems = read_problems(ProblemsConfig(source=str(tmp_path / name))).problems
     assert [p.answer for p in problems] == ["1", "2", "3"]
-    assert problems[2].location == f"{tmp_path}/data/train:row 3"
+    assert problems[2].location == f"{tmp_path}/{name}/train:row 3"
 
 
 UNREAD = [

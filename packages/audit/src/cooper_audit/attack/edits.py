@@ -13,7 +13,7 @@ from random import Random
 from cooper_audit.attack.wrappers import stated
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import refuse_pipe
-from cooper_base.errors import InputError, did_you_mean
+from cooper_base.errors import InputError, did_you_mean, no_file
 from cooper_base.files.owned_file import write_owned
 
 COMMAND = "cooper attack"
@@ -254,10 +254,12 @@ def read_patterns(path: Path) -> list[EditedPattern]:
     """The patterns of a file: one a line, its edits joined by " + "; lines that begin with # are comments. Raises
     InputError for a file that cannot be read, and an edit that does not exist."""
     refuse_pipe(path)
+    if not path.is_file():
+        raise no_file(path, (".txt",), "file of patterns")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as patterns ({error})") from error
+        raise InputError(f"{path}: cannot be read as patterns ({error}); write UTF-8 text, one a line") from error
     names, patterns = [*VALUES, *STATEMENTS, *FRAMES], list[EditedPattern]()
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):

@@ -41,7 +41,8 @@ def audit_rollouts(
         Path("audit")
     ),
     form: Annotated[
-        str | None, typer.Option("--format", help="The trainer's format; by default it is seen from the rows.")
+        str | None,
+        typer.Option("--format", help="The trainer's format, such as trl; by default it is seen from the rows."),
     ] = None,
     map_: Annotated[
         list[str] | None,
@@ -51,9 +52,9 @@ def audit_rollouts(
     ] = None,
     rule: RuleOption = "maths",
     references: Annotated[
-        Path | None, typer.Option(help="Questions and answers, where the rollouts have none.")
+        Path | None, typer.Option(help="A file of questions and answers, for rollouts without a reference.")
     ] = None,
-    labels: Annotated[Path | None, typer.Option(help="The file to_label.jsonl with your labels.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="to_label.jsonl of an earlier audit, with your labels.")] = None,
     grader: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,7 +68,8 @@ def audit_rollouts(
     ] = None,
     judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`: --grader judge=FILE.")] = None,
     retrain: Annotated[
-        str | None, typer.Option(help="A base: a reward model trained on the check's labels, for the table.")
+        str | None,
+        typer.Option(help="A model: a reward model is trained from it on the check's labels, for the table."),
     ] = None,
     until: Annotated[int | None, typer.Option(help="The last step of which --retrain learns.", min=0)] = None,
     tokenizer: Annotated[str | None, typer.Option(help="The policy's, for rollouts that are token ids.")] = None,

@@ -49,7 +49,7 @@ TRUNCATED = ("is_truncated", "truncated")
 """Where writers of any format say that a completion was cut off."""
 PHASES, OF_EVALUATION = ("split", "phase", "mode", "metadata.split"), ("is_eval", "is_validation", "is_val", "validate")
 """Where writers of any format say that a row is of an evaluation: by its name, or as yes or no."""
-REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target"
+REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target|reference|gold_answer|gold"
 OTHERS = "$others"
 FILE = "$file"
 _PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")

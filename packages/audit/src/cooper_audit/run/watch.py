@@ -70,8 +70,8 @@ DEFAULT_RULES = tuple(
     a form that the rule reads, such as \\boxed{}, and rollout.max_tokens must leave room for it; an environment that
     judges must return 1 or more from get_reward() where it is solved"}
 - {metric: policy/usable_groups, below: 0.001, until: 1, advice: "no group of the first step has different rewards, so
-    nothing was learned from it; look at rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier
-    problems, more completions (rollout.n) or another reward"}
+    nothing was learned from it; look at rollouts/000001.jsonl: is nothing rewarded, everything equally, or everything
+    without an opinion (None, NaN)? Try easier problems, more completions (rollout.n) or another reward"}
 - {metric: policy/grad_norm, patience: 3, advice: "the policy's updates are skipped; lower policy.learning_rate, or
     train from an earlier checkpoint"}
 - {metric: policy/usable_groups, below: 0.05, patience: 5, advice: "rewards hardly differ inside the groups, so the

@@ -84,8 +84,9 @@ def _plain_interrupts() -> Iterator[None]:
         raise
 
 
+ABOUT = "Is an answer right, is a run being hacked, what does a reward pay for? And training with a reward that learns."
 commands = typer.Typer(
-    cls=_Commands, help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False
+    cls=_Commands, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False
 )
 NAMED = [name for name in added("commands") if name in sys.argv[1:2]]
 """The command that is run, if the first argument is one. The others need not be loaded."""

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from cooper_base.config.base import NESTED, Config, Places, is_mapping, kinds_of, record_of_kind, records_of
 from cooper_base.config.strict_yaml import Lines, parse_yaml
-from cooper_base.errors import InputError, did_you_mean, nearest_file
+from cooper_base.errors import InputError, did_you_mean, no_file
 
 SomeConfig = TypeVar("SomeConfig", bound=Config)
 
@@ -45,7 +45,7 @@ def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: no such configuration file; {nearest_file(path, 'check its name and folder')}")
+        raise no_file(path, (".yaml", ".yml"), "configuration file")
     try:
         values, lines = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:  # also for text that is not UTF-8
@@ -63,6 +63,8 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     """
     for override in overrides:
         key, separator, raw = override.partition("=")
+        if not separator and Path(override).is_file():
+            raise InputError(f"{override}: this command reads one file; behind it stand settings such as key=value")
         if not separator or not key:
             raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")
         *parents, leaf = key.split(".")
@@ -74,7 +76,8 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
         try:
             target[leaf], _ = parse_yaml(raw)
         except ValueError as error:
-            raise InputError(f"override {override!r}: {error}") from error
+            why = " ".join(str(error).split())
+            raise InputError(f"override {override!r}: {why}; quote the whole override for the shell") from error
     return values
 
 
@@ -94,7 +97,8 @@ def check_settings(record: type[SomeConfig], settings: Settings) -> SomeConfig:
         return record.model_validate(values)
     except ValidationError as error:
         issues = _unfolded(error.errors())
-        raise InputError("\n".join(_describe(issue, settings, places) for issue in issues)) from error
+        messages = dict.fromkeys(_describe(issue, settings, places) for issue in issues)  # sets may share a setting
+        raise InputError("\n".join(messages)) from error
 
 
 Misfit = tuple[tuple[str, ...], str]  # the path of a key that does not fit, and the message about it
@@ -180,9 +184,17 @@ def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator
             yield {**issue, "loc": place}
 
 
+SHAPES = {
+    "tuple_type": "write a list: [...]",
+    "model_type": "write the settings of this section: {name: value, ...}",
+    "dict_type": "write a mapping: {name: value, ...}",
+}
+"""What to write, by pydantic's type of an issue, where pydantic names one of Python's types."""
+
+
 def _describe(issue: Any, settings: Settings, places: Places) -> str:
     location = _written(tuple(str(part) for part in issue["loc"]), places)
-    message = issue["msg"].removeprefix("Value error, ")
+    message = SHAPES.get(issue["type"]) or issue["msg"].removeprefix("Value error, ")
     if not location:
         return f"{settings.source}: {message}"
     shown_value = "" if issue["type"] == "missing" else f" (found {issue['input']!r})"

@@ -21,7 +21,7 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
-from cooper_base.errors import InputError, MissingExtraError, did_you_mean, exit_fault
+from cooper_base.errors import InputError, MissingExtraError, did_you_mean, exit_fault, no_file
 
 LISTED = 20
 """Most functions of a file in a message."""
@@ -88,7 +88,7 @@ def _module_of_file(file: str) -> ModuleType:
     """The module in a Python file, which is run once in a process. What lies beside the file can be imported by it."""
     path = Path(file).expanduser().resolve()
     if not path.is_file():
-        raise InputError(f"{file}: no such file")
+        raise no_file(Path(file).expanduser(), (".py",))
     name = f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"  # never that of an installed module
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)

@@ -14,7 +14,7 @@ from typing import IO, Any, TextIO
 from cooper_base.data.hub import why_silent
 from cooper_base.data.strict_json import check_values, decode_json, parse_json
 from cooper_base.data.text import one_line
-from cooper_base.errors import InputError, MissingExtraError, nearest_file
+from cooper_base.errors import InputError, MissingExtraError, no_file, with_causes
 
 LONGEST_ROW = 64 << 20
 """Bytes of a row: of a line, of a value in a JSON file, of the values in a row of Parquet."""
@@ -47,12 +47,12 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[DataRow]:
     """The rows of a JSONL, JSON, CSV, TSV or Parquet file. `bad` is told of each line that is no row, where the ones
     behind it can be read. Raises InputError or, without pyarrow, MissingExtraError.
     """
+    refuse_pipe(path)
+    if not path.is_file():
+        raise no_file(path, READERS)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(READERS)}")
-    refuse_pipe(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; {nearest_file(path, 'check its name and folder')}")
     return reader(path, bad)
 
 
@@ -196,6 +196,7 @@ def _read_csv(path: Path, bad: Bad, usual: str = ",") -> Iterator[DataRow]:
             lines = _Lines(file, path)
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
             names = next(filter(None, _records(reader, lines, path, [], delimiter)), [])
+            names = [name.strip() for name in names]  # `question, answer` as people write it
             _check_columns(names, f"{path}:{reader.line_num}")
             for cells in _records(reader, lines, path, names, delimiter):
                 if len(cells) > len(names):
@@ -391,33 +392,49 @@ READERS: dict[str, Callable[[Path, Bad], Iterator[DataRow]]] = {
 """What reads a file of each suffix."""
 
 
-def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[DataRow]:
+def check_name_of_jsonl(out: Path) -> None:
+    """Raises InputError for an output whose JSON lines would be read as something else, by its suffix."""
+    if (suffix := out.suffix.lower()) in READERS and suffix != ".jsonl":
+        raise InputError(f"{out}: the output is JSON lines; name it {out.with_suffix('.jsonl').name}")
+
+
+def read_hub(name: str, subset: str | None, split: str | None, section: str = "problems") -> Iterator[DataRow]:
     """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder, also one of
-    `save_to_disk`. Raises InputError or, without `datasets`, MissingExtraError. `section` is where the settings stand
-    in the configuration.
+    `save_to_disk`. Without a `split` they are those of `train`. Raises InputError or, without `datasets`,
+    MissingExtraError. `section` is where the settings stand in the configuration.
     """
     try:
         from datasets import DatasetDict, load_dataset, load_from_disk  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
-    silent = None if Path(name).is_dir() else why_silent(name, "README.md", "dataset")
+    folder = Path(name).expanduser()
+    if not folder.is_dir() and name.startswith((".", "/", "~")):
+        raise no_file(folder, READERS, "file or folder")
+    silent = None if folder.is_dir() else why_silent(name, "README.md", "dataset")
     try:
         with nullcontext() if silent is None else _offline():
-            if _is_saved(Path(name)):
-                saved = load_from_disk(name)
-                dataset = saved[split] if isinstance(saved, DatasetDict) else saved
+            if _is_saved(folder):
+                dataset = load_from_disk(folder)
             else:
-                dataset = load_dataset(name, subset, split=split)
+                dataset = load_dataset(str(folder) if folder.is_dir() else name, subset, split=split or "train")
     # No narrower type will do: no such data set or no hub is an OSError, no such subset or split a ValueError, a script
     # in it a RuntimeError, and what its card may hold anything else.
     except Exception as error:
+        why = ": ".join(dict.fromkeys(map(str, (error, *[*with_causes(error)][-1:]))))  # the last one says what failed
         raise InputError(
-            f"{section}.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
-            f"a loadable Hugging Face data set: {one_line(str(error))}"
+            f"{section}.source: {name!r} (subset {subset}, split {split or 'train'}) is neither a known file type nor "
+            f"a loadable Hugging Face data set: {one_line(why)}"
             f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
         ) from error
+    if isinstance(dataset, DatasetDict):
+        if (split or "train") not in dataset:
+            splits = ", ".join(map(str, dataset))
+            raise InputError(f"{section}.split: {name} has no split {split or 'train'!r}; it has {splits}")
+        dataset = dataset[split or "train"]
+    elif _is_saved(folder) and split not in (None, str(dataset.split)):
+        raise InputError(f"{section}.split: {name} is one table without splits; remove it, or use skip and limit")
     for number, fields in enumerate(dataset, start=1):
-        yield DataRow(f"{name}/{split}:row {number}", dict(fields))
+        yield DataRow(f"{name}/{split or 'train'}:row {number}", dict(fields))
 
 
 def _is_saved(folder: Path) -> bool:

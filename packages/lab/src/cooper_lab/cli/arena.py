@@ -48,7 +48,7 @@ def arena(
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; by default one per core.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Run nothing: tables and page of what is finished.")] = False,
 ) -> None:
-    """Compare designs of rewards in worlds with known holes: designs x holes x plantings x seeds."""
+    """Find out which designs of rewards are hacked: train with each on reward models with known, planted holes."""
     from cooper_base.config.checking import with_overrides
     from cooper_lab.arena.arena import built_in_holes, check_results, choose, read_holes, write_summary
     from cooper_lab.arena.cache import default_cache

@@ -19,11 +19,13 @@ def demo(
             "--out", "--output-dir", help="Folder for the four runs and the report; earlier runs in it are deleted."
         ),
     ] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(help="seed=")] = 0,
+    seed: Annotated[int, typer.Option(help="seed=: of the four runs.")] = 0,
     steps: Annotated[int | None, typer.Option(help="steps=: of each run.")] = None,
     rebuild: Annotated[Path | None, typer.Option(help="Only rebuild the warm-up models, into this folder.")] = None,
 ) -> None:
-    """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
+    """See reward hacking and its cure: one small policy trained with a rule, a fixed reward model, Cooper as published
+    and Cooper, and a report of the four runs.
+    """
     from cooper_base.config.checking import with_overrides
     from cooper_base.files.folder_lock import BUSY_RUNS
     from cooper_base.files.owned_file import check_file

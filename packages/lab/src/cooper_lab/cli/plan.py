@@ -33,7 +33,7 @@ def plan(
         str, typer.Option(help="A model of the reward model's shape, where that one is not made yet.")
     ] = "",
 ) -> None:
-    """Print the memory of each device and the disk space; exit with 1 where it does not fit."""
+    """Say whether a run fits: memory of each device, disk space, and what to set if it does not (exit code 1)."""
     from cooper_rl import InputError, load_config
 
     settings = load_config(config, overrides or [])

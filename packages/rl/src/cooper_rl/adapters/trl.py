@@ -86,11 +86,19 @@ class GRPOReward:
 
     @classmethod
     def from_config(
-        cls, config: CooperRewardConfig, columns: Columns | None = None, total_steps: int | None = None
+        cls,
+        config: CooperRewardConfig | Mapping[str, Any],
+        columns: Columns | None = None,
+        total_steps: int | None = None,
     ) -> Self:
-        """Load the reward, with several processes only in the first. For `total_steps` see `CooperReward`."""
+        """Load the reward, with several processes only in the first. For `config` and `total_steps` see
+        `CooperReward`."""
         first = int(os.environ.get("RANK", "0")) == 0  # what launchers set, before anything has started
         return cls(CooperReward.from_config(config, total_steps) if first else None, columns)
+
+    def on_init_end(self, *_: Any, **__: Any) -> None:
+        """The first that a trainer calls on a callback, which this is not."""
+        raise InputError("GRPOTrainer got the reward among its callbacks; pass callbacks=[reward.callback]")
 
     def __call__(
         self,

@@ -14,6 +14,7 @@ from cooper_base.cli.console import counter, in_full, names_and_settings, record
 from cooper_base.config.base import mapping_of, merge
 from cooper_base.config.checking import Settings, check_settings, with_overrides
 from cooper_base.config.strict_yaml import parse_yaml
+from cooper_base.data.readers import check_name_of_jsonl
 from cooper_base.errors import InputError
 from cooper_base.files.owned_file import OwnedFile
 from cooper_rl.policy.evaluation_config import EvalConfig
@@ -51,19 +52,21 @@ def evaluate_model(
     format: Annotated[str | None, typer.Option(help="problems.format=: a ready-made mapping, such as gsm8k.")] = None,
     rule: Annotated[str | None, typer.Option(help=f"rule=: {RULE_HELP}")] = None,
     k: Annotated[int | None, typer.Option(help="k=: samples per problem.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="temperature=")] = None,
-    top_p: Annotated[float | None, typer.Option(help="top_p=")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="max_tokens=")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="temperature=: of sampling; 0 takes the most likely token.")
+    ] = None,
+    top_p: Annotated[float | None, typer.Option(help="top_p=: the share of probability that is sampled from.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="max_tokens=: the longest completion.")] = None,
     limit: Annotated[int | None, typer.Option(help="problems.limit=: only the first problems.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="batch_size=: problems sampled at once.")] = None,
     engine: Annotated[
         str, typer.Option(help="engine=: local, vllm, or settings such as '{kind: vllm, tensor_parallel: 2}'.")
     ] = "local",
-    seed: Annotated[int | None, typer.Option(help="seed=")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed=: of sampling.")] = None,
     threads: Annotated[int | None, typer.Option(help="threads=: CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
 ) -> None:
-    """Print avg@k, maj@k and pass@k with 95 % Wilson intervals, according to the rule and, where it is known, to gold.
+    """Measure a model on problems: avg@k, maj@k and pass@k with 95 % intervals, by the rule and, where known, by gold.
 
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
     its test problems, prompt, rule, sampling and lengths. A setting that differs wins, with a warning. Other problems
@@ -75,6 +78,8 @@ def evaluate_model(
     options = _given(k=k, temperature=temperature, top_p=top_p, max_tokens=max_tokens, batch_size=batch_size)
     options |= _given(seed=seed, threads=threads, rule=rule_from(rule) if rule else None)
     chosen, drawn_by = _checked(subject, [in_full(setting) for setting in settings], of_problems, options, engine)
+    if out is not None:
+        check_name_of_jsonl(out)
     with nullcontext() if out is None else OwnedFile(out, COMMAND, [Path(chosen.problems.source)]) as file:
         results = _measure(subject.model, subject.run, drawn_by, chosen, shows_prompt=True)
         _print_results(results, chosen.k, chosen.max_tokens)

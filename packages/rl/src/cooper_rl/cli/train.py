@@ -16,7 +16,10 @@ def train(
     overrides: Overrides = None,
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
-    """Train a policy together with its reward model."""
+    """Train a policy, and its reward model beside it.
+
+    The run's folder gets metrics, every completion, checkpoints and a report.
+    """
     from cooper_rl.run.inputs import read_inputs
     from cooper_rl.run.recorder import check_folder
     from cooper_rl.run_config import load_config
@@ -44,7 +47,7 @@ def train(
 
 
 def serve(
-    config: Annotated[Path, typer.Argument(help="A YAML file: the reward of `cooper train`, and `serve`.")],
+    config: Annotated[Path, typer.Argument(help="A YAML file: of a run's settings those of its reward, and `serve`.")],
     overrides: Overrides = None,
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""

@@ -52,7 +52,9 @@ def collect_completions(
 
 @verifyrm.command()
 def label(
-    data: Annotated[Path, typer.Argument(help="The output of `collect`, or any file with its first three columns.")],
+    data: Annotated[
+        Path, typer.Argument(help="Rows with question, reference_answer and completion, such as `collect` writes.")
+    ],
     out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which all agree.")],
     judge: JudgeFile = None,
     grader: GraderOption = None,

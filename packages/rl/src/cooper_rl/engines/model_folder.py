@@ -27,6 +27,8 @@ def local_folder(path: str) -> Path | None:
     folder = Path(path)
     if folder.is_dir():
         return folder
+    if folder.is_file():
+        raise InputError(f"{path}: is a file and not the folder of a model; name the folder that holds config.json")
     nearest = _nearest_folder(folder) if path else None
     if nearest or _looks_local(path):
         remedy = f"did you mean {nearest}?" if nearest else "give a folder or a Hugging Face name like owner/name"
@@ -225,6 +227,8 @@ def check_tokenizer(path: str) -> None:
     """Raises InputError for a folder without a tokenizer, or with a chat template that costs too much."""
     folder = local_folder(path)
     if folder and not any((folder / name).is_file() for name in _TOKENIZERS):
+        if not (folder / "config.json").is_file() and (inner := next(folder.glob("*/config.json"), None)):
+            raise InputError(f"{path}: no model in this folder; did you mean {inner.parent}?")
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
     if checked := folder or _cached(path):
         check_templates(checked)

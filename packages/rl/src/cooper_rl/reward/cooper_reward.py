@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self, get_args
 
 from cooper_base.clock import Clock
+from cooper_base.config.checking import Settings, check_settings
 from cooper_base.data.answer import AnswerGroup
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
@@ -73,17 +74,19 @@ class CooperReward:
     @classmethod
     def from_config(
         cls,
-        config: CooperRewardConfig,
+        config: CooperRewardConfig | Mapping[str, Any],
         total_steps: int | None = None,
         inputs: RewardInputs | None = None,
         gold: str | None = None,
     ) -> Self:
-        """Load the reward model that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
+        """Load the reward model that `config` (a `CooperRewardConfig`, its settings, or a whole `RunConfig`) names.
 
         `total_steps` is the length of the run, which a falling schedule needs and a `RunConfig` knows already. `inputs`
         is the result of `read_reward_inputs(config)`, which is called if they are missing. Raises InputError for
         invalid settings, files or models.
         """
+        if not isinstance(config, CooperRewardConfig):
+            config = check_settings(CooperRewardConfig, Settings(dict(config)))
         inputs = read_reward_inputs(config) if inputs is None else inputs
         steps = total_steps if total_steps is not None else config.planned_steps
         model, settings = None, config.loaded_model

@@ -48,6 +48,8 @@ def log_to_stderr() -> Iterator[None]:
 
 def describe_size(config: RunConfig, completed: int, test_problems: Sequence[int]) -> str:
     """The size of a run, before it begins: `test_problems` are the sizes of its test sets."""
+    if completed == config.steps:
+        return f"{config.name}: all {completed} steps are done; raise steps to go on"
     problems, n, most = config.problems_per_step, config.rollout.n, config.rollout.max_tokens
     text = (
         f"{config.name}: {config.steps - completed} of {config.steps} steps, each sampling {problems * n} completions "

@@ -85,6 +85,7 @@ def read_inputs(config: RunConfig) -> Inputs:
     pairs = config.cooptimization.pairs if config.learns else ()
     check_problems((*config.rewards, *config.shaping, *pairs), problems)
     _say_what_is_judged(config, problems, reward.verifier)
+    _say_what_learns_nothing(config)
     if environments is not None:
         environments.check(problems[0])
     test_problems = {
@@ -145,6 +146,25 @@ def _say_what_is_judged(config: RunConfig, problems: Sequence[Problem], verifier
             "cooptimization.pairs finds unread: the policy may learn to please it there. Add %san assistant",
             *(silent, len(problems), swaps),
         )
+
+
+def _say_what_learns_nothing(config: RunConfig) -> None:
+    """Warn of what is set and decides nothing, and of learning rates with which nothing is learned."""
+    unread = config.monitor is None and not config.learns and not reads_model(config.parts)
+    if config.reward_model is not None and unread:
+        what = "reads no reward model, so reward_model is not loaded; remove it, or take kind: cooper"
+        logger.warning("kind: %s %s", config.kind, what)
+    rates = {"policy": config.policy.learning_rate}
+    if config.reward_model is not None and config.learns:
+        rates["reward_model"] = config.reward_model.learning_rate
+    for name, rate in rates.items():
+        if rate == 0 or rate >= RUINOUS:
+            what = "learns nothing" if rate == 0 else "forgets all that it knows in a few steps"
+            logger.warning("%s.learning_rate: with %g it %s; usual are 1e-7 to 1e-3", name, rate, what)
+
+
+RUINOUS = 0.1
+"""A learning rate by which each step of Adam moves every weight by about a tenth, more than most weights are."""
 
 
 def _say_what_is_trained_on(

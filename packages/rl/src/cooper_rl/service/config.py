@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -86,6 +86,11 @@ class ServerConfig(Config):
 
 class ServeConfig(CooperRewardConfig):
     """Everything `cooper serve` needs to know: the reward of a `cooper train` file, and `serve`."""
+
+    stands_for: ClassVar = dict.fromkeys(
+        ("name", "output_dir", "steps", "problems_per_step", "policy", "problems", "test_problems", "rollout"),
+        "a run has it, and a service only the settings of the reward and `serve`; remove what your trainer has",
+    )
 
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""

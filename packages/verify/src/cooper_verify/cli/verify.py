@@ -42,7 +42,7 @@ def verify(
         typer.Argument(help="Settings of the grader: rule=numeric rule.relative=0.01, judge.max_tokens=32."),
     ] = None,
 ) -> None:
-    """Check final answers against reference answers with a rule (--rule), or with any grader (--grader).
+    """Say of every answer in a file whether it is right, by a rule (--rule) or any grader (--grader).
 
     --workers and --timeout apply to the rule `maths`.
     """

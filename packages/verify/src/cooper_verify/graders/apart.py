@@ -28,7 +28,7 @@ from cooper_base.data.text import one_line
 from cooper_base.errors import InputError, MissingExtraError, users_function
 from cooper_base.progress import awaited
 from cooper_verify.faults import halved
-from cooper_verify.grader import RAISED, Asked, Grader, Opinion, checked_opinions
+from cooper_verify.grader import RAISED, Asked, Grader, Opinion, RaisedApart, checked_opinions
 from cooper_verify.graders.function import FunctionGrader
 from cooper_verify.graders.written import form_by_text, open_grader
 from cooper_verify.rules.child import ChildProcess, limit, private_streams
@@ -111,7 +111,7 @@ class RaisingApart(GraderApart):
         opinions = super().grade(answers)
         for opinion in opinions:
             if (opinion.why or "").startswith(RAISED):
-                raise RuntimeError(f"{self.name} {opinion.why}")
+                raise RaisedApart(f"{self.name} {opinion.why}")
         return opinions
 
 

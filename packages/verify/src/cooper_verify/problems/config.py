@@ -1,6 +1,5 @@
 """Settings of problems: their source, the meaning of its fields, and the prompt."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -119,11 +118,12 @@ class ProblemsConfig(Config):
 
     @property
     def kind(self) -> Literal["file", "made", "hub"]:
-        """The kind of reader for `source`; `made` is `reasoning_gym`, or a world that an installed package adds."""
+        """The kind of reader for `source`; `made` is `reasoning_gym`, or a world that an installed package adds. A
+        folder is read as a data set of the hub, also where it has a file's suffix, as Spark writes them."""
         if _is_made(self.source):
             return "made"
-        has_file_suffix = Path(self.source).suffix.lower() in FILE_SUFFIXES
-        return "file" if has_file_suffix or os.path.isfile(os.path.expanduser(self.source)) else "hub"
+        path = Path(self.source).expanduser()
+        return "file" if path.is_file() or (path.suffix.lower() in FILE_SUFFIXES and not path.is_dir()) else "hub"
 
     @model_validator(mode="after")
     def _consistent(self) -> "ProblemsConfig":

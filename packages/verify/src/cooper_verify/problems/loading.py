@@ -79,12 +79,12 @@ def load_problems(
             f"answers that the rule cannot, set {section}.unverified: silent."
         )
     if not loaded.problems:
-        raise InputError(
-            f"no problem is left of {loaded.rows} rows; check {section}.skip and these bad rows:\n"
-            f"{_listing(loaded.bad_rows)}"
-        )
+        bad = f" and these bad rows:\n{_listing(loaded.bad_rows)}" if loaded.bad_rows else ""
+        raise InputError(f"no problem is left of {loaded.rows} rows; check {section}.skip{bad}")
     if loaded.bad_rows:
         logger.warning("%s; bad rows are skipped:\n%s", loaded.summary(), _listing(loaded.bad_rows))
+    elif loaded.duplicates:
+        logger.info("%s: %s", section, loaded.summary())
     return loaded
 
 
@@ -195,7 +195,7 @@ def _problems_of(
     if config.kind == "file":
         name, rows = Path(config.source).stem, read_file(Path(config.source).expanduser(), bad)
     else:
-        name, rows = config.source, read_hub(config.source, config.subset, split, section)
+        name, rows = config.source, read_hub(config.source, config.subset, config.split, section)
     named = config.question or ("" if config.messages else "question")
     question = tuple(part.strip() for part in named.split("+")) if named else ()
     named_fields = Mapping(question, config.answer or "answer", config.solution, config.id)
