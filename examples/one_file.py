@@ -165,8 +165,7 @@ def score(cooper: Cooper, groups: list[Group]) -> None:
 def pay(cooper: Cooper, groups: list[Group]) -> None:
     """r = w s + (1 - w) v, with s = sigmoid(logit) and v = 1 if the rule accepts the answer, else 0. Where the rule is
     silent on a whole group, r = w max(0, s - s') of an accepted answer, with s' the best under the two other
-    references, and 0 of a rejected one; but there is no opinion if most of its accepted answers are accepted under the
-    near one too, or if the rule is silent on some only.
+    references, and 0 of a rejected one; there is no opinion if the rule is silent on some of the group only.
 
     w = max(0, J)^2 with J = accepted right / (right + 1) - (accepted wrong + 1) / (wrong + 1).
     """
@@ -180,13 +179,11 @@ def pay(cooper: Cooper, groups: list[Group]) -> None:
     w = max(0.0, right_accepted / (right + 1) - (wrong_accepted + 1) / (wrong + 1)) ** 2
     for group in groups:
         silent = all(answer.verdict == "silent" for answer in group.answers)
-        accepted = [answer.near > 0 for answer in group.answers if answer.logit > 0]
-        blind = sum(accepted) > len(accepted) / 2  # it does not tell right from nearly right: the rest would be noise
         for answer in group.answers:
             s, *others = torch.tensor([answer.logit, answer.near, answer.swapped]).sigmoid().tolist()
             if answer.verdict == "silent":
                 worth = max(0.0, s - max(others)) if answer.logit > 0 else 0.0
-                answer.reward = w * worth if silent and w > 0 and not blind else nan
+                answer.reward = w * worth if silent and w > 0 else nan
             else:
                 answer.reward = w * s + (1 - w) * (answer.verdict == "correct")
 

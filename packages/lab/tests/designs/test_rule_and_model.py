@@ -203,13 +203,11 @@ def test_where_the_rule_is_silent_what_the_model_rejects_is_paid_nothing():
     assert trusted().score(context("silent -0.3", "silent -9", "silent 0")).rewards.rows() == [[0.0, 0.0, 0.0]]
 
 
-def test_a_group_whose_accepted_answers_are_mostly_kept_under_a_near_reference_has_no_opinion():
+def test_it_is_counted_how_many_accepted_answers_are_kept_under_a_near_reference():
+    """They are paid nothing, and whoever is not kept is paid as if they were not there."""
     scores = trusted().score(silent_groups("7", "any", "any", "none"))
-    assert str(scores.rewards.rows()) == "[[nan, nan, nan, nan]]"
+    assert scores.rewards.rows()[0] == pytest.approx([0.25 * (YES - NO), 0.0, 0.0, 0.0])
     assert scores.metrics["reward_model/kept_when_near"] == pytest.approx(2 / 3)
-    scores = trusted().score(silent_groups("7", "7", "any", "none"))
-    assert scores.rewards.rows()[0] == pytest.approx([0.25 * (YES - NO)] * 2 + [0.0, 0.0])
-    assert scores.metrics["reward_model/kept_when_near"] == pytest.approx(1 / 3)
 
 
 def test_the_record_has_the_score_of_an_accepted_answer_under_a_near_reference():

@@ -21,9 +21,6 @@ MEMORY = 16
 """Verdicts of a class (right, wrong) to which older ones fill up a step that has fewer. In a step with more, older ones
 count at most as much as its own, so a model that is being hacked loses its weight in the same step."""
 
-MOST = 0.5
-"""Of a silent group, the share of accepted answers above which being kept under a near reference leaves no opinion."""
-
 
 @REWARDS.register
 class EarnedConfig(RewardConfig):
@@ -36,9 +33,8 @@ class EarnedConfig(RewardConfig):
     Where the rule is silent on a whole group, w * reward model pays: trust is earned where the rule speaks. It pays
     accepted answers alone, and of these not what they would score under a reference near to the problem's, or another
     problem's.
-    There is no opinion on such a group if most of its accepted answers are accepted under the near reference too, on an
-    answer on which the rule is silent if it judges others of its group, or if w is 0. An answer without a finite logit
-    is paid by the rule alone.
+    There is no opinion on an answer on which the rule is silent if it judges others of its group, or if w is 0. An
+    answer without a finite logit is paid by the rule alone.
 
     A rule that has never judged anything leaves the reference solutions to testify, if the reward model learns from
     them: right under their own reference, wrong under another problem's.
@@ -119,21 +115,17 @@ class EarnedReward:
 
 
 def _read_from_reference(context: StepContext, near: Float[Tensor, " B"]) -> tuple[Float[Tensor, " B"], float]:
-    """What each answer without a verdict is worth by the model's score, NaN for no opinion; and the share of those
-    that it accepts which it accepts under a near reference too, where its scores are `near`.
+    """What each answer without a verdict is worth by the model's score; and the share of those that it accepts which it
+    accepts under a near reference too, where its scores are `near`.
 
     Worth is the score less the best under another reference, at least 0; of a rejected answer, which is asked about
-    under no other reference, it is 0, or that could be paid more than an accepted one. There is no opinion on a group
-    of whose accepted answers most are kept under a near reference: there the model does not tell right from nearly
-    right, and the little that is left of the scores would be noise.
+    under no other reference, it is 0, or that could be paid more than an accepted one.
     """
     scores = context.probabilities.flat
     accepted = (scores > 0.5) & context.silent.flat
     worth = (scores - near.maximum(scores_when_swapped(context).flat)).clamp(min=0).where(accepted, 0.0)
     kept = accepted & (near > 0.5)
-    share = [context.ragged(marks.float()).mean() for marks in (kept, accepted)]
-    blind = context.silent.expand(share[0] > MOST * share[1])
-    return worth.masked_fill(blind, nan), float(kept.sum() / accepted.sum().clamp(min=1))
+    return worth, float(kept.sum() / accepted.sum().clamp(min=1))
 
 
 def newer(before: Sequence[float], now: Sequence[float]) -> list[float]:
