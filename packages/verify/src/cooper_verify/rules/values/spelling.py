@@ -1,6 +1,7 @@
 r"""The spelling of a formula: what cannot be read is an answer only where it is written as the reference is."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -41,4 +42,10 @@ def spelling(text: str) -> tuple[str, ...]:
             symbols[-3:] = [symbols[-2]]
     if symbols and symbols[-1] in ".,;" and symbols[-2:] != [".", "."]:
         symbols.pop()
-    return tuple(symbols)
+    marks = [at for at, symbol in enumerate(symbols) if symbol == "_" and _is_before_index(symbols, at)]
+    return tuple(symbol for at, symbol in enumerate(symbols) if at not in marks)
+
+
+def _is_before_index(symbols: Sequence[str], at: int) -> bool:
+    """Whether a `_` stands between a capital letter and a figure: `H_2O` is written `H2O` too, unlike `x_2`."""
+    return 0 < at < len(symbols) - 1 and symbols[at - 1].isupper() and symbols[at + 1].isdigit()
