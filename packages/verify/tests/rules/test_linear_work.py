@@ -184,19 +184,18 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
     return Meter(monkeypatch)
 
 
-def _growth(meter: Meter, entry: str, frame: str, part: str) -> float:
-    """The work for each character of a long text, as a multiple of that of a short one.
-
-    Each entry has figures of its own: short texts are cached, and what is read from a cache would be no work.
-    """
-    first = 17 + 10_000 * list(ENTRIES).index(entry)
+def _growth(meter: Meter, entry: Callable[[str], object], frame: str, part: str, first: int = 17) -> float:
+    """The work for each character of a long text, as a multiple of that of a short one. Figures count from `first`."""
     short, long = (frame.format(_text(part, length, first)) for length in (SHORT, LONG))
-    return (meter.of(ENTRIES[entry], long) / len(long)) / (meter.of(ENTRIES[entry], short) / len(short))
+    return (meter.of(entry, long) / len(long)) / (meter.of(entry, short) / len(short))
 
 
 def _grown(meter: Meter, entry: str, names: Iterable[str]) -> dict[tuple[str, str], float]:
+    first = 17 + 10_000 * list(ENTRIES).index(
+        entry
+    )  # short texts are cached, and what another entry has read is no work
     kinds = [(frame, name) for frame in FRAMES for name in names]
-    growths = {kind: _growth(meter, entry, FRAMES[kind[0]], TEXTS[kind[1]]) for kind in kinds}
+    growths = {kind: _growth(meter, ENTRIES[entry], FRAMES[kind[0]], TEXTS[kind[1]], first) for kind in kinds}
     return {kind: round(growth, 1) for kind, growth in growths.items() if growth > MOST}
 
 
