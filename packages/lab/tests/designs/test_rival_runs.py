@@ -91,9 +91,10 @@ RESUMED = [pytest.param(design, marks=[] if design in SOON else [pytest.mark.slo
 
 @pytest.mark.parametrize("design", RESUMED)
 def test_a_run_resumes_bit_for_bit(design, run_of):
-    whole, weights = fit(run_of(design, "whole"))
-    fit(run_of(design), until=1)
-    resumed, after = fit(run_of(design), resume=True)
+    steps = 3 if design == "varl" else 2  # whose first update is in the second step
+    whole, weights = fit(run_of(design, "whole", steps=steps))
+    fit(run_of(design, steps=steps), until=1)
+    resumed, after = fit(run_of(design, steps=steps), resume=True)
     assert json.dumps(resumed) == json.dumps(whole)
     for one, other in zip(weights, after, strict=True):
         assert all(torch.equal(one[name], other[name]) for name in one)
