@@ -100,7 +100,14 @@ def test_a_run_resumes_bit_for_bit(design, run_of):
         assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.parametrize("design", [*LEARNING, *FROZEN])
+VARIANTS = ("prime_after", "static_fpo_relaxed")
+"""Designs that differ in one setting from another, and take their step among the slow tests."""
+STEPS = [
+    pytest.param(design, marks=[pytest.mark.slow] if design in VARIANTS else []) for design in (*LEARNING, *FROZEN)
+]
+
+
+@pytest.mark.parametrize("design", STEPPED)
 def test_a_step_moves_what_it_should(design, run_of, models):
     _, weights = fit(run_of(design, steps=2 if design == "varl" else 1))  # whose first update is in the second step
     assert moved(weights[0], ASSETS / "policy")
