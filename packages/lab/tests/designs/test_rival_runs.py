@@ -107,7 +107,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("design", STEPPED)
+@pytest.mark.parametrize("design", STEPS)
 def test_a_step_moves_what_it_should(design, run_of, models):
     _, weights = fit(run_of(design, steps=2 if design == "varl" else 1))  # whose first update is in the second step
     assert moved(weights[0], ASSETS / "policy")
