@@ -1,15 +1,22 @@
 """Tests run in parallel processes. Each uses one tensor thread; with more they would slow each other down."""
 
+import gc
 import inspect
 import logging
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["COOPER_STRICT"] = "1"  # a fault of Cooper's on one text fails the test
+os.environ["PYTHONDONTWRITEBYTECODE"] = ""  # which some images set: each of hundreds of processes would compile anew
+# Every client of httpx reads the certificates of all authorities, 25 ms, and the tests make a thousand clients of
+# servers on this machine. A folder, unlike a file, is only searched when a certificate is checked.
+os.environ["SSL_CERT_FILE"] = ""
+os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -19,9 +26,21 @@ from cooper_base.data.problem import Problem
 from cooper_base.packages import set_log_level
 from cooper_verify.clients import chat
 
+sys.dont_write_bytecode = False
 chat.FIRST_WAIT_S = 0.01  # no test waits for a server that fails on purpose
 hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fail because the machine is busy
 hypothesis_settings.load_profile("untimed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """What is collected stays to the end. Python does not look for garbage in its millions of objects, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -27,7 +27,11 @@ TEXTS = {
     for source in SOURCES
     for path in sorted(source.rglob("*.py"))
 }
-TREES = {path: ast.parse(text) for path, text in TEXTS.items()}
+
+
+@cache
+def _trees() -> dict[str, ast.Module]:
+    return {path: ast.parse(text) for path, text in TEXTS.items()}
 
 
 def _lines(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -39,7 +43,7 @@ def _lines(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_functions_fit_a_screen():
     functions = {
         f"{path}:{node.name}": _lines(path, node)
-        for path, tree in TREES.items()
+        for path, tree in _trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
@@ -55,7 +59,7 @@ def test_files_hold_a_thought():
 def test_few_protocols_are_asked_for_at_run_time():
     found = [
         f"{path}:{node.name}"
-        for path, tree in TREES.items()
+        for path, tree in _trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         if any(isinstance(name, ast.Name) and name.id == "runtime_checkable" for name in node.decorator_list)

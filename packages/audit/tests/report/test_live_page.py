@@ -4,6 +4,7 @@ import itertools
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,12 +91,13 @@ def test_it_answers_what_is_new_and_nothing_else(run):
         assert "no run here" in ask(port, "/data?none")[1]
 
 
-def test_a_taken_port_is_named(run):
-    with watched(run) as port:
-        command = [sys.executable, "-c", WATCH, "watch", str(run), "--web"]
-        other = subprocess.run([*command, "--port", str(port)], capture_output=True, text=True, timeout=60)
-        assert other.returncode == 2
-        assert f"--port {port}: Address already in use" in other.stderr
+def test_a_taken_port_is_named(tmp_path):
+    run = write_run(tmp_path / "run", metrics(2))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [sys.executable, "-c", WATCH, "watch", str(run), "--web", "--port", str(taken.getsockname()[1])]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert f"--port {command[-1]}: Address already in use" in refused.stderr
 
 
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,24 +13,52 @@ from slow_members import first_fast
 
 HEAVY = ["torch", "transformers", "matplotlib", "datasets"]
 PROGRAM = f"""
-import json, sys
-import cooper_rl
+import json, os, sys
+import cooper_lab.arena.designs, cooper_rl, cooper_rl.run.inputs, cooper_rl.service.config
 from cooper_base.cli.main import app
-code = 0
-try:
-    app()
-except SystemExit as end:
-    code = end.code
-print(json.dumps([code or 0, [name for name in {HEAVY} if name in sys.modules]]))
+
+for line in sys.stdin:
+    folder, arguments = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        said = os.open("said", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        sys.argv = ["cooper", *arguments]
+        code = 0
+        try:
+            app()
+        except SystemExit as end:
+            code = end.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with open("ended.json", "w") as file:
+            json.dump([code or 0, [name for name in {HEAVY} if name in sys.modules]], file)
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
 """
+"""Runs each command in a fork: what reads their input is imported once, and counts for all of them."""
 
 
-def _cooper(folder, *arguments):
-    """The exit code, the heavy libraries that were imported, and the output."""
-    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
-    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    code, imported = json.loads(finished.stdout.splitlines()[-1])
-    return code, imported, finished.stdout + finished.stderr
+@pytest.fixture(scope="module")
+def cooper() -> Iterator[Callable[..., tuple[int, list[str], str]]]:
+    """Runs a command in a folder: the exit code, the heavy libraries that were imported, and the output."""
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=-1, stdout=-1, text=True)
+
+    def run(folder: Path, *arguments: str) -> tuple[int, list[str], str]:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(json.dumps([str(folder), arguments]) + "\n")
+        program.stdin.flush()
+        ended = program.stdout.readline()
+        said = (folder / "said").read_text(encoding="utf-8")
+        assert ended == "0\n", said
+        code, imported = json.loads((folder / "ended.json").read_text())
+        return code, imported, said
+
+    yield run
+    program.communicate()
 
 
 @pytest.mark.parametrize(
@@ -53,11 +83,11 @@ def _cooper(folder, *arguments):
         fast=5,
     ),
 )
-def test_bad_input_is_reported_without_torch(settings, tmp_path, overrides, words):
+def test_bad_input_is_reported_without_torch(cooper, settings, tmp_path, overrides, words):
     (tmp_path / "run.yaml").write_text(yaml.safe_dump({**settings, "kind": "rule"}))
     overrides = [override.replace("POLICY", settings["policy"]["model"]) for override in overrides]
     (tmp_path / "bad.jsonl").write_text('{"question": "1+1"\n')
-    code, imported, output = _cooper(tmp_path, "train", "run.yaml", *overrides)
+    code, imported, output = cooper(tmp_path, "train", "run.yaml", *overrides)
     assert code == 2, output
     assert words in " ".join(output.split())
     assert imported == []
@@ -74,9 +104,9 @@ def test_bad_input_is_reported_without_torch(settings, tmp_path, overrides, word
         ]
     ),
 )
-def test_bad_input_of_the_reward_model_commands_is_reported_without_torch(tmp_path, arguments, words):
+def test_bad_input_of_the_reward_model_commands_is_reported_without_torch(cooper, tmp_path, arguments, words):
     (tmp_path / "x.jsonl").write_text('{"question": "1+1", "reference_answer": "2", "completion": "2", "label": 1}\n')
-    code, imported, output = _cooper(tmp_path, "verifyrm", *arguments)
+    code, imported, output = cooper(tmp_path, "verifyrm", *arguments)
     assert code == 2, output
     assert words in " ".join(output.split())
     assert imported == []
@@ -95,10 +125,10 @@ def test_bad_input_of_the_reward_model_commands_is_reported_without_torch(tmp_pa
         (["serve.host=192.0.2.1", "serve.token_env=PATH"], "cannot listen on 192.0.2.1:8765"),
     ],
 )
-def test_bad_input_of_a_server_is_told_without_torch(settings, tmp_path, overrides, words):
+def test_bad_input_of_a_server_is_told_without_torch(cooper, settings, tmp_path, overrides, words):
     wanted = {key: settings[key] for key in ("reward_model", "cooptimization", "threads")}
     (tmp_path / "serve.yaml").write_text(yaml.safe_dump(wanted))
-    code, imported, output = _cooper(tmp_path, "serve", "serve.yaml", *overrides)
+    code, imported, output = cooper(tmp_path, "serve", "serve.yaml", *overrides)
     assert code == 2, output
     assert words in " ".join(output.split())
     assert imported == []
@@ -115,14 +145,14 @@ def test_bad_input_of_a_server_is_told_without_torch(settings, tmp_path, overrid
         ]
     ),
 )
-def test_bad_input_of_the_arena_is_reported_without_torch(tmp_path, arguments, words):
-    code, imported, output = _cooper(tmp_path, "arena", *arguments)
+def test_bad_input_of_the_arena_is_reported_without_torch(cooper, tmp_path, arguments, words):
+    code, imported, output = cooper(tmp_path, "arena", *arguments)
     assert code == 2, output
     assert words in " ".join(output.split())
     assert imported == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"], ["runs", "."]])
-def test_commands_that_need_no_model_do_not_import_torch(tmp_path, arguments):
-    code, imported, output = _cooper(tmp_path, *arguments)
+def test_commands_that_need_no_model_do_not_import_torch(cooper, tmp_path, arguments):
+    code, imported, output = cooper(tmp_path, *arguments)
     assert (code, imported) == (0, []), output

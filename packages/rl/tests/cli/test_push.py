@@ -10,8 +10,10 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from typer.testing import CliRunner
 
-from cooper_rl import CooperTrainer, build_config
+from cooper_base.cli.main import commands
+from cooper_rl import CooperTrainer, InputError, build_config
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -117,7 +119,11 @@ def test_both_models_of_a_run_arrive_with_their_cards(settings, tmp_path, hub):
         assert {"model.safetensors", "README.md", "tokenizer.json"} <= sent.keys()
 
 
-def test_what_cannot_be_pushed_is_named_before_anything_is_sent(tmp_path, hub):
-    assert "no model here" in push(hub, tmp_path, "--policy", "me/p", cwd=tmp_path).stderr
-    assert "name a repository" in push(hub, tmp_path, cwd=tmp_path).stderr
-    assert hub.RequestHandlerClass.created == {}
+@pytest.mark.parametrize(
+    ("words", "said"), [(["--policy", "me/p"], "no model here"), ([], "name a repository")], ids=["model", "name"]
+)
+def test_what_cannot_be_pushed_is_named_before_the_hub_is_asked(tmp_path, words, said):
+    """Which is offline in this process, and would say so."""
+    ended = CliRunner().invoke(commands, ["push", str(tmp_path), *words])
+    assert isinstance(ended.exception, InputError)
+    assert said in str(ended.exception)

@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import plain
@@ -20,6 +22,7 @@ from cooper_rl.engines.losses.policy import (
     policy_loss,
 )
 from cooper_rl.records import Column
+from slow_members import first_fast
 
 PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens
 LENGTHS = np.array([4, 9, 1, 6, 5, 2])  # of the completions
@@ -102,28 +105,30 @@ def test_a_completion_without_prompt_has_no_first_logprob(engine, folders):
         learner.logprobs(Column.of([[1, 2]]), np.array([2]))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"tokens_per_microbatch": 1},
-        {"tokens_per_microbatch": 30},
-        {"attention": "padded"},
-        {"gradient_checkpointing": True},
-    ],
-    ids=["whole", "rows alone", "micro-batches", "padded", "checkpointing"],
-)
-@pytest.mark.parametrize(
-    "loss",
-    [PPOClip(), PPOClip(truncated_importance_sampling=1.2), GSPO(clip_low=0.1, clip_high=0.1), CISPO()],
-    ids=["ppo_clip", "TIS", "gspo", "cispo"],
-)
-def test_loss_metrics_and_gradient_are_the_plain_ones(engine, folders, tmp_path, loss, changes):
-    objective, given = PolicyObjective(loss=loss, kl=KLConfig(coefficient=0.3)), batch(folders, temperature=0.7)
+CHANGES: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "rows alone": {"tokens_per_microbatch": 1},
+    "micro-batches": {"tokens_per_microbatch": 30},
+    "padded": {"attention": "padded"},
+    "checkpointing": {"gradient_checkpointing": True},
+}
+LOSSES = {
+    "TIS": PPOClip(truncated_importance_sampling=1.2),
+    "ppo_clip": PPOClip(),
+    "gspo": GSPO(clip_low=0.1, clip_high=0.1),
+    "cispo": CISPO(),
+}
+BOTH = sorted(product(LOSSES, CHANGES), key=lambda names: names[0] != "TIS" and names[1] != "whole")
+"""Every loss with every way to cut a batch. Fast are every loss on the whole batch, and every way with one loss."""
+
+
+@pytest.mark.parametrize(("loss", "change"), first_fast(BOTH, fast=len(CHANGES) + len(LOSSES) - 1))
+def test_loss_metrics_and_gradient_are_the_plain_ones(engine, folders, tmp_path, loss, change):
+    objective, given = PolicyObjective(loss=LOSSES[loss], kl=KLConfig(coefficient=0.3)), batch(folders, temperature=0.7)
     model = plain.causal(folders / "policy")
     expected_loss, expected_metrics = plain_outputs(model, given, objective)
     expected = plain.gradient(model, expected_loss)
-    learner = engine.policy(plain.revealing(folders / "policy", **changes), 10, True)
+    learner = engine.policy(plain.revealing(folders / "policy", **CHANGES[change]), 10, True)
     metrics = learner.forward_backward(given, objective)
     assert metrics.pop("loss") == pytest.approx(expected_loss.item(), abs=1e-5)
     assert metrics == pytest.approx(expected_metrics, abs=1e-5)

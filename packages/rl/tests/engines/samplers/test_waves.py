@@ -120,7 +120,7 @@ def test_the_cache_does_not_grow_with_the_number_of_waves(llama, tokenizer, monk
     def peak(prompts: int) -> int:
         held.clear()
         sampler = NativeSampler(tokenizer, llama, max_rows=16)
-        draw(sampler, [[5, 6, 7, 8]] * prompts, 4, SamplingParams(max_tokens=40), seed=0)
+        draw(sampler, [[5, 6, 7, 8]] * prompts, 4, SamplingParams(max_tokens=16), seed=0)
         return max(held)
 
     assert peak(32) < 1.5 * peak(8)

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from attack.attacking import alive, all_of, raw
 from cooper_rl.service.client import score_call
+from security.attacking import alive, all_of, raw
 from service.answered import group, groups
 
 BOUND_S = 60

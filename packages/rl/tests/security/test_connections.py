@@ -13,12 +13,12 @@ import psutil
 import pytest
 import uvicorn
 
-from attack.attacking import address, alive, head, held
 from cooper_rl import InputError
 from cooper_rl.service.config import ServerConfig, listen
 from cooper_rl.service.connections import limited
 from cooper_rl.service.gate import memory_of
 from cooper_rl.service.server import ACCEPTED_AT_ONCE, Server
+from security.attacking import address, alive, head, held
 from service.answered import groups
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from attack.attacking import raw
 from runs.browser import BROWSER, DRIVER, MISSING, browser
+from security.attacking import raw
 from service.answered import groups
 from service.served import Served
 
