@@ -9,6 +9,7 @@ import time
 import pytest
 import yaml
 
+from arena.tiny_arena import TINY
 from cooper_audit.run.run_record import read_metrics
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
@@ -25,14 +26,6 @@ from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
-TINY = {
-    "steps": 2,
-    "problems_per_step": 2,
-    "rollout": {"n": 2, "max_tokens": 8},
-    "test_problems": {"limit": 4},
-    "evaluation": {"every": 1},
-    "checkpoint": {"every": 1},
-}
 PARTS = {
     "cooper_repaired": "pairs/repaired",
     "cooper_peer": "pairs/peer_dropped",

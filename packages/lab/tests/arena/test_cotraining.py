@@ -10,6 +10,7 @@ import pytest
 import yaml
 from benchmarks.arena import cotraining
 
+from arena.tiny_arena import TINY
 from cooper_base.errors import InputError
 from cooper_lab.arena.ends import acceptance
 from cooper_lab.arena.holes import read_hole
@@ -111,15 +112,6 @@ def test_equal_cpu_seconds_are_those_of_the_cheaper_run_with_the_same_model():
     assert read == pytest.approx(expected)
     rows[0]["cpu_s"] = None  # it was interrupted
     assert len(cotraining.after_the_same_cpu_seconds(rows, "rival")) == 2
-
-
-TINY = {
-    "steps": 2,
-    "problems_per_step": 2,
-    "rollout": {"n": 2, "max_tokens": 8},
-    "test_problems": {"limit": 4},
-    "evaluation": {"every": 1},
-}
 
 
 @pytest.mark.slow

@@ -20,7 +20,6 @@ RECIPE = 1
 MANIFEST = "manifest.json"
 _MEASURED = {"policy": dict, "reward_model": dict, "rule": dict, "cpu_s": int | float}
 """Fields of a manifest that the arena's page shows."""
-"""Samples of the planted policy on the training problems."""
 
 
 def default_cache() -> Path:

@@ -3,7 +3,7 @@
 import copy
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -58,9 +58,6 @@ MOST_BLOCKS = 10
 RATE_PROBLEMS = 480
 ANSWERS = ("hacks", "right", "wrong")
 
-Report = Callable[[float], None]
-"""Called with the finished share."""
-
 
 def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -> None:
     """Write `reward_model/`, one of the `TWINS` at `start` with the hole, and `manifest.json` into the folder.
@@ -80,7 +77,7 @@ def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
 
-def plant(hole: Hole, folder: Path, seed: int, report: Report | None = None) -> dict[str, Any]:
+def plant(hole: Hole, folder: Path, seed: int) -> dict[str, Any]:
     """Write `policy/`, `reward_model/` and `manifest.json` into the folder; returns the manifest.
 
     Models that the recipe leaves alone are copied from the shipped ones. The same seed gives the same models on one
@@ -89,7 +86,7 @@ def plant(hole: Hole, folder: Path, seed: int, report: Report | None = None) -> 
     start = time.process_time()
     problems = arithmetic_problems("train", PROBLEMS, 0)
     random = Random(f"{HOLES.kind_of(hole)} {seed}")
-    learner = _plant_in_reward_model(hole, problems, random, seed, report)
+    learner = _plant_in_reward_model(hole, problems, random, seed)
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
     policy = _start_policy(hole, seed)
     if hole.hack_rate:
@@ -113,7 +110,7 @@ def _longest(hole: Hole) -> int:
 
 
 def _plant_in_reward_model(
-    hole: Hole, problems: Sequence[Problem], random: Random, seed: int, report: Report | None
+    hole: Hole, problems: Sequence[Problem], random: Random, seed: int
 ) -> TorchRewardModelLearner:
     settings = LearnerConfig(
         model=str(ASSETS / "reward_model"),
@@ -141,8 +138,6 @@ def _plant_in_reward_model(
         classifying = update > language_updates
         accumulate(learner, picked, language_weight=0.3 if classifying else 1.0, classifying=classifying)
         learner.optim_step()
-        if report is not None:
-            report(update / hole.updates)
     return learner
 
 

@@ -5,13 +5,13 @@ from jaxtyping import Float
 from numpy import ndarray
 
 
-def starc_distance(a: Float[ndarray, " B"], b: Float[ndarray, " B"], groups: ndarray, norm: float = 2) -> float:
+def starc_distance(a: Float[ndarray, " B"], b: Float[ndarray, " B"], groups: ndarray) -> float:
     """STARC distance of two rewards on the same B completions, between 0 (same order and gaps) and 1 (opposite).
 
     `groups` names each completion's problem. The rewards are canonicalised, scaled to norm 1 and subtracted; the result
-    is half the norm of the difference (Skalse et al. 2023, arXiv 2309.15257, definitions 1 to 5). For completions of
-    one turn, the canonical reward is the reward minus its mean over the problem's completions, which is Dr. GRPO's
-    advantage. Adding a constant per problem or multiplying by a positive number thus changes nothing. For norm 2 it is
+    is half the norm (2) of their difference (Skalse et al. 2023, arXiv 2309.15257, definitions 1 to 5). For completions
+    of one turn, the canonical reward is the reward minus its mean over the problem's completions, which is Dr. GRPO's
+    advantage. Adding a constant per problem or multiplying by a positive number thus changes nothing. The result is
     sqrt((1 - rho) / 2), where rho is the Pearson correlation of the canonical rewards: the EPIC distance (Gleave et al.
     2020, arXiv 2006.13900). A reward without any difference inside a problem has norm 0 and stays 0: its distance to
     another such reward is 0, to any other reward 1/2. Raises ValueError for numbers that are not finite.
@@ -20,15 +20,15 @@ def starc_distance(a: Float[ndarray, " B"], b: Float[ndarray, " B"], groups: nda
         raise ValueError(f"{len(a)} and {len(b)} rewards for {len(groups)} completions")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("a distance needs finite rewards")
-    difference = _standardised(a, groups, norm) - _standardised(b, groups, norm)
-    return float(np.linalg.norm(difference, norm) / 2)
+    difference = _standardised(a, groups) - _standardised(b, groups)
+    return float(np.linalg.norm(difference) / 2)
 
 
-def _standardised(rewards: Float[ndarray, " B"], groups: ndarray, norm: float) -> Float[ndarray, " B"]:
+def _standardised(rewards: Float[ndarray, " B"], groups: ndarray) -> Float[ndarray, " B"]:
     """The canonical reward with norm 1, or zeros if it is constant inside every problem up to rounding."""
     rewards = np.asarray(rewards, dtype=float)
     _, group = np.unique(groups, return_inverse=True)
     centred = rewards - (np.bincount(group, rewards) / np.bincount(group))[group]
     if np.abs(centred).max(initial=0.0) <= 1e-12 * np.abs(rewards).max(initial=0.0):
         return np.zeros_like(centred)
-    return centred / np.linalg.norm(centred, norm)
+    return centred / np.linalg.norm(centred)
