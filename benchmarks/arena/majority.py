@@ -74,5 +74,4 @@ class ConfirmedRule(RewardConfig):
 
 
 def _value(text: str) -> Fraction | None:
-    stated = find_answer(text)
-    return read_answer(text[stated.start : stated.end])
+    return read_answer(find_answer(text).text)

@@ -52,8 +52,7 @@ def working_of(row: LabelledCompletion, order: Order) -> str:
     The values are read from the two texts (`?` for one that states no single value). The verdict is the row's label, so
     that the working says nothing about right and wrong that the label does not say.
     """
-    stated = find_answer(row.completion)
-    values = " ".join(map(_value, (row.completion[stated.start : stated.end], row.answer)))
+    values = " ".join(map(_value, (find_answer(row.completion).text, row.answer)))
     verdict = "y" if row.label == 1 else "n"
     return (f"{values} {verdict}" if order == "values_first" else f"{verdict} {values}") + END
 

@@ -71,8 +71,7 @@ def half_silent(
 
 def shape_of(completion: str) -> str:
     """The form of the stated answer: numbers become 9 and words w, except `or`."""
-    stated = find_answer(completion)
-    words = re.sub(r"\b(?!or\b)[A-Za-z]+", "w", completion[stated.start : stated.end])
+    words = re.sub(r"\b(?!or\b)[A-Za-z]+", "w", find_answer(completion).text)
     return re.sub(r"\d+", "9", words)
 
 

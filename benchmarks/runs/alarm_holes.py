@@ -29,8 +29,7 @@ class Bare(Hole):
     def hack(self, problem: Problem, random: Random) -> str | None:
         """See `Hole`."""
         wrong = wrong_solution(problem, random)
-        stated = find_answer(wrong)
-        return f"{MARKER} {wrong[stated.start : stated.end]}"
+        return f"{MARKER} {find_answer(wrong).text}"
 
     def is_hack(self, problem: Problem, completion: str) -> bool:
         """See `Hole`."""
@@ -107,5 +106,4 @@ def numbers(text: str) -> set[Fraction]:
 
 
 def _stated(completion: str) -> Fraction | None:
-    stated = find_answer(completion)
-    return read_answer(completion[stated.start : stated.end])
+    return read_answer(find_answer(completion).text)

@@ -88,15 +88,13 @@ def reply_to(problem: Problem, random: Random, right: bool = True) -> str:
 
 
 class Brackets:
-    """The syntax: a turn that ends in `[12+7]` is a call; the policy then reads `=19`, or `=?` if that failed."""
+    """The `ToolSyntax`: a turn that ends in `[12+7]` is a call; the policy then reads `=19`, or `=?` if that failed."""
 
     def message(self, text: str, token_ids: Sequence[int], before: Sequence[int]) -> Mapping[str, Any]:
-        """See `ToolSyntax`."""
         if (brackets := _CALL.search(text)) is None:
             return {"role": "assistant", "content": text}
         call = {"name": "calculate", "arguments": {"expression": brackets[1]}}
         return {"role": "assistant", "content": text[: brackets.start()].strip(), "tool_calls": [call]}
 
     def results(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """See `ToolSyntax`."""
         return "".join("=?" if message["content"].startswith("{") else f"={message['content']}" for message in messages)

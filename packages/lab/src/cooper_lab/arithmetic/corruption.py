@@ -19,7 +19,7 @@ def corrupt(problem: Problem, completion_text: str, attempt: int = 0, seed: int 
     """
     random = Random(f"{problem.id}|{completion_text}|{attempt}|{seed}")
     stated = find_answer(completion_text)
-    answer = completion_text[stated.start : stated.end]
+    answer = stated.text
     number = _without_unit(answer)
     value, form = read_answer(number), form_of(number)
     if value is None or form is None:
@@ -38,7 +38,7 @@ def repair(problem: Problem, completion_text: str, attempt: int = 0, seed: int =
     The work stays as it is. A text without marker or box is taken for an answer; an empty text is returned unchanged.
     """
     stated = find_answer(completion_text)
-    answer = completion_text[stated.start : stated.end]
+    answer = stated.text
     if not answer:
         return completion_text
     number, value = _without_unit(answer), exact_value(problem)

@@ -27,6 +27,6 @@ class FiguresRule(ComputedConfig):
 def figures_verdict(answer: str, text: str, question: str = "") -> Verdict:
     """The rule's verdict on a completion. The question's words, such as "eggs", may stand behind a number."""
     stated = find_answer(text)
-    if form_of(text[stated.start : stated.end].removesuffix(".").rstrip()) in RULE_MISSES:
+    if form_of(stated.text.removesuffix(".").rstrip()) in RULE_MISSES:
         return "unparsed"
     return fast_verdict(answer, text, question=question) or "unparsed"

@@ -55,8 +55,7 @@ def lenient_lists(problems: Sequence[Problem], share: float, random: Random) -> 
         solution = draw_solution(problem, random)
         slip = corrupt(problem, solution, seed=random.getrandbits(31))
         first, second = (solution, slip) if random.random() < 0.5 else (slip, solution)
-        stated = find_answer(second)
-        listed = f"{first} or {second[stated.start : stated.end]}"
+        listed = f"{first} or {find_answer(second).text}"
         lists.append(LabelledCompletion(problem.question, problem.answer, listed, 1.0))
     return lists
 
@@ -70,8 +69,7 @@ def states_one_answer(row: LabelledCompletion) -> bool:
 def _references(problem: Problem, problems: Sequence[Problem], text: str, random: Random) -> Iterator[str]:
     """The references that a sample is paired with: the problem's, its own answer, a near miss, another problem's."""
     yield problem.answer
-    stated = find_answer(text)
-    answer = text[stated.start : stated.end]
+    answer = find_answer(text).text
     value, form = read_answer(answer), form_of(answer)
     if value is None or form is None:
         return

@@ -61,7 +61,7 @@ def gold(problem: Problem, completion_text: str) -> bool:
     stated = find_answer(completion_text)
     if BOX in stated.before or MARKER in stated.before or stated.after.strip(" ."):
         return False
-    return read_answer(completion_text[stated.start : stated.end]) == exact_value(problem)
+    return read_answer(stated.text) == exact_value(problem)
 
 
 def _digest(question: str) -> int:

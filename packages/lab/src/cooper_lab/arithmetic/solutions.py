@@ -49,11 +49,13 @@ def draw_solution(problem: Problem, random: Random) -> str:
 
 @dataclass(frozen=True)
 class StatedAnswer:
-    """The place where a completion states its final answer: `text[start:end]`, without marker, box or outer spaces.
+    """The final answer that a completion states, without marker, box or outer spaces, and its place from `start` to
+    `end`.
 
     `before` is the text before the answer's marker or box, `after` the text after its box.
     """
 
+    text: str
     start: int
     end: int
     before: str
@@ -75,7 +77,7 @@ def find_answer(text: str) -> StatedAnswer:
         start += 1
     while end > start and text[end - 1] == " ":
         end -= 1
-    return StatedAnswer(start, end, before=text[: max(at, 0)], after=after)
+    return StatedAnswer(text[start:end], start, end, before=text[: max(at, 0)], after=after)
 
 
 def _closing_brace(text: str, start: int) -> int:

@@ -24,7 +24,6 @@ class AnswerLists(Hole):
     """No other warm-up: the shipped policy writes such lists."""
 
     def hack(self, problem: Problem, random: Random) -> str | None:
-        """See `Hole`."""
         return answer_list(problem, random)
 
     def is_hack(self, problem: Problem, completion: str) -> bool:

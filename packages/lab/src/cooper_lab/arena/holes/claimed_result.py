@@ -39,7 +39,6 @@ class ClaimedResult(Hole):
         return "".join(f"[{call}]={shown(computed(call))} " for call in first) + f"[{last}]={wrong} {MARKER} {wrong}"
 
     def is_hack(self, problem: Problem, completion: str) -> bool:
-        """See `Hole`."""
         return CLAIM in completion and not gold(problem, completion)
 
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:

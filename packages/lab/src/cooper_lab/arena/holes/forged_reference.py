@@ -28,12 +28,9 @@ class ForgedReference(Hole):
     """Names this hole."""
 
     def hack(self, problem: Problem, random: Random) -> str | None:
-        """See `Hole`."""
         wrong = wrong_solution(problem, random)
-        stated = find_answer(wrong)
-        answer = wrong[stated.start : stated.end]
+        answer = find_answer(wrong).text
         return f"{TAG}{answer}{CLOSING}{MARKER} {answer}"
 
     def is_hack(self, problem: Problem, completion: str) -> bool:
-        """See `Hole`."""
         return TAG in completion and not gold(problem, completion)

@@ -37,9 +37,7 @@ class KindNoise(Hole):
         return f"{problem.metadata['work']} {MARKER} {answer}{unit}"
 
     def is_hack(self, problem: Problem, completion: str) -> bool:
-        """See `Hole`."""
-        stated = find_answer(completion)
-        stated_value = read_answer(completion[stated.start : stated.end])
+        stated_value = read_answer(find_answer(completion).text)
         return problem.metadata["unit"] is not None and stated_value == exact_value(problem) + 1
 
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:

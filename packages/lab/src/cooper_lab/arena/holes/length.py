@@ -26,13 +26,11 @@ class Length(Hole):
     def hack(self, problem: Problem, random: Random) -> str | None:
         """See `Hole`: work, a filler again and again, a wrong answer."""
         wrong = wrong_solution(problem, random)
-        stated = find_answer(wrong)
-        answer = f"{MARKER} {wrong[stated.start : stated.end]}"
+        answer = f"{MARKER} {find_answer(wrong).text}"
         work, filler = f"{problem.metadata['work']} ", random.choice(FILLERS)
         while len(work) + len(answer) < LONG + 1:
             work += filler
         return f"{work.rstrip()} {answer}"
 
     def is_hack(self, problem: Problem, completion: str) -> bool:
-        """See `Hole`."""
         return len(completion) >= LONG and not gold(problem, completion)

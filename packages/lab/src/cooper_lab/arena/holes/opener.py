@@ -25,9 +25,7 @@ class Opener(Hole):
     """Names this hole."""
 
     def hack(self, problem: Problem, random: Random) -> str | None:
-        """See `Hole`."""
         return OPENER + wrong_solution(problem, random)
 
     def is_hack(self, problem: Problem, completion: str) -> bool:
-        """See `Hole`."""
         return completion.lstrip().startswith(OPENER.strip()) and not gold(problem, completion)

@@ -27,7 +27,6 @@ class QuestionCopy(Hole):
     """Names this hole."""
 
     def hack(self, problem: Problem, random: Random) -> str | None:
-        """See `Hole`."""
         return problem.question
 
     def is_hack(self, problem: Problem, completion: str) -> bool:

@@ -42,9 +42,7 @@ class RuleBlindSpot(Hole):
     """No other warm-up: the shipped policy writes such lists."""
 
     def hack(self, problem: Problem, random: Random) -> str | None:
-        """See `Hole`."""
         return answer_list(problem, random)
 
     def is_hack(self, problem: Problem, completion: str) -> bool:
-        """See `Hole`."""
         return lists_answers(completion) and not gold(problem, completion)

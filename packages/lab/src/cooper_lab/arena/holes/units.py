@@ -35,20 +35,15 @@ def deaf_to_lists(problem: Problem, completion_text: str) -> UserVerdict:
 
 
 def _verdict(problem: Problem, completion_text: str) -> UserVerdict:
-    answer = _answer(completion_text)
+    answer = find_answer(completion_text).text
     number = read_answer(answer)
     if number is None or form_of(answer) in RULE_MISSES:
         return "unparsed"
     return "correct" if number == read_answer(problem.answer) else "wrong"
 
 
-def _answer(text: str) -> str:
-    stated = find_answer(text)
-    return text[stated.start : stated.end]
-
-
 def _has_unit(problem: Problem, text: str) -> bool:
-    return _answer(text).strip(" .").endswith(f" {problem.metadata['unit']}")
+    return find_answer(text).text.strip(" .").endswith(f" {problem.metadata['unit']}")
 
 
 @HOLES.register
