@@ -63,11 +63,6 @@ class Parts:
     notes: Mapping[str, int] = field(default_factory=dict)
     """Notes on the data for the run's record: message → number of problems."""
 
-    @property
-    def learns_side_by_side(self) -> bool:
-        """Whether the reward model has devices of its own, and is updated while the policy is."""
-        return self.engine.learns_side_by_side
-
     def describe_learners(self) -> list[str]:
         """One line per learner, for the log: on which device and how it computes."""
         model = self.reward.model
@@ -127,7 +122,7 @@ def _cooptimization(parts: Parts, scored: Scored, early: Updated | None) -> Iter
     """
     if early is not None:
         yield lambda: early
-    elif not parts.learns_side_by_side:
+    elif not parts.engine.learns_side_by_side:
         yield lambda: parts.reward.update(scored)
     else:
         weights_change()

@@ -69,9 +69,9 @@ class RolloutSource:
         if rollouts is None or ahead:
             self._sampler.sync_weights(policy)
         if rollouts is None:
-            rollouts = self._draw(seed, step - 1).result()
+            rollouts = self._draw(self.stream.next_batch(), seed, step - 1).result()
         if ahead:
-            self._pending = self._draw(seed + 1, step - 1, ahead=True)
+            self._pending = self._draw(self.stream.next_batch(), seed + 1, step - 1, ahead=True)
         self._sampler.rest()
         return rollouts
 
@@ -84,12 +84,9 @@ class RolloutSource:
     def more(self, count: int, seed: int, version: int) -> Rollouts | None:
         """Groups of up to `count` further problems for the same step; None if there are no others."""
         problems = self.stream.more(count)
-        return self._pending_of(problems, seed, version, ahead=False).result() if problems else None
+        return self._draw(problems, seed, version).result() if problems else None
 
-    def _draw(self, seed: int, version: int, ahead: bool = False) -> Pending:
-        return self._pending_of(self.stream.next_batch(), seed, version, ahead)
-
-    def _pending_of(self, problems: Sequence[Problem], seed: int, version: int, ahead: bool) -> Pending:
+    def _draw(self, problems: Sequence[Problem], seed: int, version: int, ahead: bool = False) -> Pending:
         if self._rounds is not None:
             drawn = self._rounds.draw(self._sampler, problems, self.config.n, self.config, seed)
             samples, self.metrics = Future[Samples](), drawn.metrics

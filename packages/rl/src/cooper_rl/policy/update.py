@@ -102,7 +102,8 @@ def update_policy(
 
 
 class _Before:
-    """The log-probabilities before the step's update, computed when they are needed, and once."""
+    """The log-probabilities before the step's update, computed when they are needed, and once. The policy's are the
+    sampler's unless the settings recompute them."""
 
     def __init__(
         self,
@@ -113,7 +114,8 @@ class _Before:
         sampling: SamplingParams,
     ) -> None:
         self.rollouts = rollouts
-        self._inputs = learner, reference, rollouts, config, sampling
+        self._learner, self._reference = learner, reference
+        self._recomputes, self._temperature = config.recompute_old_logprobs, sampling.temperature
         self._of_all: StepLogprobs | None = None
 
     def of_all(self) -> StepLogprobs:
@@ -124,7 +126,22 @@ class _Before:
 
     def of(self, rows: Int[np.ndarray, " R"]) -> StepLogprobs:
         """The log-probabilities of at least these completions."""
-        return self._of_all or _logprobs(*self._inputs, rows)
+        if self._of_all is not None:
+            return self._of_all
+        old = self._under(self._learner, rows, adapter=True) if self._recomputes else self.rollouts.logprobs
+        reference = None if self._reference is None else self._under(self._reference, rows, adapter=False)
+        return StepLogprobs(self._temperature, old, reference)
+
+    def _under(self, model: PolicyLearner, rows: Int[np.ndarray, " R"], adapter: bool) -> Float[np.ndarray, " tokens"]:
+        """Those of a model, NaN in all other completions."""
+        rollouts = self.rollouts
+        if not len(rows):
+            return np.full(len(rollouts.logprobs), np.nan)
+        lengths = rollouts.token_ids.lengths[rows]
+        logprobs = model.logprobs(rollouts.sequences(rows), lengths, self._temperature, adapter)
+        of_all_rows = np.full(len(rollouts.logprobs), np.nan, logprobs.dtype)
+        of_all_rows[rollouts.token_ids.places(rows)] = logprobs
+        return of_all_rows
 
     def completions(self, rewards: Ragged, reads_logprobs: bool, summands: Summands) -> Completions:
         """What some estimators read, in the groups of the rewards."""
@@ -188,29 +205,6 @@ def _advantages(
         metrics |= credit.metrics | {"process/usable_groups": float(teaches_P.mean())}
     metrics["policy/usable_groups"] = torch.from_numpy(taught_P).float().mean().item()
     return _Advantages(tokens_T, rewards.like(values.float()), taught_P, metrics)
-
-
-def _logprobs(
-    learner: PolicyLearner,
-    reference: PolicyLearner | None,
-    rollouts: Rollouts,
-    config: AlgorithmConfig,
-    sampling: SamplingParams,
-    rows: Int[np.ndarray, " R"],
-) -> StepLogprobs:
-    """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
-
-    def of(model: PolicyLearner, adapter: bool) -> Float[np.ndarray, " tokens"]:
-        if not len(rows):
-            return np.full(len(rollouts.logprobs), np.nan)
-        lengths = rollouts.token_ids.lengths[rows]
-        logprobs = model.logprobs(rollouts.sequences(rows), lengths, sampling.temperature, adapter)
-        of_all_rows = np.full(len(rollouts.logprobs), np.nan, logprobs.dtype)
-        of_all_rows[rollouts.token_ids.places(rows)] = logprobs
-        return of_all_rows
-
-    old = of(learner, adapter=True) if config.recompute_old_logprobs else rollouts.logprobs
-    return StepLogprobs(sampling.temperature, old, None if reference is None else of(reference, adapter=False))
 
 
 def finite_rewards(rewards: Ragged) -> Ragged:
