@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
-from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.pay_tracks import LEVEL, PAY, slope_of
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
 
@@ -161,17 +161,32 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     `reward/paid_wrong`, the wrong share of what is paid like right rows; and `reward/wrong_paid_less`, by how much less
     wrong rows are paid. Nothing where there is nothing to compare.
 
-    Each is the mean over the kinds of problems with `FEWEST_OF_KIND` wrong rows: a reward and a check may differ about
-    one kind more than about others, and a mix of kinds that changes is no change of either.
+    Each is given for every kind of problem with `FEWEST_OF_KIND` wrong rows (`reward/wrong_paid/text`), and as the mean
+    over these: a reward and a check may differ about one kind more than about others, and a mix of kinds that changes
+    is no change of either. Beside them is `LEVEL`, because a judge may err more often about problems that are hard.
     """
     everywhere = [reward for _, right, _ in groups for reward in right]
     sums: dict[str, ndarray] = {}
+    of_groups = []
     for kind, right, wrong in groups:
         compared, like, less, _ = _compared(right or everywhere, wrong)
         sums[kind] = sums.get(kind, 0) + np.array([compared, like, less, len(right)])
-    large = [of_kind for of_kind in sums.values() if of_kind[0] >= FEWEST_OF_KIND] or [sum(sums.values(), np.zeros(4))]
-    shares = [(like / n, like / (like + right), less / n) for n, like, less, right in large if n and like + right]
-    return dict(zip(PAY, map(float, np.mean(shares, axis=0)), strict=True)) if shares else {}
+        of_groups.append((compared, like, len(right), len(right) + len(wrong)))
+    large = {kind: of_kind for kind, of_kind in sums.items() if of_kind[0] >= FEWEST_OF_KIND}
+    shares = {
+        kind: (like / n, like / (like + right), less / n)
+        for kind, (n, like, less, right) in (large or {"": sum(sums.values(), np.zeros(4))}).items()
+        if n and like + right
+    }
+    if not shares:
+        return {}
+    metrics = dict(zip(PAY, map(float, np.mean([*shares.values()], axis=0)), strict=True))
+    for kind, of_kind in shares.items():
+        if kind:
+            named = kind.removeprefix("a ").removeprefix("an ").replace(" ", "-")
+            metrics |= {f"{name}/{named}": float(value) for name, value in zip(PAY, of_kind, strict=True)}
+    levels = _levels(*np.array(of_groups, dtype=float).T, np.zeros(len(groups), dtype=int))
+    return metrics | ({} if math.isnan(levels.mean) else dict(zip(LEVEL, levels, strict=True)))
 
 
 @dataclass
@@ -333,6 +348,47 @@ class Table:
         if fewest < 2:
             return math.inf
         return t_quantile(1 - error / 2, fewest - 1) * math.sqrt(float(pulls @ pulls) * fewest / (fewest - 1))
+
+
+class Levels(NamedTuple):
+    """How many of a wrong row's group are right, over some wrong rows."""
+
+    mean: float
+    variance: float
+    """Inside a step, less that by which so few completions differ by chance."""
+    covariance: float
+    """Of the level with being paid like right rows, inside a step."""
+
+    @property
+    def slope(self) -> float:
+        return slope_of(self.variance, self.covariance)
+
+
+def levels_of(table: Table, rows: Bool[ndarray, " G"]) -> Levels:
+    """Of some groups; NaN where none has three rows that are read, one of them wrong."""
+    read = table["judged"] - table["unread"]
+    columns = (table["compared"], table["paid_like_right"], table["lenient"], read)
+    return _levels(*(column[rows] for column in columns), np.unique(table.steps[rows], return_inverse=True)[1])
+
+
+def _levels(
+    wrong: Float[ndarray, " G"],
+    like: Float[ndarray, " G"],
+    right: Float[ndarray, " G"],
+    read: Float[ndarray, " G"],
+    step_of: Int[ndarray, " G"],
+) -> Levels:
+    """The level of a wrong row is the right share of the others of its group, so that the row has no part in it."""
+    kept = (wrong > 0) & (read > 2)
+    if not kept.any():
+        return Levels(math.nan, math.nan, math.nan)
+    wrong, like, others, step_of = wrong[kept], like[kept] / wrong[kept], read[kept] - 1, step_of[kept]
+    level, weights = right[kept] / others, wrong / wrong.sum()
+    by_step = np.bincount(step_of, wrong)
+    off = level - (np.bincount(step_of, wrong * level) / np.maximum(by_step, 1.0))[step_of]
+    by_chance = level * (1 - level) / (others - 1) * (1 - wrong / by_step[step_of])
+    variance = weights @ (off**2 - by_chance)
+    return Levels(float(weights @ level), float(variance), float(weights @ (off * like)))
 
 
 def _without_problems(
