@@ -7,6 +7,7 @@ from math import inf, isfinite, nan, sqrt
 from typing import Any
 
 from cooper_audit.run.change_points import t_quantile
+from cooper_audit.statistics import Z95
 
 PAY = ("reward/wrong_paid", "reward/paid_wrong", "reward/wrong_paid_less")
 """The metrics that say what a reward pays for (`payment_shares`), each also with `/` and a kind of problem. Where a run
@@ -21,7 +22,7 @@ CLOSED = 0.2
 """The part of the last that must be gone, beside chance. While a form is being learned that is paid apart, some wrong
 rows have it that are compared with right ones without it, so the first two rise and the gap stays."""
 EXPLAINED = 0.5
-"""A rise of which harder problems explain so much is no sign."""
+"""A rise of which harder problems may explain so much is no sign."""
 FIRST = 10
 """So many values of a kind of problem say what is usual for it."""
 MOST = 40
@@ -78,8 +79,8 @@ class PayTracks:
     def __init__(self) -> None:
         self._pay = [Track() for _ in PAY]
         self._level, self._right_pay = Track(), Track()
-        self._sums = [0.0, 0.0]
-        """Of the variance and of the covariance in `LEVEL`."""
+        self._sums = [0.0, 0.0, 0.0, 0.0]
+        """Of the variance and of the covariance in `LEVEL`, and of the square of the second; and how many."""
         self._usual: dict[str, list[float]] = {}
         """Of each kind the number of its first values, at most `FIRST`, and the sums of them."""
 
@@ -113,7 +114,8 @@ class PayTracks:
                 track.add(value)
             if all(map(isfinite, level)):
                 self._level.add(level[0])
-                self._sums = [sum(pair) for pair in zip(self._sums, level[1:], strict=True)]
+                more = (*level[1:], level[2] ** 2, 1.0)
+                self._sums = [sum(pair) for pair in zip(self._sums, more, strict=True)]
         return wrong_paid
 
     def _like_with_like(self, metrics: Mapping[str, float]) -> list[float]:
@@ -140,13 +142,15 @@ class PayTracks:
 
     def averages(self, steps: int) -> list[float]:
         """What is kept of a window that ends now: the means of `PAY`, the last with the other sign, and of the level;
-        and by how much more a group's wrong rows are paid like right ones per right share, so far. Empty without any.
+        and of all steps so far the variance and covariance of the level, and the error of the second. Empty without
+        any.
         """
         if not self._pay[0].count:
             return []
-        variance, covariance = self._sums
         level = self._level.mean(steps) if self._level.count else nan
-        return [*(track.mean(steps) for track in self._pay), level, slope_of(variance, covariance)]
+        variance, covariance, squares, count = self._sums
+        error = sqrt(max(0.0, squares - covariance**2 / max(count, 1.0)))
+        return [*(track.mean(steps) for track in self._pay), level, variance, covariance, error]
 
     def came_to_pay_wrong(self, best: Sequence[float], steps: int, error: float) -> bool:
         """Whether all of `PAY` moved since a window whose `averages` are `best`, by more than chance does with the
@@ -160,10 +164,17 @@ class PayTracks:
         noises = [track.noise(steps, error) for track in self._pay]
         if any(rise <= max(least, noise) for rise, least, noise in zip(rises, margins, noises, strict=True)):
             return False
-        explained = best[4] * (now[3] - best[3])
+        level, variance, covariance, error_of_covariance = best[3:]
+        explained = explained_by(variance, covariance, error_of_covariance, now[3] - level)
         return not explained >= EXPLAINED * rises[0]
 
 
-def slope_of(variance: float, covariance: float) -> float:
-    """By how much a share changes with the level of a group, which has this variance and covariance with it."""
-    return max(-1.0, min(1.0, covariance / variance)) if variance > 0 else 0.0
+def explained_by(variance: float, covariance: float, error: float, change: float) -> float:
+    """How much of a share's rise a `change` of the level may make, given how both go together: the variance of the
+    level, its covariance with the share, and the standard error of that. Where levels fell, the benefit of the doubt is
+    the run's: a share may fall with the level by as much as the 95 % limit. NaN where nothing is known of levels.
+    """
+    if change < 0:
+        covariance -= Z95 * error
+    slope = covariance / variance if variance > 0 else -1.0 if change < 0 else 0.0
+    return max(-1.0, min(1.0, slope)) * change

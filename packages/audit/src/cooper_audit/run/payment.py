@@ -28,7 +28,7 @@ from cooper_audit.run.change_points import (
     shortest_of,
     widths_of,
 )
-from cooper_audit.run.pay_tracks import EXPLAINED
+from cooper_audit.run.pay_tracks import EXPLAINED, explained_by
 from cooper_audit.run.table import Table, Window, levels_of
 from cooper_audit.statistics import Estimate
 
@@ -67,7 +67,7 @@ class Payment:
     right_lost: bool
     """Whether the gap closed because right rows are paid less, rather than wrong ones more."""
     explained: float
-    """The part of the rise that harder problems make, if wrong rows were paid as before in groups with as few right
+    """The part of the rise that harder problems may make, if wrong rows were paid as before in groups with as few right
     ones."""
 
     @property
@@ -123,7 +123,7 @@ def _explained(table: Table, before: Window, after: Window) -> float:
     over, under = SHARES[0]
     was, now = (levels_of(table, window.rows) for window in (before, after))
     rise = table.share(over, under, after.rows) - table.share(over, under, before.rows)
-    return was.slope * (now.mean - was.mean) / rise
+    return explained_by(was.variance, was.covariance, was.error, now.mean - was.mean) / rise
 
 
 def _is_seen(table: Table, before: Window, after: Window, error: float) -> bool:

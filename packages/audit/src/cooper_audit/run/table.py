@@ -14,7 +14,7 @@ from numpy import ndarray
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
-from cooper_audit.run.pay_tracks import LEVEL, PAY, slope_of
+from cooper_audit.run.pay_tracks import LEVEL, PAY
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
 
@@ -60,7 +60,15 @@ class Payments:
         """
         for right, _ in groups:
             self._recent.extend(right)
-        return [_compared(right or self._recent, wrong) for right, wrong in groups]
+        others = () if _by_group(groups) else self._recent
+        return [_compared(right or others, wrong) for right, wrong in groups]
+
+
+def _by_group(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> bool:
+    """Whether the rewards of each group lie around 0, as if they were normalised by group: then those of one group say
+    nothing about another's."""
+    paid = [rewards for right, wrong in groups if any(rewards := [*right, *wrong])]
+    return bool(paid) and all(min(rewards) < 0 < max(rewards) for rewards in paid)
 
 
 def _compared(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, ...]:
@@ -165,13 +173,14 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     over these: a reward and a check may differ about one kind more than about others, and a mix of kinds that changes
     is no change of either. Beside them is `LEVEL`, because a judge may err more often about problems that are hard.
     """
-    everywhere = [reward for _, right, _ in groups for reward in right]
+    by_group = _by_group([(right, wrong) for _, right, wrong in groups])
+    everywhere = [] if by_group else [reward for _, right, _ in groups for reward in right]
     sums: dict[str, ndarray] = {}
-    of_groups = []
+    counts: list[tuple[float, ...]] = []
     for kind, right, wrong in groups:
         compared, like, less, _ = _compared(right or everywhere, wrong)
         sums[kind] = sums.get(kind, 0) + np.array([compared, like, less, len(right)])
-        of_groups.append((compared, like, len(right), len(right) + len(wrong)))
+        counts.append((compared, like, len(right), len(right) + len(wrong)))
     large = {kind: of_kind for kind, of_kind in sums.items() if of_kind[0] >= FEWEST_OF_KIND}
     shares = {
         kind: (like / n, like / (like + right), less / n)
@@ -180,13 +189,15 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     }
     if not shares:
         return {}
-    metrics = dict(zip(PAY, map(float, np.mean([*shares.values()], axis=0)), strict=True))
+    metrics: dict[str, float] = dict(zip(PAY, map(float, np.mean([*shares.values()], axis=0)), strict=True))
     for kind, of_kind in shares.items():
         if kind:
             named = kind.removeprefix("a ").removeprefix("an ").replace(" ", "-")
             metrics |= {f"{name}/{named}": float(value) for name, value in zip(PAY, of_kind, strict=True)}
-    levels = _levels(*np.array(of_groups, dtype=float).T, np.zeros(len(groups), dtype=int))
-    return metrics | ({} if math.isnan(levels.mean) else dict(zip(LEVEL, levels, strict=True)))
+    wrong, like, right, read = np.array(counts, dtype=float).T
+    levels = _levels(wrong, like, right, read, np.zeros(len(groups), dtype=int))
+    metrics.update(() if math.isnan(levels.mean) else zip(LEVEL, levels[:-1], strict=True))
+    return metrics
 
 
 @dataclass
@@ -358,17 +369,16 @@ class Levels(NamedTuple):
     """Inside a step, less that by which so few completions differ by chance."""
     covariance: float
     """Of the level with being paid like right rows, inside a step."""
-
-    @property
-    def slope(self) -> float:
-        return slope_of(self.variance, self.covariance)
+    error: float
+    """The standard error of the covariance."""
 
 
 def levels_of(table: Table, rows: Bool[ndarray, " G"]) -> Levels:
     """Of some groups; NaN where none has three rows that are read, one of them wrong."""
     read = table["judged"] - table["unread"]
-    columns = (table["compared"], table["paid_like_right"], table["lenient"], read)
-    return _levels(*(column[rows] for column in columns), np.unique(table.steps[rows], return_inverse=True)[1])
+    step_of = np.unique(table.steps[rows], return_inverse=True)[1]
+    wrong, like, right = (table[name][rows] for name in ("compared", "paid_like_right", "lenient"))
+    return _levels(wrong, like, right, read[rows], step_of)
 
 
 def _levels(
@@ -381,14 +391,18 @@ def _levels(
     """The level of a wrong row is the right share of the others of its group, so that the row has no part in it."""
     kept = (wrong > 0) & (read > 2)
     if not kept.any():
-        return Levels(math.nan, math.nan, math.nan)
+        return Levels(math.nan, math.nan, math.nan, math.nan)
     wrong, like, others, step_of = wrong[kept], like[kept] / wrong[kept], read[kept] - 1, step_of[kept]
     level, weights = right[kept] / others, wrong / wrong.sum()
     by_step = np.bincount(step_of, wrong)
-    off = level - (np.bincount(step_of, wrong * level) / np.maximum(by_step, 1.0))[step_of]
+
+    def inside_steps(values: Float[ndarray, " G"]) -> Float[ndarray, " G"]:
+        return values - (np.bincount(step_of, wrong * values) / np.maximum(by_step, 1.0))[step_of]
+
+    off, together = inside_steps(level), weights * inside_steps(level) * inside_steps(like)
     by_chance = level * (1 - level) / (others - 1) * (1 - wrong / by_step[step_of])
-    variance = weights @ (off**2 - by_chance)
-    return Levels(float(weights @ level), float(variance), float(weights @ (off * like)))
+    variance, error = weights @ (off**2 - by_chance), math.sqrt(float(together @ together))
+    return Levels(float(weights @ level), float(variance), float(together.sum()), error)
 
 
 def _without_problems(
