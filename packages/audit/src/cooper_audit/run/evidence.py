@@ -22,7 +22,6 @@ from cooper_audit.run.change_points import (
     course_of,
     halves_of,
     shortest_of,
-    t_quantile,
 )
 from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import SHARES, Payment, is_the_check, payment_of
@@ -465,17 +464,15 @@ def _from_the_start(table: Table, found: Finding) -> Finding:
     if table.problems(pairs) < FEWEST_PROBLEMS:
         return found
     share = table.share("concordant", "pairs", pairs)
-    off = np.bincount(table.problem_of, table["concordant"] - share * table["pairs"]) / table["pairs"].sum()
-    problems = table.problems(pairs)
-    half = t_quantile(1 - ERROR / 2, problems - 1) * math.sqrt(float(off @ off) * problems / (problems - 1))
-    if not share + half < HARDLY:
+    highest = share + table.half_of_share("concordant", "pairs", pairs, ERROR)
+    if not highest < HARDLY:
         return found
     on_rejected = table.share("positive_rejected", "positive", pairs)
-    said = "pays what the check rejects" if share + half < 0.5 else "hardly tells right from wrong"
+    said = "pays what the check rejects" if highest < 0.5 else "hardly tells right from wrong"
     guard = (
         f"Since the first step: within a group, the reward {said}. Of a completion that the check accepts and one that "
         f"it rejects, the accepted one was paid more in {_percent(share)} of the pairs (a tie counts half; up to "
-        f"{_percent(share + half)})"
+        f"{_percent(highest)})"
     )
     if not math.isnan(on_rejected):
         guard += f", and {_percent(on_rejected)} of the positive advantage is on rejected ones"

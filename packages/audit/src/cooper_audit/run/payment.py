@@ -29,7 +29,7 @@ from cooper_audit.run.change_points import (
     widths_of,
 )
 from cooper_audit.run.pay_tracks import EXPLAINED, explained_by
-from cooper_audit.run.table import Table, Window, levels_of
+from cooper_audit.run.table import Table, Window, levels_of, two_effects
 from cooper_audit.statistics import Estimate
 
 SHARES = (("paid_like_right", "compared"), ("paid_like_right", "rated"), ("not_paid_less", "compared"))
@@ -265,29 +265,8 @@ def _without_kinds(
     over: Float[ndarray, " G"], under: Float[ndarray, " G"], step_of: Int[ndarray, " G"], kinds: Int[ndarray, " G"]
 ) -> Float[ndarray, " G"]:
     """The sums less what each group's kind adds in whatever step. What comes with a kind alone is the kind's."""
-    of_kind, by_kind = _effects(over, under, step_of, kinds, kinds.max() + 1)
-    mean = float((of_kind * by_kind).sum() / max(by_kind.sum(), 1e-9))
-    return over - (of_kind[kinds] - mean) * under
-
-
-def _effects(
-    over: Float[ndarray, " G"],
-    under: Float[ndarray, " G"],
-    step_of: Int[ndarray, " G"],
-    kinds: Int[ndarray, " G"],
-    number: int,
-) -> tuple[Float[ndarray, " K"], Float[ndarray, " K"]]:
-    """What each of so many kinds adds to a share in whatever step, by least squares of two effects, by turns; and the
-    counts of each.
-    """
-    of_kind, of_step = np.zeros(number), np.zeros(step_of.max() + 1)
-    by_kind, by_step = np.bincount(kinds, under, number), np.bincount(step_of, under)
-    for _ in range(50):
-        left = np.bincount(kinds, over - of_step[step_of] * under, number)
-        of_kind = np.divide(left, by_kind, out=np.zeros_like(left), where=by_kind > 0)
-        left = np.bincount(step_of, over - of_kind[kinds] * under)
-        of_step = np.divide(left, by_step, out=np.zeros_like(left), where=by_step > 0)
-    return of_kind, by_kind
+    of_group = two_effects(over, under, kinds, step_of)[0][kinds]
+    return over - (of_group - of_group @ under / max(under.sum(), 1e-9)) * under
 
 
 def _split(table: Table, shares: Shares, error: float) -> tuple[Spans, float]:

@@ -310,7 +310,8 @@ class Table:
         values = np.bincount(step_of, above) / weights
         problems = np.unique(self.problem_of[rows], return_inverse=True)[1]
         if len(problems) and len(problems) >= REPEATED * (problems.max() + 1):
-            values = _without_problems(above, below, step_of, problems)
+            of_step = two_effects(above, below, problems, step_of)[1]
+            values = of_step + (above.sum() - weights @ of_step) / weights.sum()
         return Series(steps, values, weights, steps)
 
     def judged_series(self, over: str, shortest: int | None) -> Series:
@@ -347,9 +348,18 @@ class Table:
         self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float
     ) -> float:
         """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965)."""
+        return self._half_of(over, under, ((before, -1.0), (after, 1.0)), error)
+
+    def half_of_share(self, over: str, under: str, rows: Bool[ndarray, " G"], error: float) -> float:
+        """The same of the quotient over some rows."""
+        return self._half_of(over, under, ((rows, 1.0),), error)
+
+    def _half_of(
+        self, over: str, under: str, windows: Sequence[tuple[Bool[ndarray, " G"], float]], error: float
+    ) -> float:
         size = int(self.problem_of.max()) + 1
         pulls, fewest = np.zeros(size), math.inf
-        for rows, sign in ((before, -1.0), (after, 1.0)):
+        for rows, sign in windows:
             total = float(self[under][rows].sum())
             if not total:
                 return math.nan
@@ -405,18 +415,20 @@ def _levels(
     return Levels(float(weights @ level), float(variance), float(together.sum()), error)
 
 
-def _without_problems(
-    above: Float[ndarray, " G"], below: Float[ndarray, " G"], step_of: ndarray, problem_of: ndarray
-) -> Float[ndarray, " N"]:
-    """What each step adds to its problems' own level, plus the mean: least squares of two effects, by turns."""
-    values = above / below
-    of_problem = np.zeros(int(problem_of.max()) + 1)
-    of_step = np.zeros(int(step_of.max()) + 1)
+def two_effects(
+    over: Float[ndarray, " G"], under: Float[ndarray, " G"], first: Int[ndarray, " G"], second: Int[ndarray, " G"]
+) -> tuple[Float[ndarray, " K"], Float[ndarray, " N"]]:
+    """What each value of the `first` and of the `second` attribute adds to a share, by least squares, by turns. What
+    comes with a value of both alone counts as the first one's.
+    """
+    by_first, by_second = np.bincount(first, under), np.bincount(second, under)
+    of_first, of_second = np.zeros(len(by_first)), np.zeros(len(by_second))
     for _ in range(50):
-        of_problem = np.bincount(problem_of, below * (values - of_step[step_of])) / np.bincount(problem_of, below)
-        of_step = np.bincount(step_of, below * (values - of_problem[problem_of])) / np.bincount(step_of, below)
-    mean = float(above.sum() / below.sum())
-    return of_step - float(np.bincount(step_of, below) @ of_step / below.sum()) + mean
+        left = np.bincount(first, over - of_second[second] * under)
+        of_first = np.divide(left, by_first, out=np.zeros_like(left), where=by_first > 0)
+        left = np.bincount(second, over - of_first[first] * under)
+        of_second = np.divide(left, by_second, out=np.zeros_like(left), where=by_second > 0)
+    return of_first, of_second
 
 
 @dataclass(frozen=True)
