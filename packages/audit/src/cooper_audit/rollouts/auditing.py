@@ -20,17 +20,7 @@ from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
 from cooper_audit.run.pay_tracks import LEVEL, PAY
-from cooper_audit.run.table import (
-    COLUMNS,
-    GARBLED,
-    KIND,
-    PAYMENTS,
-    Groups,
-    GroupSums,
-    JudgedRow,
-    payment_shares,
-    sums_of,
-)
+from cooper_audit.run.table import ALL_COLUMNS, COLUMNS, Groups, GroupSums, JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import name_of, onset_line
 from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
@@ -220,7 +210,7 @@ def _rows_by_step(kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED, KIND, *PAY, *LEVEL]}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*ALL_COLUMNS, *PAY, *LEVEL]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 

@@ -41,6 +41,7 @@ KIND = "kind"
 GARBLED = "garbled"
 """The column of the table that counts what is accepted and ends in a word that ends no other completion of the run. A
 unit, a name or a phrase recurs, in whatever language; nonsense does not."""
+ALL_COLUMNS = (*COLUMNS, *PAYMENTS, KIND, GARBLED)
 REPEATED = 3
 """If problems come so often on average, a step is compared with what its problems are like in other steps."""
 SHARED = 30
