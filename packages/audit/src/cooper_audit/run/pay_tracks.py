@@ -21,8 +21,9 @@ PAY_MARGINS = (0.05, 0.025)
 CLOSED = 0.2
 """The part of the last that must be gone, beside chance. While a form is being learned that is paid apart, some wrong
 rows have it that are compared with right ones without it, so the first two rise and the gap stays."""
-EXPLAINED = 0.5
-"""A rise of which harder problems may explain so much is no sign."""
+EXPLAINED, STEEPEST = 0.5, 0.7
+"""A rise of which harder problems may explain so much is no sign; and by how much more often, at most, a judge is
+believed to pay for wrong answers to problems that nobody solves than to those that all solve."""
 FIRST = 10
 """So many values of a kind of problem say what is usual for it."""
 MOST = 40
@@ -176,5 +177,5 @@ def explained_by(variance: float, covariance: float, error: float, change: float
     """
     if change < 0:
         covariance -= Z95 * error
-    slope = covariance / variance if variance > 0 else -1.0 if change < 0 else 0.0
-    return max(-1.0, min(1.0, slope)) * change
+    slope = covariance / variance if variance > 0 else -STEEPEST if change < 0 else 0.0
+    return max(-STEEPEST, min(STEEPEST, slope)) * change
