@@ -24,7 +24,7 @@ from cooper_audit.run.change_points import (
     shortest_of,
 )
 from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
-from cooper_audit.run.payment import SHARES, Payment, is_the_check, payment_of
+from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, is_the_check, payment_of
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
 from cooper_audit.statistics import Estimate
 
@@ -426,7 +426,7 @@ def _of_a_kind(table: Table) -> Finding | None:
     judged = [(name, rows, part, shortest_window(part)) for name, rows, part in parts if part["judged"].sum() > 0]
     large = [(name, rows, part, shortest) for name, rows, part, (shortest, lacking) in judged if not lacking]
     for name, rows, part, shortest in large:
-        payment = payment_of(part, shortest, ERROR / len(large))
+        payment = payment_of(part, shortest, ERROR_OF_PAYMENT / len(large), each=True)
         found = _compared(part, shortest, ERROR / 2 / len(large), payment)
         if payment is not None and (payment.is_of_harder_problems or found.state not in ("hacked", "recovered")):
             found = _of_payment(part, shortest, payment)

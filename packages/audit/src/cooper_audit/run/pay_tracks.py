@@ -177,5 +177,5 @@ def explained_by(variance: float, covariance: float, error: float, change: float
     """
     if change < 0:
         covariance -= Z95 * error
-    slope = covariance / variance if variance > 0 else -STEEPEST if change < 0 else 0.0
+    slope = covariance / variance if variance > 0 else 0.0  # groups as alike as chance makes them say nothing
     return max(-STEEPEST, min(STEEPEST, slope)) * change

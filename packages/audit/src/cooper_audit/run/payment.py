@@ -75,11 +75,17 @@ class Payment:
         return self.explained >= EXPLAINED
 
 
-def payment_of(table: Table, shortest: int | None, error: float = ERROR) -> Payment | None:
-    """What became of the pay for wrong rows; None if nothing is seen."""
+ERROR_OF_PAYMENT = 0.005
+"""The share of honest runs in which the test may see a reward that begins to pay for wrong answers."""
+
+
+def payment_of(
+    table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT, each: bool = False
+) -> Payment | None:
+    """What became of the pay for wrong rows; None if nothing is seen. With `each`, each share has to pass by itself."""
     shares = shares_of(table)
     if shortest is not None and len(shares.steps) >= FEWEST_STEPS:
-        probability, spans = _searched(shares, shortest, error)
+        probability, spans = _searched(shares, shortest, error, each)
         if probability > error:
             return None
         rises = _measured(table, shortest)
@@ -302,11 +308,11 @@ def _measured(table: Table, shortest: int) -> tuple[float, ...]:
     return tuple(float(np.mean(pair)) for pair in zip(*rises, strict=True))
 
 
-def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float, Spans]:
+def _searched(shares: Shares, shortest: int, error: float | None, each: bool = False) -> tuple[float, Spans]:
     """How probable it is that the share which rises least would rise as much somewhere if the steps came in random
-    order, and the windows of the joint rise. Each share has to pass by itself: where two rise for reasons of their own,
-    such as harder problems, chance in the third would soon do. Without an error only the windows. A long run is
-    averaged over `BLOCKS` blocks of steps or a few more.
+    order, all shares at once or `each` by itself, and the windows of the joint rise. Where two rise for reasons of
+    their own, such as harder problems, chance in the third passes the joint test sooner. Without an error only the
+    windows. A long run is averaged over `BLOCKS` blocks of steps or a few more.
     """
     length = max(1, len(shares.steps) // BLOCKS)
     blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
@@ -316,4 +322,9 @@ def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float
     spans = Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
     if error is None:
         return 1.0, spans
-    return probability_of(rises[0], count, lambda order: largest_rises(blocks, order, shortest)[2], error), spans
+
+    def changes_in(order: Int[ndarray, "R N"]) -> Float[ndarray, "R ..."]:
+        joint, _, alone = largest_rises(blocks, order, shortest)
+        return alone if each else joint
+
+    return probability_of(rises[0], count, changes_in, error), spans
