@@ -7,7 +7,6 @@ from math import inf, isfinite, nan, sqrt
 from typing import Any
 
 from cooper_audit.run.change_points import t_quantile
-from cooper_audit.statistics import Z95
 
 PAY = ("reward/wrong_paid", "reward/paid_wrong", "reward/wrong_paid_less")
 """The metrics that say what a reward pays for (`payment_shares`), each also with `/` and a kind of problem. Where a run
@@ -22,7 +21,7 @@ CLOSED = 0.2
 """The part of the last that must be gone, beside chance. While a form is being learned that is paid apart, some wrong
 rows have it that are compared with right ones without it, so the first two rise and the gap stays."""
 EXPLAINED, STEEPEST = 0.5, 0.7
-"""A rise of which harder problems may explain so much is no sign; and by how much more often, at most, a judge is
+"""A rise of which harder problems explain so much is no sign; and by how much more often, at most, a judge is
 believed to pay for wrong answers to problems that nobody solves than to those that all solve."""
 FIRST = 10
 """So many values of a kind of problem say what is usual for it."""
@@ -171,11 +170,11 @@ class PayTracks:
 
 
 def explained_by(variance: float, covariance: float, error: float, change: float) -> float:
-    """How much of a share's rise a `change` of the level may make, given how both go together: the variance of the
-    level, its covariance with the share, and the standard error of that. Where levels fell, the benefit of the doubt is
-    the run's: a share may fall with the level by as much as the 95 % limit. NaN where nothing is known of levels.
+    """How much of a share's rise a `change` of the level makes, given how both go together: the variance of the level,
+    its covariance with the share, and the standard error of that, within which nothing is believed to go together. NaN
+    where nothing is known of levels.
     """
-    if change < 0:
-        covariance -= Z95 * error
+    if abs(covariance) <= error:
+        covariance = 0.0
     slope = covariance / variance if variance > 0 else 0.0  # groups as alike as chance makes them say nothing
     return max(-STEEPEST, min(STEEPEST, slope)) * change
