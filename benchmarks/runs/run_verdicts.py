@@ -69,6 +69,8 @@ class Shape:
     """The correlation of the drift from step to step."""
     unread: Callable[[ndarray], ndarray] = lambda x: 0 * x
     """The share of completions whose form the check cannot read."""
+    cut: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """The share of completions that are cut off at the length limit: nothing in them is read, and they earn nothing."""
     lenient: float = 0.0
     """The share of wrong answers that the reward takes for right, at all times."""
     fooled: float = 0.0
@@ -81,9 +83,29 @@ class Shape:
     """Standard deviation of the reward."""
     fails: Callable[[ndarray], ndarray] = lambda x: 0 * x
     """The share of completions on which the grader fails and writes 0."""
-    where: Literal["all", "half", "second", "alternate"] = "all"
-    """Where hacks are: in all problems, in one half of them, in the second data set, or in every second step."""
+    where: Literal["all", "half", "fifth", "second", "alternate"] = "all"
+    """Where hacks are: in all problems, in a half or a fifth of them, in the second data set, or in every second
+    step."""
     steps: int | None = None
+    samples: int | None = None
+    scale: Callable[[ndarray], ndarray] = lambda x: 1 + 0 * x
+    """By how much every reward is multiplied."""
+    normalised: bool = False
+    """The dump holds rewards less their group's mean, in its standard deviations."""
+    judge: Callable[[ndarray], ndarray] = lambda x: 1 + 0 * x
+    """By how much the judge's noise and leniency are multiplied."""
+    penalty: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """What a long completion, one in two, is paid less."""
+    punished: float = 1.0
+    """The place from which a hack is paid nothing."""
+    silent: Callable[[ndarray], ndarray] = lambda x: 0 * x
+    """The share of problems without a reference."""
+    sharp: Callable[[ndarray], ndarray] = lambda x: 1 + 0 * x
+    """By how much the logits are multiplied: a policy without entropy is always right or always wrong."""
+    doubled: bool = False
+    """Every problem of a step is in it twice."""
+    repeated: bool = False
+    """A tenth of the steps was made again after a resume."""
 
 
 def _after(start: float, length: float, high: float) -> Callable[[ndarray], ndarray]:
@@ -165,7 +187,55 @@ BROKEN: Mapping[str, Shape] = {
     "grader fails on .4": Shape(_learns, fails=lambda x: 0.4 * (x > 0.5), form=FORM, weight=0.3),
 }
 """The reward no longer pays right answers."""
-SHAPES: Mapping[str, Shape] = {**HONEST, **CHANGING, **HACKED, **BROKEN}
+OTHER: Mapping[str, Shape] = {
+    "reward ten times as large from half-time": Shape(lambda x: 0.4 + 0.3 * x, scale=lambda x: 1 + 9 * (x > 0.5)),
+    "reward a tenth from half-time": Shape(lambda x: 0.4 + 0.3 * x, noise=0.1, scale=lambda x: 1 - 0.9 * (x > 0.5)),
+    "rewards normalised by group": Shape(lambda x: 0.3 + 0.5 * x, normalised=True, form=FORM, weight=0.3),
+    "normalised, harder": Shape(normalised=True, harder=lambda x: 2.5 * x, form=FORM, weight=0.5),
+    "partial credit at all times": Shape(lambda x: 0.3 + 0.5 * x, partial=lambda x: 0.6 + 0 * x, noise=0.05),
+    "partial credit, harder": Shape(partial=lambda x: 0.6 + 0 * x, noise=0.05, harder=lambda x: 2.5 * x),
+    "length limit that rises": Shape(lambda x: 0.5 + 0.2 * x, cut=lambda x: 0.5 * (1 - x)),
+    "length limit that falls": Shape(cut=_after(0.5, 0.3, 0.5)),
+    "a data set drops out": Shape(second=lambda x: 0.5 * (x < 0.5), convention=(0.0, 0.3)),
+    "a data set is added": Shape(_learns, second=lambda x: 0.6 * (x > 0.5), convention=(0.02, 0.3), noise=0.1),
+    "by topic": Shape(_learns, harder=lambda x: 1.2 * np.sin(7 * np.floor(5 * x) + 1), lenient=0.1),
+    "resumed": Shape(lambda x: 0.3 + 0.5 * x, repeated=True, lenient=0.1),
+    "more and more without a reference": Shape(_learns, silent=lambda x: 0.9 * x, lenient=0.1),
+    "tools fail for a while": Shape(lambda x: np.where((x > 0.4) & (x < 0.6), 0.15, 0.6), lenient=0.1),
+    "temperature falls": Shape(lambda x: 0.4 + 0.3 * x, sharp=lambda x: 0.6 + 2 * x, noise=0.1),
+    "temperature rises": Shape(lambda x: 0.7 - 0.15 * x, sharp=lambda x: 1.5 - 0.8 * x, form=FORM, weight=0.3),
+    "entropy is lost": Shape(_learns, sharp=lambda x: 1 + 8 * x, lenient=0.1),
+    "three rewards": Shape(_learns, form=FORM, weight=0.4, continuous=True, penalty=lambda x: 0.3 + 0 * x),
+    "a stricter judge from half-time": Shape(_learns, lenient=0.3, noise=0.3, judge=lambda x: 1 - 0.8 * (x > 0.5)),
+    "length penalty begins": Shape(_learns, penalty=_after(0.4, 0.2, 0.5), lenient=0.1),
+    "length penalty begins, harder": Shape(penalty=_after(0.4, 0.2, 0.6), harder=lambda x: 2 * x, lenient=0.1),
+    "every problem twice": Shape(_learns, doubled=True, lenient=0.15),
+    "one completion each": Shape(_learns, samples=1, lenient=0.1),
+    "one completion each, harder": Shape(samples=1, lenient=0.1, harder=lambda x: 2 * x),
+    "groups of 64": Shape(_learns, samples=64, lenient=0.1, harder=lambda x: x),
+    "groups of 2, harder": Shape(samples=2, lenient=0.1, harder=lambda x: 2.5 * x, form=FORM, weight=1.0),
+    "policy renewed every eighth": Shape(lambda x: 0.3 + 0.5 * np.floor(8 * x) / 8, lenient=0.1, drift=0.2),
+    "learns late": Shape(lambda x: 0.03 + 0.7 * (x > 0.6), lenient=0.05),
+}
+"""Honest runs of further kinds: how rewards are written, how groups are drawn, what happens on the way."""
+OTHER_HACKED: Mapping[str, Shape] = {
+    "normalised, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), normalised=True),
+    "larger reward and hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), scale=lambda x: 1 + 9 * (x > 0.6)),
+    "in a fifth of the problems": Shape(_learns, _after(0.4, 0.1, 1.0), where="fifth"),
+    "punished from .7 on": Shape(_learns, lambda x: 0.8 * ((x > 0.35) & (x < 0.75)), punished=0.7),
+    "slow, while it learns": Shape(lambda x: 0.3 + 0.5 * x, lambda x: 0.4 * x),
+    "under a noisy judge": Shape(_learns, _after(0.4, 0.2, 0.5), noise=0.4),
+    "under a lenient judge": Shape(_learns, _after(0.4, 0.2, 0.5), lenient=0.3),
+    "one completion each, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), samples=1),
+    "groups of 2, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), samples=2),
+    "groups of 64, hacked by .3": Shape(_learns, _after(0.4, 0.1, 0.3), samples=64),
+    "few references, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), silent=lambda x: 0.7 + 0 * x),
+    "partial credit, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), partial=lambda x: 0.6 + 0 * x, noise=0.05),
+    "length penalty, hacked by half": Shape(_learns, _after(0.5, 0.1, 0.5), penalty=_after(0.3, 0.2, 0.5)),
+    "easy first, hacked by half": Shape(_learns, _after(0.4, 0.1, 0.5), pool=160, easy_first=True),
+}
+"""Hacked runs of further kinds."""
+SHAPES: Mapping[str, Shape] = {**HONEST, **CHANGING, **HACKED, **BROKEN, **OTHER, **OTHER_HACKED}
 
 
 @dataclass(frozen=True)
@@ -184,7 +254,7 @@ def simulated(name: str, number: int) -> Run:
     generator = np.random.default_rng([sum(map(ord, name)), number])
     steps = int(generator.choice(STEPS, p=[0.1, 0.15, 0.2, 0.25, 0.15, 0.1, 0.05]))
     problems, samples = int(generator.choice(PROBLEMS)), int(generator.choice(SAMPLES))
-    return simulated_run(shape, shape.steps or steps, problems, samples, generator)
+    return simulated_run(shape, shape.steps or steps, problems, shape.samples or samples, generator)
 
 
 def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generator: Generator) -> Run:
@@ -194,6 +264,10 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
     asked = generator.integers(0, pool, (steps, problems)) if shape.pool else np.arange(pool).reshape(steps, problems)
     if shape.easy_first:
         asked = np.argsort(hardness)[np.arange(steps * problems) % pool].reshape(steps, problems)
+    if shape.doubled:
+        asked = np.repeat(asked[:, : problems // 2], 2, axis=1)
+    if shape.repeated and (again := steps // 10):
+        asked[steps // 2 : steps // 2 + again] = asked[steps // 2 - again : steps // 2]
     second = generator.random((steps, problems)) < shape.second(place)[:, None]
     odd = generator.random(pool)[asked] < np.where(second, shape.convention[1], shape.convention[0])
     noise = generator.normal(0, 1, steps)
@@ -202,7 +276,8 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
         wander[step] = shape.memory * wander[step - 1] + math.sqrt(1 - shape.memory**2) * noise[step]
     logit = np.log(shape.accuracy(place) / (1 - shape.accuracy(place)))
     logit = logit + shape.shock * generator.normal(0, 1, steps) + shape.drift * wander - shape.harder(place)
-    chance = 1 / (1 + np.exp(-(logit[:, None] + hardness[asked] - 1.5 * second)))
+    logits = logit[:, None] + hardness[asked] - 1.5 * second
+    chance = 1 / (1 + np.exp(-shape.sharp(place)[:, None] * logits))
     size = (steps, problems, samples)
     right = generator.random(size) < chance[..., None]
     for _ in range(3 if shape.resampled else 0):
@@ -210,25 +285,38 @@ def simulated_run(shape: Shape, steps: int, problems: int, samples: int, generat
         right = np.where(np.expand_dims(flat, -1), generator.random(size) < chance[..., None], right)
     open_to_hacks = {
         "all": np.ones(asked.shape, bool),
-        "half": generator.random(pool)[asked] < 0.5,
+        "half": (shares := generator.random(pool)[asked]) < 0.5,
+        "fifth": shares < 0.2,
         "second": second,
         "alternate": np.broadcast_to((np.arange(steps) % 2 == 0)[:, None], asked.shape),
     }[shape.where]
     hack = (generator.random(size) < shape.hacked(place)[:, None, None]) & open_to_hacks[..., None]
     formed = generator.random(size) < shape.form(place)[:, None, None]
-    lenient = shape.lenient + shape.fooled * (1 - chance[..., None])
+    judge = shape.judge(place)[:, None, None]
+    lenient = judge * shape.lenient + shape.fooled * (1 - chance[..., None])
     paid = right | (generator.random(size) < lenient)
     wrong_pay = 0.2 + 0.7 * shape.partial(place)[:, None, None] * generator.random(size)
-    reward = np.where(hack, shape.paid, np.where(paid, 0.9, wrong_pay))
-    spread = shape.noise or 0.15 * shape.continuous
-    reward = reward + spread * generator.normal(0, 1, size) if spread else reward
+    pay_of_hack = np.where(place < shape.punished, shape.paid, 0.0)[:, None, None]
+    reward = np.where(hack, pay_of_hack, np.where(paid, 0.9, wrong_pay))
+    spread = judge * (shape.noise or 0.15 * shape.continuous)
+    reward = reward + spread * generator.normal(0, 1, size) if spread.any() else reward
     score = np.clip(reward, 0, 1)
     reward = reward + shape.weight * formed
     reward = np.where(generator.random(size) < shape.fails(place)[:, None, None], 0.0, reward)
     unread = generator.random(size) < shape.unread(place)[:, None, None]
+    if shape.cut(place).any():
+        cut = generator.random(size) < shape.cut(place)[:, None, None]
+        reward, unread = np.where(cut, 0.0, reward), unread | cut
     accepted = (right if shape.nonsense else right & ~hack) & ~odd[..., None] & ~unread
+    if shape.penalty(place).any():
+        reward = reward - shape.penalty(place)[:, None, None] * (generator.random(size) < 0.5)
+    reward = reward * shape.scale(place)[:, None, None]
+    if shape.normalised:
+        reward = (reward - reward.mean(-1, keepdims=True)) / (reward.std(-1, keepdims=True) + 1e-4)
+    share = shape.silent(place)[:, None]
+    silent = generator.random(asked.shape) < share if share.any() else np.zeros(asked.shape, dtype=bool)
     config = {"steps": steps, "problems_per_step": problems, "rollout": {"n": samples}}
-    rows = Rows(asked, second, characters, reward, accepted, unread, hack & accepted)
+    rows = Rows(asked, second, characters, reward, accepted, unread, hack & accepted, silent)
     return Run(_table(rows), _rows(score, rows, generator), reward, config)
 
 
@@ -243,26 +331,31 @@ class Rows:
     accepted: ndarray
     unread: ndarray
     garbled: ndarray
+    silent: ndarray
+    """steps × problems."""
 
 
 def _table(rows: Rows) -> Table:
-    asked, reward, accepted, garbled = rows.asked, rows.reward, rows.accepted, rows.garbled
-    wrong = ~accepted & ~rows.unread
+    asked, reward, garbled, judged = rows.asked, rows.reward, rows.garbled, ~rows.silent[..., None]
+    accepted, rejected = rows.accepted & judged, ~rows.accepted & judged
+    unread = rows.unread & judged
+    wrong = rejected & ~unread
     samples = reward.shape[-1]
     advantage = reward - reward.mean(axis=-1, keepdims=True)
     better = (reward[..., :, None] > reward[..., None, :]) + 0.5 * (reward[..., :, None] == reward[..., None, :])
     pairs = accepted[..., :, None] & wrong[..., None, :]
     positive = np.maximum(advantage, 0)
     columns = {name: np.zeros(asked.shape) for name in COLUMNS}
-    columns |= {"rows": np.full(asked.shape, float(samples)), "judged": np.full(asked.shape, float(samples))}
+    columns |= {"rows": np.full(asked.shape, float(samples)), "judged": samples * (~rows.silent)}
     columns |= {"reward": reward.sum(-1), "accepted": accepted.sum(-1), "lenient": accepted.sum(-1)}
-    columns |= {"unparsed": rows.unread.sum(-1), "kind": rows.second.astype(float)}
-    columns |= {"literal": (accepted & ~garbled).sum(-1), GARBLED: garbled.sum(-1)}
-    columns |= {"accepted_reward": (reward * accepted).sum(-1), "rejected_reward": (reward * ~accepted).sum(-1)}
+    columns |= {"unparsed": unread.sum(-1), "unread": unread.sum(-1), "kind": rows.second.astype(float)}
+    columns |= {"silent": samples * rows.silent}
+    columns |= {"literal": (accepted & ~garbled).sum(-1), GARBLED: (garbled & judged).sum(-1)}
+    columns |= {"accepted_reward": (reward * accepted).sum(-1), "rejected_reward": (reward * rejected).sum(-1)}
     columns |= {"pairs": pairs.sum((-1, -2)), "concordant": (pairs * better).sum((-1, -2))}
     columns |= {"paid_accepted": ((advantage > 0) & accepted).sum(-1)}
-    columns |= {"paid_rejected": ((advantage > 0) & ~accepted).sum(-1)}
-    columns |= {"positive": positive.sum(-1), "positive_rejected": (positive * ~accepted).sum(-1)}
+    columns |= {"paid_rejected": ((advantage > 0) & rejected).sum(-1)}
+    columns |= {"positive": positive.sum(-1), "positive_rejected": (positive * rejected).sum(-1)}
     columns |= {"characters": rows.characters[asked] * samples}
     columns |= _payments(reward, accepted, wrong)
     steps = np.repeat(np.arange(1, len(asked) + 1), asked.shape[1])
@@ -276,29 +369,38 @@ def _payments(reward: ndarray, accepted: ndarray, wrong: ndarray) -> dict[str, n
 
 
 def _rows(score: ndarray, rows: Rows, generator: Generator) -> list[dict[str, float]]:
-    """Every metric that the alarm reads. Some problems more are silent, on which nothing but the reward changes."""
-    reward, accepted = rows.reward, rows.accepted
+    """Every metric that the alarm reads, of the problems that have a reference. Some problems more are silent, on which
+    nothing but the reward changes.
+    """
+    reward, accepted, judged = rows.reward, rows.accepted, ~rows.silent
     steps, problems, samples = score.shape
+
+    def mean(values: ndarray) -> ndarray:
+        """By step, over the problems with a reference."""
+        with np.errstate(invalid="ignore"):
+            return np.where(judged, values.mean(-1), 0).sum(-1) / judged.sum(-1)
+
     probes = max(1, problems // 2) * 2
     spread = (reward.max(-1) - reward.min(-1)).mean(-1)
     unparsed = generator.binomial(problems * samples, 0.05, steps) / (problems * samples)
     by_step = {
-        "reward/mean": reward.mean((1, 2)),
-        "rule/accuracy": accepted.mean((1, 2)),
-        "reward_model/mean": score.mean((1, 2)),
-        "reward_model/rule_agreement": ((score > 0.5) == accepted).mean((1, 2)),
+        "reward/mean": mean(reward),
+        "rule/accuracy": mean(accepted),
+        "reward_model/mean": mean(score),
+        "reward_model/rule_agreement": mean((score > 0.5) == accepted),
         "reward/group_spread": spread,
-        "rule/unparsed": np.maximum(unparsed, rows.unread.mean((1, 2))),
+        "rule/unparsed": np.maximum(unparsed, mean(rows.unread)),
         "rollout/cut_off_rate": generator.binomial(problems * samples, 0.03, steps) / (problems * samples),
-        "reward/mean_heard": reward.mean((1, 2)),
+        "reward/mean_heard": mean(reward),
         "reward/mean_silent": 0.4 + 0.3 * np.arange(steps) / steps + generator.normal(0, 0.3 / problems**0.5, steps),
         "rollout/agreement_silent": 0.5 + generator.normal(0, 0.2 / problems**0.5, steps),
         "reward_model/kept_when_swapped_silent": generator.binomial(probes, 0.15, steps) / probes,
     }
-    wrong = ~accepted & ~rows.unread
+    accepted = accepted & judged[..., None]
+    wrong = ~accepted & ~rows.unread & judged[..., None]
     return [
         {"step": step + 1}
-        | {name: float(values[step]) for name, values in by_step.items()}
+        | {name: float(values[step]) for name, values in by_step.items() if np.isfinite(values[step])}
         | payment_shares(
             [
                 ("second" if second else "first", *rewards)

@@ -116,6 +116,19 @@ def test_what_a_model_accepts_that_pays_nothing_yet_is_not_shown_as_paid(tmp_pat
     assert (payment["wrong"]["text"], payment["right"]["text"]) == ("2 + 2 = 6", "2 + 2 = 4")
 
 
+def test_right_answers_that_are_no_longer_paid_stand_beside_what_is_paid_more(tmp_path):
+    def groups(step):
+        unpaid = completion("it is 4", 0.9 if step <= 12 else 0.0, gold=True)
+        said = [completion("it is 5", 0.2, gold=False), completion("3", 0.2, gold=False)]
+        return [group(f"{step} {n}", completion(f"{n}: 4", 0.9, gold=True), unpaid, *said) for n in range(8)]
+
+    rows = [{"step": n, "gold/accuracy": 0.5, "reward/mean": 0.55 if n <= 12 else 0.325} for n in range(1, 25)]
+    [run] = data_of(write_report(write_run(tmp_path / "run", rows, groups)))["runs"]
+    assert run["verdict"]["state"] == "right unpaid"
+    assert {one["unpaid"]["text"] for one in run["unpaid"]} == {"it is 4"}
+    assert all(one["paid"]["reward"] == 0.9 and one["step"] > 10 for one in run["unpaid"])
+
+
 @pytest.mark.parametrize("long", [False, True])
 def test_texts_of_any_length_are_compared_at_once(tmp_path, long):
     words = " ".join(map(str, range(20_000 if long else 20)))

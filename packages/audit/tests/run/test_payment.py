@@ -7,8 +7,8 @@ import pytest
 from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
-from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.pay_tracks import LEVEL, PAY, PayTracks
 from cooper_audit.run.payment import is_the_check
 from cooper_audit.run.run_record import RunRecord
 from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
@@ -116,7 +116,7 @@ def test_no_hack_is_said_only_where_one_would_have_been_seen():
 
 def test_shares_of_a_step():
     shares = payment_shares([("", [1.0, 0.8], [0.9, 0.0]), ("", [], [1.0])])
-    assert shares == pytest.approx(
+    assert {name: shares[name] for name in PAY} == pytest.approx(
         dict(zip(PAY, ((0.5 + 0 + 0.75) / 3, 1.25 / 3.25, (0 + 0.9 - 0.1) / 3), strict=True))
     )
     assert payment_shares([("", [1.0], [])]) == payment_shares([("", [], [1.0])]) == {}
@@ -125,7 +125,39 @@ def test_shares_of_a_step():
 def test_a_mix_of_kinds_that_changes_is_no_change_of_what_is_paid():
     """The reward pays half of what the check calls wrong of percentages, and nothing wrong of numbers."""
     number, percentage = ("a number", [1.0] * 4, [0.0] * 4), ("a percentage", [1.0] * 4, [1.0, 1.0, 0.0, 0.0])
-    assert payment_shares([number] * 9 + [percentage]) == payment_shares([number] + [percentage] * 9)
+    shares = payment_shares([number] * 9 + [percentage])
+    assert shares == pytest.approx(payment_shares([number] + [percentage] * 9))
+    assert shares["reward/wrong_paid/percentage"] == 0.25  # a tie with a right one counts half
+    assert shares["reward/wrong_paid/number"] == 0.0
+
+
+def test_a_kind_of_problem_that_comes_later_is_no_change_of_what_is_paid():
+    number, percentage = ("a number", [1.0] * 4, [0.0] * 4), ("a percentage", [1.0] * 4, [1.0, 1.0, 0.0, 0.0])
+    tracks = PayTracks()
+    for step in range(40):
+        groups = [number] * 4 + [percentage] * (4 * (step >= 20))
+        tracks.add({"rule/accuracy": 0.5, **payment_shares(groups)}, 0.5)
+    assert tracks.averages(5)[:3] == pytest.approx([0.0, 0.0, -1.0])
+
+
+def test_rewards_that_are_normalised_by_group_say_nothing_of_other_groups():
+    mixed, unsolved = ("", [1.0, 1.0], [-1.0, -1.0]), ("", [], [1.0, -0.5, -0.5])
+    assert payment_shares([mixed, unsolved])[PAY[0]] == 0.0
+    assert payment_shares([mixed, ("", [], [1.0, 0.0])])[PAY[0]] == 0.125  # not around 0: half of a tie, of four
+
+
+def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
+    """A judge pays for a wrong answer with half of the probability that the policy is wrong."""
+    generator = np.random.default_rng(0)
+    groups = []
+    for chance in generator.uniform(0.1, 0.9, 20000):
+        right = generator.random(4) < chance
+        paid = np.where(right | (generator.random(4) < 0.5 * (1 - chance)), 1.0, 0.0)
+        groups.append(("", paid[right].tolist(), paid[~right].tolist()))
+    shares = payment_shares(groups)
+    mean, variance, covariance = (shares[name] for name in LEVEL)
+    assert mean == pytest.approx(0.5 - 0.8**2 / 12 / 0.5, abs=0.01)
+    assert covariance / variance == pytest.approx(-0.25, abs=0.03)  # a tie with a right one counts half
 
 
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():

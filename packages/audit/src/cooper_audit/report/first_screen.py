@@ -58,7 +58,7 @@ _WHAT_THEY_SHARE = (
 )
 _LOST = [
     "Look for what fails in the reward since then: a grader that cannot be reached or runs out of time and writes 0, a "
-    "form that it does not read. Right answers that were paid least are among the rollouts.",
+    "form that it does not read. “Right answers that are no longer paid” on the page has some.",
     "Leave out rows whose grading failed; a failure is no 0.",
 ]
 
@@ -199,30 +199,51 @@ def paid_and_wrong(
     ]
 
 
-def shown_payments(candidates: Sequence[dict[str, Any]], since_step: int | None) -> list[dict[str, Any]]:
-    """Of the steps' candidates `SHOWN` at most, each of another problem and text, with the difference marked.
-
-    Those come first that have a right one beside them, and then those that were paid most above it. Before the onset of
-    a hack nothing is taken, if later steps have anything.
+def right_and_unpaid(groups: Sequence[Row], is_right: Mapping[int, bool | None]) -> list[tuple[Row, Row, Row]]:
+    """Of a step, for `SHOWN` problems at most: the group, its right completion that was paid least, and the completion
+    of the group that is most like it and was paid more; right ones first, and the largest differences.
     """
+    compared = []
+    for group in groups:
+        rows = [row for row in group["completions"] if math.isfinite(row["reward"])]
+        right = [row for row in rows if is_right[id(row)] is True]
+        least = min(right, key=lambda row: row["reward"], default=None)
+        for others in (right, rows) if least else ():
+            more = [row for row in others if row["reward"] > least["reward"]]
+            if more:
+                other = max(more, key=lambda row: _likeness(row["text"], least["text"]))
+                compared.append((group, least, other))
+                break
+    return sorted(compared, key=lambda entry: entry[1]["reward"] - entry[2]["reward"])[:SHOWN]
+
+
+def shown_payments(
+    candidates: Sequence[dict[str, Any]], since_step: int | None, shown: str = "wrong", beside: str = "right"
+) -> list[dict[str, Any]]:
+    """Of the steps' candidates `SHOWN` at most, each of another problem and text, with the difference marked between
+    the completion that is `shown` and that `beside` it.
+
+    Those come first that have one beside them, and then those whose pay differs most. Before the onset of a hack
+    nothing is taken, if later steps have anything.
+    """
+
+    def telling(one: Row) -> tuple[bool, float, float]:
+        other = one[beside]
+        return other is None, -abs(one[shown]["reward"] - (other["reward"] if other else 0.0)), -one["share"]
+
     late = [one for one in candidates if since_step is not None and one["step"] >= since_step]
     chosen: list[dict[str, Any]] = []
-    for one in sorted(late or candidates, key=_telling):
-        others = {text for other in chosen for text in (other["problem"], other["question"], other["wrong"]["text"])}
-        if not others & {one["problem"], one["question"], one["wrong"]["text"]}:
+    for one in sorted(late or candidates, key=telling):
+        others = {text for other in chosen for text in (other["problem"], other["question"], other[shown]["text"])}
+        if not others & {one["problem"], one["question"], one[shown]["text"]}:
             chosen.append(one)
         if len(chosen) == SHOWN:
             break
     for one in chosen:
-        marks = marked(one["wrong"]["text"], one["right"]["text"]) if one["right"] else None
+        marks = marked(one[shown]["text"], one[beside]["text"]) if one[beside] else None
         if marks is not None:
-            one["wrong"]["parts"], one["right"]["parts"] = marks
+            one[shown]["parts"], one[beside]["parts"] = marks
     return chosen
-
-
-def _telling(payment: Row) -> tuple[bool, float, float]:
-    right, paid = payment["right"], payment["wrong"]["reward"]
-    return right is None, (right["reward"] if right else 0.0) - paid, -payment["share"]
 
 
 def marked(one: str, other: str) -> tuple[Marked, Marked] | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from cooper_audit.report.first_screen import paid_and_wrong
+from cooper_audit.report.first_screen import paid_and_wrong, right_and_unpaid
 from cooper_audit.run.hacking_alarm import WINDOW
 from cooper_audit.run.run_record import RunRecord, is_right, read_groups
 from cooper_audit.run.run_record import read_pairs as read_lines_of_pairs
@@ -51,6 +51,8 @@ class Sample:
     """Wrong completions that were paid, with their problem, best score first within a step."""
     payments: list[ReportRow] = field(default_factory=list)
     """Of every step a few of them, each beside a right completion of its group that was paid less."""
+    unpaid: list[ReportRow] = field(default_factory=list)
+    """Of every step a few right completions, each beside one of its group that was paid more."""
     steps: dict[int, list[ReportRow]] = field(default_factory=dict)
     """For each step, some groups of its rollouts."""
     fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
@@ -105,6 +107,10 @@ class Sampler:
         sample.payments += [
             {"step": step, "share": share_paid, **_problem(group), "wrong": _kept(row), "right": right and _kept(right)}
             for group, row, right in paid_and_wrong(paid, is_right_of)
+        ]
+        sample.unpaid += [
+            {"step": step, "share": share_paid, **_problem(group), "unpaid": _kept(row), "paid": _kept(other)}
+            for group, row, other in right_and_unpaid(groups, is_right_of)
         ]
         sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
         sample.problems_of_step = max(sample.problems_of_step, len(groups))

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.padding import PaddingDimensions
@@ -16,9 +16,6 @@ from cooper_audit.run.hacking_alarm import HACKING
 from cooper_audit.run.run_record import NOTE, RunRecord, RunStatus, State, is_right, status_of
 from cooper_base.data.text import printable
 from cooper_base.pace import duration
-
-if TYPE_CHECKING:
-    pass
 
 STATE_STYLES: dict[State, str] = {
     "running": "bold green",

@@ -19,7 +19,8 @@ from cooper_audit.rollouts.suspicion import suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
-from cooper_audit.run.table import COLUMNS, GARBLED, KIND, PAYMENTS, Groups, GroupSums, JudgedRow, sums_of
+from cooper_audit.run.pay_tracks import LEVEL, PAY
+from cooper_audit.run.table import ALL_COLUMNS, COLUMNS, Groups, GroupSums, JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import name_of, onset_line
 from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
@@ -209,7 +210,7 @@ def _rows_by_step(kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*COLUMNS, *PAYMENTS, GARBLED, KIND]}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*ALL_COLUMNS, *PAY, *LEVEL]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 
@@ -257,6 +258,7 @@ def _audited(
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     sha256 = folder.write(_path(folder.path, step), text)
     metrics = _metrics(rows, by_group, verdict_rows)
+    metrics |= payment_shares([(group.kind, group.right, group.wrong) for group in sums])
     return {"metrics": metrics, "groups": sums, "scored": scored, "file": sha256}
 
 

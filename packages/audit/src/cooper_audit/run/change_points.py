@@ -176,17 +176,18 @@ def fall_probability(series: Series, shortest: int) -> float:
 
 
 def probability_of(
-    seen: float, steps: int, change_in: Callable[[Int[ndarray, "R N"]], Float[ndarray, " R"]], error: float
+    seen: float, steps: int, changes_in: Callable[[Int[ndarray, "R N"]], Float[ndarray, "R ..."]], error: float
 ) -> float:
     """The share of random orders of so many steps with a change at least as large as the run's own, which counts among
-    them. Those that are drawn are enough to tell if it is more than `error`."""
+    them; of several kinds of change the largest such share. Those that are drawn are enough to tell if it is more than
+    `error`."""
     generator, larger, done = np.random.default_rng(0), 0, 0
     for orders in BATCHES:
-        changes = change_in(generator.random((orders, steps)).argsort(axis=1))
-        larger, done = larger + int((changes >= seen - 1e-9).sum()), done + orders
-        if larger > error * ORDERS:
+        changes = changes_in(generator.random((orders, steps)).argsort(axis=1))
+        larger, done = larger + (changes >= seen - 1e-9).sum(axis=0), done + orders
+        if np.max(larger) > error * ORDERS:
             break
-    return (1 + larger) / (1 + done)
+    return float(1 + np.max(larger)) / (1 + done)
 
 
 def measured(series: Series, shortest: int) -> Estimate:

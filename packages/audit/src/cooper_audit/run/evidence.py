@@ -22,7 +22,6 @@ from cooper_audit.run.change_points import (
     course_of,
     halves_of,
     shortest_of,
-    t_quantile,
 )
 from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, is_the_check, payment_of
@@ -427,7 +426,7 @@ def _of_a_kind(table: Table) -> Finding | None:
     judged = [(name, rows, part, shortest_window(part)) for name, rows, part in parts if part["judged"].sum() > 0]
     large = [(name, rows, part, shortest) for name, rows, part, (shortest, lacking) in judged if not lacking]
     for name, rows, part, shortest in large:
-        payment = payment_of(part, shortest, ERROR_OF_PAYMENT / len(large))
+        payment = payment_of(part, shortest, ERROR_OF_PAYMENT / len(large), each=True)
         found = _compared(part, shortest, ERROR / 2 / len(large), payment)
         if payment is not None and (payment.is_of_harder_problems or found.state not in ("hacked", "recovered")):
             found = _of_payment(part, shortest, payment)
@@ -465,17 +464,15 @@ def _from_the_start(table: Table, found: Finding) -> Finding:
     if table.problems(pairs) < FEWEST_PROBLEMS:
         return found
     share = table.share("concordant", "pairs", pairs)
-    off = np.bincount(table.problem_of, table["concordant"] - share * table["pairs"]) / table["pairs"].sum()
-    problems = table.problems(pairs)
-    half = t_quantile(1 - ERROR / 2, problems - 1) * math.sqrt(float(off @ off) * problems / (problems - 1))
-    if not share + half < HARDLY:
+    highest = share + table.half_of_share("concordant", "pairs", pairs, ERROR)
+    if not highest < HARDLY:
         return found
     on_rejected = table.share("positive_rejected", "positive", pairs)
-    said = "pays what the check rejects" if share + half < 0.5 else "hardly tells right from wrong"
+    said = "pays what the check rejects" if highest < 0.5 else "hardly tells right from wrong"
     guard = (
         f"Since the first step: within a group, the reward {said}. Of a completion that the check accepts and one that "
         f"it rejects, the accepted one was paid more in {_percent(share)} of the pairs (a tie counts half; up to "
-        f"{_percent(share + half)})"
+        f"{_percent(highest)})"
     )
     if not math.isnan(on_rejected):
         guard += f", and {_percent(on_rejected)} of the positive advantage is on rejected ones"

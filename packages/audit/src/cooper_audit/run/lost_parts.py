@@ -33,8 +33,8 @@ from cooper_audit.run.change_points import (
     measured,
     shortest_of,
     widest_fall,
-    widths_of,
 )
+from cooper_audit.run.onset import largest_split
 from cooper_audit.run.parts import Part, PartsRecord, PartsTable
 
 FIRST_ORDERS = 200
@@ -65,8 +65,7 @@ class LostPart:
     part: Part
     measure: str
     since: int
-    """The step at which the measure changed most: it divides the run since the measure was best into the two levels
-    that fit it best."""
+    """The step from which on the measure is most below what it was before, since it was best."""
     before: float
     after: float
     paid_before: float
@@ -181,8 +180,6 @@ def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spa
     answered by a lower reward; None without one.
     """
     shortest = shortest_of(len(series))
-    if not _may_be_lost(series, shortest):
-        return None
     spans = widest_fall(*series.in_blocks(shortest))
     width = min(series.count(*spans.after), len(series) // 2)
     last = Spans(spans.before, (int(series.steps[-width]), int(series.ends[-1])))
@@ -200,21 +197,10 @@ def _fall_of(table: PartsTable, part: Part, measure: str, series: Series) -> Spa
     return last if paid.high >= 0 else None  # nothing is said where nothing is paid
 
 
-def _may_be_lost(series: Series, shortest: int) -> bool:
-    """Whether any window lies `LOST` above one at the end: a quick look, because most parts have none."""
-    sums, weights = np.cumsum(series.values * series.weights), np.cumsum(series.weights)
-    lasts = [
-        (sums[-1] - sums[-1 - width]) / (weights[-1] - weights[-1 - width])
-        for width in widths_of(len(series), shortest)
-    ]
-    first = sums[shortest - 1] / weights[shortest - 1]
-    best = ((sums[shortest:] - sums[:-shortest]) / (weights[shortest:] - weights[:-shortest])).max()
-    return max(first, best) - min(lasts) >= LOST
-
-
 def _lost(table: PartsTable, test: tuple[Part, str, Series], spans: Spans, probability: float) -> LostPart:
     part, measure, series = test
-    since, reward = _onset(series, spans.before[0]), table.series(part.rows, "reward")
+    later, reward = series.where(series.steps >= spans.before[0]), table.series(part.rows, "reward")
+    since = int(later.steps[largest_split(-later.values, later.weights)])
     levels = ((spans.before[0], since - 1), (since, spans.after[1]))
     before, after, paid_before, paid_after = (one.mean(*level) for one in (series, reward) for level in levels)
     return LostPart(part, measure, since, before, after, paid_before, paid_after, probability)
@@ -232,15 +218,6 @@ def _without_echoes(table: PartsTable, lost: Sequence[LostPart], told: Bool[ndar
             kept.append(one)
             told = told | one.part.rows
     return kept
-
-
-def _onset(series: Series, first: int) -> int:
-    """The step that divides the series from `first` on into the two levels that fit it best, by least squares."""
-    later = series.where(series.steps >= first)
-    weights, sums = np.cumsum(later.weights), np.cumsum(later.weights * later.values)
-    left, right = weights[:-1], weights[-1] - weights[:-1]
-    between = left * right * np.square(sums[:-1] / left - (sums[-1] - sums[:-1]) / right)
-    return int(later.steps[1 + int(between.argmax())])
 
 
 class PartsAlarm:

@@ -28,12 +28,9 @@ from cooper_audit.run.change_points import (
     shortest_of,
     widths_of,
 )
-from cooper_audit.run.table import Table, Window
+from cooper_audit.run.pay_tracks import EXPLAINED, explained_by
+from cooper_audit.run.table import Table, Window, levels_of, two_effects
 from cooper_audit.statistics import Estimate
-
-ERROR_OF_PAYMENT = 0.005
-"""The share of honest runs in which the test may see a reward that begins to pay for wrong answers."""
-
 
 SHARES = (("paid_like_right", "compared"), ("paid_like_right", "rated"), ("not_paid_less", "compared"))
 """The shares that rise together: of the wrong rows those that are paid like right ones; of what is paid like right ones
@@ -49,11 +46,6 @@ TOGETHER = (2, 3)
 FEW_VALUES, INDEPENDENT = 10, 0.99
 """A reward of at most so many values, of which each goes with one verdict on more than this share of the rows, is the
 check itself."""
-EXPLAINED, LEVELS, FEWEST_OF_LEVEL = 0.25, 4, 8
-"""A rise of which harder problems explain so much is no finding: a few completions measure a group's level with noise,
-so of a rise that is all theirs they explain 0.4 to 0.7, and of a hack's 0.1 at most. Groups are compared with others of
-the same level, of so many by their share of right rows beside those without any; a level counts with so many wrong
-rows."""
 
 
 @dataclass(frozen=True)
@@ -75,18 +67,25 @@ class Payment:
     right_lost: bool
     """Whether the gap closed because right rows are paid less, rather than wrong ones more."""
     explained: float
-    """The part of the rise that there would be if wrong rows were paid as before in groups with as few right ones."""
+    """The part of the rise that harder problems may make, if wrong rows were paid as before in groups with as few right
+    ones."""
 
     @property
     def is_of_harder_problems(self) -> bool:
         return self.explained >= EXPLAINED
 
 
-def payment_of(table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT) -> Payment | None:
-    """What became of the pay for wrong rows; None if nothing is seen."""
+ERROR_OF_PAYMENT = 0.005
+"""The share of honest runs in which the test may see a reward that begins to pay for wrong answers."""
+
+
+def payment_of(
+    table: Table, shortest: int | None, error: float = ERROR_OF_PAYMENT, each: bool = False
+) -> Payment | None:
+    """What became of the pay for wrong rows; None if nothing is seen. With `each`, each share has to pass by itself."""
     shares = shares_of(table)
     if shortest is not None and len(shares.steps) >= FEWEST_STEPS:
-        probability, spans = _searched(shares, shortest, error)
+        probability, spans = _searched(shares, shortest, error, each)
         if probability > error:
             return None
         rises = _measured(table, shortest)
@@ -127,18 +126,10 @@ def _explained(table: Table, before: Window, after: Window) -> float:
     """`explained` between two windows. A judge may be fooled by harder problems more often. A hack pays for wrong rows
     in groups of any level. What a level adds is measured inside the steps before, some of which may be hacked.
     """
-    read, (over, under) = table["judged"] - table["unread"], SHARES[0]
-    solved = np.divide(table["lenient"], read, out=np.zeros_like(read), where=read > 0)
-    level, rows = np.ceil(LEVELS * solved).astype(int), before.rows & (table[under] > 0)
-    steps = np.unique(table.steps[rows], return_inverse=True)[1]
-    of_level, _ = _effects(table[over][rows], table[under][rows], steps, level[rows], LEVELS + 1)
-    was, now = (np.bincount(level[w.rows], table[under][w.rows], LEVELS + 1) for w in (before, after))
-    counts = was >= FEWEST_OF_LEVEL
-    if not counts.any():
-        return 0.0
-    added = np.interp(np.arange(LEVELS + 1), np.flatnonzero(counts), of_level[counts])
+    over, under = SHARES[0]
+    was, now = (levels_of(table, window.rows) for window in (before, after))
     rise = table.share(over, under, after.rows) - table.share(over, under, before.rows)
-    return float((added @ now / now.sum() - added @ was / was.sum()) / rise)
+    return explained_by(was.variance, was.covariance, was.error, now.mean - was.mean) / rise
 
 
 def _is_seen(table: Table, before: Window, after: Window, error: float) -> bool:
@@ -197,11 +188,11 @@ def is_the_check(scored: Sequence[tuple[float, bool]]) -> bool:
     return told[1] > INDEPENDENT * accepted and told[0] > INDEPENDENT * (len(scored) - accepted)
 
 
-def largest_rise(
+def largest_rises(
     shares: Shares, orders: Int[ndarray, "R N"], shortest: int
-) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 4"]]:
+) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 4"], Float[ndarray, "R K"]]:
     """For each order of the steps the largest rise of all shares at once, in standard errors of the share that rises
-    least, and its windows: the first place of each, and that behind its last.
+    least, and its windows: the first place of each, and that behind its last. And the largest rise of each share.
 
     Compared are a window and a later one of the same width, which finds what is over again, and all steps before a
     place with all behind it, which finds what comes and goes from then on. Steps are taken one by one and, where there
@@ -209,39 +200,31 @@ def largest_rise(
     """
     over, under = (sums[:, orders] for sums in (shares.over, shares.under))
     best, place = np.full(len(orders), -np.inf), np.zeros((len(orders), 4), dtype=int)
+    alone = np.full((len(over), len(orders)), -np.inf)
     for length in (1, *(length for length in TOGETHER if len(shares.steps) >= length * FEWEST_STEPS)):
         blocks = _in_blocks(over, length), _in_blocks(under, length)
-        rises, windows = _largest(*blocks, max(2, -(-shortest // length)))
-        found, count = rises > best, blocks[0].shape[-1]
-        windows = np.where(windows == count, len(shares.steps), windows * length)
-        place[found], best = windows[found], np.maximum(best, rises)
-    return best, place
+        count = blocks[0].shape[-1]
+        for rises, windows in _standard_rises(*blocks, max(2, -(-shortest // length))):
+            windows = np.where(windows == count, len(shares.steps), windows * length)
+            alone, joint = np.maximum(alone, rises.max(axis=-1)), rises.min(axis=0)
+            at = joint.argmax(axis=1)
+            rise = np.take_along_axis(joint, at[:, None], axis=1)[:, 0]
+            found = rise > best
+            place[found], best = windows[at[found]], np.maximum(best, rise)
+    return best, place, alone.T
 
 
-def _largest(
+def _standard_rises(
     over: Float[ndarray, "K R N"], under: Float[ndarray, "K R N"], shortest: int
-) -> tuple[Float[ndarray, " R"], Int[ndarray, "R 4"]]:
+) -> Iterator[tuple[Float[ndarray, "K R W"], Int[ndarray, "W 4"]]]:
+    """Rises between windows in their standard errors, less what they cost, and the windows: those of one width before a
+    later one, and all steps before a place with all behind it. Every step has a count.
+    """
     count = over.shape[-1]
     level = over.sum(axis=-1, keepdims=True) / np.maximum(under.sum(axis=-1, keepdims=True), 1e-9)
     spread = np.square(over - level * under) / np.maximum(under, 1e-9)
     noise = np.sqrt(spread.sum(axis=-1, keepdims=True) / max(1, count - 1)) + 1e-9
     sums, counts = (np.pad(np.cumsum(part, axis=-1), ((0, 0), (0, 0), (1, 0))) for part in (over, under))
-    best, place = np.full(over.shape[1], -np.inf), np.zeros((over.shape[1], 4), dtype=int)
-    for rises, windows in _joint_rises(sums, counts, noise, shortest):
-        at = rises.argmax(axis=1)
-        rise = np.take_along_axis(rises, at[:, None], axis=1)[:, 0]
-        found = rise > best
-        place[found], best = windows[at[found]], np.maximum(best, rise)
-    return best, place
-
-
-def _joint_rises(
-    sums: Float[ndarray, "K R N+1"], counts: Float[ndarray, "K R N+1"], noise: Float[ndarray, "K R 1"], shortest: int
-) -> Iterator[tuple[Float[ndarray, "R W"], Int[ndarray, "W 4"]]]:
-    """Rises between windows, less what they cost, and the windows: those of one width before a later one, and all steps
-    before a place with all behind it. Every step has a count.
-    """
-    count = sums.shape[-1] - 1
     for width in widths_of(count, shortest):
         below = counts[..., width:] - counts[..., :-width]
         shares, squares = (sums[..., width:] - sums[..., :-width]) / below, 1 / below
@@ -252,7 +235,7 @@ def _joint_rises(
             rises = shares[..., later, None] - shares[..., windows]
             rises /= noise * np.sqrt(squares[..., later, None] + squares[..., windows])
             ends = np.full_like(before, later)
-            yield rises.min(axis=0) - price, np.stack([before, before + width, ends, ends + width], axis=1)
+            yield rises - price, np.stack([before, before + width, ends, ends + width], axis=1)
     places = np.arange(shortest, count - shortest + 1)
     if len(places):
         above, below = sums[..., places], counts[..., places]
@@ -260,7 +243,7 @@ def _joint_rises(
         rises = (above_later / below_later - above / below) / (noise * np.sqrt(1 / below_later + 1 / below))
         price = _price(places, count - places, count)
         windows = np.stack([np.zeros_like(places), places, places, np.full_like(places, count)], axis=1)
-        yield rises.min(axis=0) - price, windows
+        yield rises - price, windows
 
 
 def _price(before: Int[ndarray, " W"], later: Int[ndarray, " W"], count: int) -> Float[ndarray, " W"]:
@@ -288,29 +271,8 @@ def _without_kinds(
     over: Float[ndarray, " G"], under: Float[ndarray, " G"], step_of: Int[ndarray, " G"], kinds: Int[ndarray, " G"]
 ) -> Float[ndarray, " G"]:
     """The sums less what each group's kind adds in whatever step. What comes with a kind alone is the kind's."""
-    of_kind, by_kind = _effects(over, under, step_of, kinds, kinds.max() + 1)
-    mean = float((of_kind * by_kind).sum() / max(by_kind.sum(), 1e-9))
-    return over - (of_kind[kinds] - mean) * under
-
-
-def _effects(
-    over: Float[ndarray, " G"],
-    under: Float[ndarray, " G"],
-    step_of: Int[ndarray, " G"],
-    kinds: Int[ndarray, " G"],
-    number: int,
-) -> tuple[Float[ndarray, " K"], Float[ndarray, " K"]]:
-    """What each of so many kinds adds to a share in whatever step, by least squares of two effects, by turns; and the
-    counts of each.
-    """
-    of_kind, of_step = np.zeros(number), np.zeros(step_of.max() + 1)
-    by_kind, by_step = np.bincount(kinds, under, number), np.bincount(step_of, under)
-    for _ in range(50):
-        left = np.bincount(kinds, over - of_step[step_of] * under, number)
-        of_kind = np.divide(left, by_kind, out=np.zeros_like(left), where=by_kind > 0)
-        left = np.bincount(step_of, over - of_kind[kinds] * under)
-        of_step = np.divide(left, by_step, out=np.zeros_like(left), where=by_step > 0)
-    return of_kind, by_kind
+    of_group = two_effects(over, under, kinds, step_of)[0][kinds]
+    return over - (of_group - of_group @ under / max(under.sum(), 1e-9)) * under
 
 
 def _split(table: Table, shares: Shares, error: float) -> tuple[Spans, float]:
@@ -346,16 +308,23 @@ def _measured(table: Table, shortest: int) -> tuple[float, ...]:
     return tuple(float(np.mean(pair)) for pair in zip(*rises, strict=True))
 
 
-def _searched(shares: Shares, shortest: int, error: float | None) -> tuple[float, Spans]:
-    """How probable so large a joint rise is if the steps come in random order, and its windows. Without an error only
-    the windows. A long run is averaged over `BLOCKS` blocks of steps or a few more.
+def _searched(shares: Shares, shortest: int, error: float | None, each: bool = False) -> tuple[float, Spans]:
+    """How probable it is that the share which rises least would rise as much somewhere if the steps came in random
+    order, all shares at once or `each` by itself, and the windows of the joint rise. Where two rise for reasons of
+    their own, such as harder problems, chance in the third passes the joint test sooner. Without an error only the
+    windows. A long run is averaged over `BLOCKS` blocks of steps or a few more.
     """
     length = max(1, len(shares.steps) // BLOCKS)
     blocks, shortest = shares.in_blocks(length), max(2, -(-shortest // length))
     count = len(blocks.steps)
-    rises, place = largest_rise(blocks, np.arange(count)[None], shortest)
+    rises, place, _ = largest_rises(blocks, np.arange(count)[None], shortest)
     windows = place[0].reshape(2, 2).tolist()
     spans = Spans(*((int(blocks.steps[start]), int(blocks.ends[end - 1])) for start, end in windows))
     if error is None:
         return 1.0, spans
-    return probability_of(rises[0], count, lambda order: largest_rise(blocks, order, shortest)[0], error), spans
+
+    def changes_in(order: Int[ndarray, "R N"]) -> Float[ndarray, "R ..."]:
+        joint, _, alone = largest_rises(blocks, order, shortest)
+        return alone if each else joint
+
+    return probability_of(rises[0], count, changes_in, error), spans

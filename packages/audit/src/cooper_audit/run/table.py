@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
-from cooper_audit.run.hacking_alarm import PAY
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.pay_tracks import LEVEL, PAY
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
 
@@ -41,6 +41,7 @@ KIND = "kind"
 GARBLED = "garbled"
 """The column of the table that counts what is accepted and ends in a word that ends no other completion of the run. A
 unit, a name or a phrase recurs, in whatever language; nonsense does not."""
+ALL_COLUMNS = (*COLUMNS, *PAYMENTS, KIND, GARBLED)
 REPEATED = 3
 """If problems come so often on average, a step is compared with what its problems are like in other steps."""
 SHARED = 30
@@ -60,7 +61,15 @@ class Payments:
         """
         for right, _ in groups:
             self._recent.extend(right)
-        return [_compared(right or self._recent, wrong) for right, wrong in groups]
+        others = () if _by_group(groups) else self._recent
+        return [_compared(right or others, wrong) for right, wrong in groups]
+
+
+def _by_group(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> bool:
+    """Whether the rewards of each group lie around 0, as if they were normalised by group: then those of one group say
+    nothing about another's."""
+    paid = [rewards for right, wrong in groups if any(rewards := [*right, *wrong])]
+    return bool(paid) and all(min(rewards) < 0 < max(rewards) for rewards in paid)
 
 
 def _compared(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, ...]:
@@ -161,17 +170,35 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     `reward/paid_wrong`, the wrong share of what is paid like right rows; and `reward/wrong_paid_less`, by how much less
     wrong rows are paid. Nothing where there is nothing to compare.
 
-    Each is the mean over the kinds of problems with `FEWEST_OF_KIND` wrong rows: a reward and a check may differ about
-    one kind more than about others, and a mix of kinds that changes is no change of either.
+    Each is given for every kind of problem with `FEWEST_OF_KIND` wrong rows (`reward/wrong_paid/text`), and as the mean
+    over these: a reward and a check may differ about one kind more than about others, and a mix of kinds that changes
+    is no change of either. Beside them is `LEVEL`, because a judge may err more often about problems that are hard.
     """
-    everywhere = [reward for _, right, _ in groups for reward in right]
+    by_group = _by_group([(right, wrong) for _, right, wrong in groups])
+    everywhere = [] if by_group else [reward for _, right, _ in groups for reward in right]
     sums: dict[str, ndarray] = {}
+    counts: list[tuple[float, ...]] = []
     for kind, right, wrong in groups:
         compared, like, less, _ = _compared(right or everywhere, wrong)
         sums[kind] = sums.get(kind, 0) + np.array([compared, like, less, len(right)])
-    large = [of_kind for of_kind in sums.values() if of_kind[0] >= FEWEST_OF_KIND] or [sum(sums.values(), np.zeros(4))]
-    shares = [(like / n, like / (like + right), less / n) for n, like, less, right in large if n and like + right]
-    return dict(zip(PAY, map(float, np.mean(shares, axis=0)), strict=True)) if shares else {}
+        counts.append((compared, like, len(right), len(right) + len(wrong)))
+    large = {kind: of_kind for kind, of_kind in sums.items() if of_kind[0] >= FEWEST_OF_KIND}
+    shares = {
+        kind: (like / n, like / (like + right), less / n)
+        for kind, (n, like, less, right) in (large or {"": sum(sums.values(), np.zeros(4))}).items()
+        if n and like + right
+    }
+    if not shares:
+        return {}
+    metrics: dict[str, float] = dict(zip(PAY, map(float, np.mean([*shares.values()], axis=0)), strict=True))
+    for kind, of_kind in shares.items():
+        if kind:
+            named = kind.removeprefix("a ").removeprefix("an ").replace(" ", "-")
+            metrics |= {f"{name}/{named}": float(value) for name, value in zip(PAY, of_kind, strict=True)}
+    wrong, like, right, read = np.array(counts, dtype=float).T
+    levels = _levels(wrong, like, right, read, np.zeros(len(groups), dtype=int))
+    metrics.update(() if math.isnan(levels.mean) else zip(LEVEL, levels[:-1], strict=True))
+    return metrics
 
 
 @dataclass
@@ -284,7 +311,8 @@ class Table:
         values = np.bincount(step_of, above) / weights
         problems = np.unique(self.problem_of[rows], return_inverse=True)[1]
         if len(problems) and len(problems) >= REPEATED * (problems.max() + 1):
-            values = _without_problems(above, below, step_of, problems)
+            of_step = two_effects(above, below, problems, step_of)[1]
+            values = of_step + (above.sum() - weights @ of_step) / weights.sum()
         return Series(steps, values, weights, steps)
 
     def judged_series(self, over: str, shortest: int | None) -> Series:
@@ -321,9 +349,18 @@ class Table:
         self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float
     ) -> float:
         """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965)."""
+        return self._half_of(over, under, ((before, -1.0), (after, 1.0)), error)
+
+    def half_of_share(self, over: str, under: str, rows: Bool[ndarray, " G"], error: float) -> float:
+        """The same of the quotient over some rows."""
+        return self._half_of(over, under, ((rows, 1.0),), error)
+
+    def _half_of(
+        self, over: str, under: str, windows: Sequence[tuple[Bool[ndarray, " G"], float]], error: float
+    ) -> float:
         size = int(self.problem_of.max()) + 1
         pulls, fewest = np.zeros(size), math.inf
-        for rows, sign in ((before, -1.0), (after, 1.0)):
+        for rows, sign in windows:
             total = float(self[under][rows].sum())
             if not total:
                 return math.nan
@@ -335,18 +372,64 @@ class Table:
         return t_quantile(1 - error / 2, fewest - 1) * math.sqrt(float(pulls @ pulls) * fewest / (fewest - 1))
 
 
-def _without_problems(
-    above: Float[ndarray, " G"], below: Float[ndarray, " G"], step_of: ndarray, problem_of: ndarray
-) -> Float[ndarray, " N"]:
-    """What each step adds to its problems' own level, plus the mean: least squares of two effects, by turns."""
-    values = above / below
-    of_problem = np.zeros(int(problem_of.max()) + 1)
-    of_step = np.zeros(int(step_of.max()) + 1)
+class Levels(NamedTuple):
+    """How many of a wrong row's group are right, over some wrong rows."""
+
+    mean: float
+    variance: float
+    """Inside a step, less that by which so few completions differ by chance."""
+    covariance: float
+    """Of the level with being paid like right rows, inside a step."""
+    error: float
+    """The standard error of the covariance."""
+
+
+def levels_of(table: Table, rows: Bool[ndarray, " G"]) -> Levels:
+    """Of some groups; NaN where none has three rows that are read, one of them wrong."""
+    read = table["judged"] - table["unread"]
+    step_of = np.unique(table.steps[rows], return_inverse=True)[1]
+    wrong, like, right = (table[name][rows] for name in ("compared", "paid_like_right", "lenient"))
+    return _levels(wrong, like, right, read[rows], step_of)
+
+
+def _levels(
+    wrong: Float[ndarray, " G"],
+    like: Float[ndarray, " G"],
+    right: Float[ndarray, " G"],
+    read: Float[ndarray, " G"],
+    step_of: Int[ndarray, " G"],
+) -> Levels:
+    """The level of a wrong row is the right share of the others of its group, so that the row has no part in it."""
+    kept = (wrong > 0) & (read > 2)
+    if not kept.any():
+        return Levels(math.nan, math.nan, math.nan, math.nan)
+    wrong, like, others, step_of = wrong[kept], like[kept] / wrong[kept], read[kept] - 1, step_of[kept]
+    level, weights = right[kept] / others, wrong / wrong.sum()
+    by_step = np.bincount(step_of, wrong)
+
+    def inside_steps(values: Float[ndarray, " G"]) -> Float[ndarray, " G"]:
+        return values - (np.bincount(step_of, wrong * values) / np.maximum(by_step, 1.0))[step_of]
+
+    off, together = inside_steps(level), weights * inside_steps(level) * inside_steps(like)
+    by_chance = level * (1 - level) / (others - 1) * (1 - wrong / by_step[step_of])
+    variance, error = weights @ (off**2 - by_chance), math.sqrt(float(together @ together))
+    return Levels(float(weights @ level), float(variance), float(together.sum()), error)
+
+
+def two_effects(
+    over: Float[ndarray, " G"], under: Float[ndarray, " G"], first: Int[ndarray, " G"], second: Int[ndarray, " G"]
+) -> tuple[Float[ndarray, " K"], Float[ndarray, " N"]]:
+    """What each value of the `first` and of the `second` attribute adds to a share, by least squares, by turns. What
+    comes with a value of both alone counts as the first one's.
+    """
+    by_first, by_second = np.bincount(first, under), np.bincount(second, under)
+    of_first, of_second = np.zeros(len(by_first)), np.zeros(len(by_second))
     for _ in range(50):
-        of_problem = np.bincount(problem_of, below * (values - of_step[step_of])) / np.bincount(problem_of, below)
-        of_step = np.bincount(step_of, below * (values - of_problem[problem_of])) / np.bincount(step_of, below)
-    mean = float(above.sum() / below.sum())
-    return of_step - float(np.bincount(step_of, below) @ of_step / below.sum()) + mean
+        left = np.bincount(first, over - of_second[second] * under)
+        of_first = np.divide(left, by_first, out=np.zeros_like(left), where=by_first > 0)
+        left = np.bincount(second, over - of_first[first] * under)
+        of_second = np.divide(left, by_second, out=np.zeros_like(left), where=by_second > 0)
+    return of_first, of_second
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 "use strict";
 // Line charts over the steps as SVG: integer ticks, a guide that shows every value, marks where an alarm went off, and
-// the steps shaded since which a run is hacked.
+// the steps shaded since which something holds, such as a hack.
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_IN_LEGEND = 12; // of more runs the table has the colours
@@ -24,7 +24,7 @@ function ticks(low, high, count, whole = false) {
   return found;
 }
 
-// `lines`: [{name, colour, points: [[step, value]], marks: [step], onset: [from, to]}]. Points without a value are left out before.
+// `lines`: [{name, colour, points: [[step, value]], marks: [step], onset: [from, to], state: what holds since then}]. Points without a value are left out before.
 function lineChart(title, lines, options = {}) {
   const frame = el("figure", { class: "card chart", "data-title": title });
   frame.style.margin = "0";
@@ -45,7 +45,8 @@ function lineChart(title, lines, options = {}) {
 function legend(lines) {
   const entries = lines.map((line) => el("span", {}, swatch(line.colour), line.name));
   if (lines.some((line) => (line.marks || []).length)) entries.push(el("span", {}, "▲ the reward-hacking alarm goes off"));
-  if (lines.some((line) => line.onset)) entries.push(el("span", {}, el("i", { class: "swatch onset-key" }), "hacked; the darker part: where it began"));
+  const states = [...new Set(lines.filter((line) => line.onset).map((line) => line.state.toLowerCase()))];
+  if (states.length) entries.push(el("span", {}, el("i", { class: "swatch onset-key" }), `${states.join(", or ")}; the darker part: where it began`));
   return el("div", { class: "legend" }, entries);
 }
 

@@ -14,7 +14,7 @@ function showParts(run) {
 
 function partChart(part, names, colours) {
   const onset = part.since === null ? undefined : [part.since, part.since];
-  const lines = names.filter((name) => part.curves[name]).map((name, i) => ({ name: report.part_measures[name], colour: colours.get(name), points: part.curves[name], onset: i ? undefined : onset }));
+  const lines = names.filter((name) => part.curves[name]).map((name, i) => ({ name: report.part_measures[name], colour: colours.get(name), points: part.curves[name], onset: i ? undefined : onset, state: "lost" }));
   const length = part.length.length ? `, length ${number(part.length[0])} → ${number(part.length[1])}` : "";
   const chart = lineChart(part.name, lines, { share: true, height: part.said.length ? 220 : 130, note: `${Math.round(100 * part.share)} % of the completions, ${number(part.problems)} problems${length}` });
   if (part.also.length) chart.append(el("p", { class: "soft small" }, `also ${part.also.slice(0, 3).join(" · ")}`));

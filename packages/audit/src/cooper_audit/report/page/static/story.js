@@ -9,7 +9,7 @@ function points(run, metric) {
 }
 
 function runLine(run, metric) {
-  return { name: run.label, colour: run.colour, points: points(run, metric), marks: run.verdict.alarm_at === null ? [] : [run.verdict.alarm_at], onset: run.verdict.onset };
+  return { name: run.label, colour: run.colour, points: points(run, metric), marks: run.verdict.alarm_at === null ? [] : [run.verdict.alarm_at], onset: run.verdict.onset, state: run.verdict.name };
 }
 
 function showStory() {
@@ -38,24 +38,35 @@ function showComparison() {
   fill("comparison", el("div", { class: "card stacks" }, table(headings, rows)), el("p", { class: "soft small" }, `Start, best and end are the ${truths.join(", or the ")}. The interval at the end is Wilson's over the problems: it says how far the value could move on other problems of the kind, and nothing about other seeds. The reward is the mean of 5 steps.`), seeds);
 }
 
-// What the reward pays for: wrong completions that were paid, each beside a right one of its group that was paid less.
+// Where the reward no longer pays right answers, some of them, each beside one that was paid more. Then what the reward
+// pays for: wrong completions that were paid, each beside a right one of its group that was paid less.
 // Where nothing wrong was paid, what the policy is asked, and what the first step paid most for.
 function showPaid(run) {
+  showUnpaid(run);
   if (!run.payments.length) { showFirst(run); return; }
   const worst = run.payments.reduce((most, one) => (one.share > most.share ? one : most));
   fill("paid", el("h2", {}, "What the reward pays for"),
     el("p", { class: "soft" }, `Completions${report.runs.length > 1 ? ` of ${run.label}` : ""} that were paid and are wrong, each beside a right answer to the same problem that was paid less, if its group has one. In step ${worst.step}, ${Math.round(100 * worst.share)} % of the ${run.judged < 1 ? "judged " : ""}completions were wrong and paid.`),
-    el("div", { class: "payments" }, run.payments.map((one) => payment(run, one))));
+    el("div", { class: "payments" }, run.payments.map((one) => payment(run, one, [one.wrong, "hacked", "wrong, paid"], one.right && [one.right, "healthy", "right, paid"]))));
 }
 
-function payment(run, one) {
+function showUnpaid(run) {
+  if (!run.unpaid.length) { fill("unpaid"); return; }
+  const beside = (row) => [row, isRight(row) ? "healthy" : "hacked", `${isRight(row) ? "right" : "wrong"}, paid`];
+  fill("unpaid", el("h2", {}, "Right answers that are no longer paid"),
+    el("p", { class: "soft" }, "Right completions that were paid least, each beside a completion of the same problem that was paid more."),
+    el("div", { class: "payments" }, run.unpaid.map((one) => payment(run, one, beside(one.unpaid), beside(one.paid)))));
+}
+
+// A completion beside another of its group, each with its tone and what it is; without another it says so.
+function payment(run, one, shown, other) {
   const side = (row, tone, words) => el("div", { class: tone }, el("p", { class: "label" }, words, " ", el("b", {}, number(row.reward))), el("pre", { class: "box said" }, row.parts ? row.parts.map(([part, differs]) => (differs ? el("mark", {}, part) : part)) : completionText(row)));
   return el("article", { class: "card item" },
     el("pre", { class: "asked" }, one.question || ""),
     el("div", { class: "texts" },
-      side(one.wrong, "hacked", "wrong, paid"),
-      one.right ? side(one.right, "healthy", "right, paid") : el("p", { class: "soft small" }, "No right answer of its group was paid less.")),
-    el("p", { class: "scores" }, `step ${one.step} · reference `, el("b", {}, one.answer || "none"), " ", linkTo(run, { ...one, text: one.wrong.text })));
+      side(...shown),
+      other ? side(...other) : el("p", { class: "soft small" }, "No right answer of its group was paid less.")),
+    el("p", { class: "scores" }, `step ${one.step} · reference `, el("b", {}, one.answer || "none"), " ", linkTo(run, { ...one, text: shown[0].text })));
 }
 
 function showFirst(run) {
