@@ -191,9 +191,7 @@ def _growth(meter: Meter, entry: Callable[[str], object], frame: str, part: str,
 
 
 def _grown(meter: Meter, entry: str, names: Iterable[str]) -> dict[tuple[str, str], float]:
-    first = 17 + 10_000 * list(ENTRIES).index(
-        entry
-    )  # another entry's text would come from a cache
+    first = 17 + 10_000 * list(ENTRIES).index(entry)  # another entry's text would come from a cache
     kinds = [(frame, name) for frame in FRAMES for name in names]
     growths = {kind: _growth(meter, ENTRIES[entry], FRAMES[kind[0]], TEXTS[kind[1]], first) for kind in kinds}
     return {kind: round(growth, 1) for kind, growth in growths.items() if growth > MOST}
