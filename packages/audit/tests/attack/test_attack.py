@@ -265,7 +265,7 @@ def test_the_exit_code_says_whether_a_reward_is_sound(monkeypatch, capfd, reward
     [
         (["rule", "--policy", "embedded", "--adapt", "3"], "--out"),
         (["rule", "--policy", "embedded"], "--adapt 20"),
-        (["rule", "--patterns", "nowhere.txt"], "nowhere.txt: cannot be read"),
+        (["rule", "--patterns", "nowhere.txt"], "nowhere.txt: no such file of patterns"),
         (["rule", "--repair", "x"], "no other reward learns"),
         (["MODEL", "--repair", "FOLDER"], "FOLDER: already in use"),
         (["rule", "--policy", "embedded", "--adapt", "3", "--out", "o", "--problems", "PROBLEMS"], "--policy MODEL"),

@@ -118,7 +118,7 @@ def test_verify_prints_counts_and_precision(monkeypatch, capfd, tmp_path):
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
     code, output = _cooper(monkeypatch, capfd, "verify", tmp_path / "answers.jsonll", "--out", tmp_path / "o.jsonl")
     assert code == 2
-    assert "unknown suffix" in output
+    assert "no such file; did you mean" in output
 
 
 def test_from_raw_problems_to_a_bench(monkeypatch, capfd, tiny_models, tmp_path):

@@ -61,7 +61,7 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings):
     ("ensemble", "words"),
     [
         ({"others": []}, "at least 1"),
-        ({"others": ["m"]}, "valid dictionary"),
+        ({"others": ["m"]}, "write the settings of this section"),
         ({"combine": {"kind": "brme", "nominal": 2}}, "places of 2 members go from 0 to 1"),
         ({"combine": {"kind": "max"}}, "no combination of kind 'max'"),
         ({"combine": {"kind": "soft_min", "temperature": 0}}, "greater than 0"),

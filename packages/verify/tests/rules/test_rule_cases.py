@@ -47,7 +47,7 @@ def test_the_fast_path_gives_the_verdicts_of_the_slow_one():
 
 
 def test_math_verifys_reading_of_expressions_is_a_setting(verifier: RuleVerifier):
-    asked = [("9", r"\boxed{19-10}"), ("9", "So 19 - 10."), ("120", r"\boxed{5!}"), ("12", "answer: 24/2")]
+    asked = [("9", r"\boxed{19-10}"), ("9", "Find 19 - 10."), ("120", r"\boxed{5!}"), ("12", "answer: 24/2")]
     assert verifier.verify_many(asked) == ["unparsed"] * 4
     rule = RULES.read({"kind": "maths", "expressions": True}).build()  # pyright: ignore[reportAttributeAccessIssue]
     assert rule.verify_many(asked) == ["correct"] * 4

@@ -207,8 +207,10 @@ def right_and_unpaid(groups: Sequence[Row], is_right: Mapping[int, bool | None])
     for group in groups:
         rows = [row for row in group["completions"] if math.isfinite(row["reward"])]
         right = [row for row in rows if is_right[id(row)] is True]
-        least = min(right, key=lambda row: row["reward"], default=None)
-        for others in (right, rows) if least else ():
+        if not right:
+            continue
+        least = min(right, key=lambda row: row["reward"])
+        for others in (right, rows):
             more = [row for row in others if row["reward"] > least["reward"]]
             if more:
                 other = max(more, key=lambda row: _likeness(row["text"], least["text"]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from os.path import isfile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,7 +64,7 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     """
     for override in overrides:
         key, separator, raw = override.partition("=")
-        if not separator and Path(override).is_file():
+        if not separator and isfile(override):
             raise InputError(f"{override}: this command reads one file; behind it stand settings such as key=value")
         if not separator or not key:
             raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")

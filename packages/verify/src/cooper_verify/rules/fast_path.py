@@ -204,7 +204,8 @@ def verdict_by(
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
         texts, around = [line], ()
-    if not texts or not reference or not words.know(around):
+    is_asked = expressions and final.kind == "unmarked" and bool(_CALCULATION.search(" ".join(texts)))
+    if not texts or not reference or not (is_asked or words.know(around)):
         return "unparsed"
     if final.kind == "unmarked" and question and repeats_question(question, completion):
         return "unparsed"
@@ -217,6 +218,8 @@ def verdict_by(
     return verdict
 
 
+_CALCULATION = re.compile(r"\d\s*[-+*/]\s*\d")
+"""What Math-Verify's reading computes wherever it stands: "Find 19 - 10"."""
 _OPTION = re.compile(r"\(?[A-J]\)\s*(?=\S)")
 
 
