@@ -155,7 +155,7 @@ def _difference(reference: str, text: str) -> Verdict:
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
 
 
-_CHEMISTRY = re.compile(r"(?=[^\d]*\d)(?:\d?(?:[A-Z][a-z]?|[()])(?:_?\s?\{?\d{1,2}\}?)?+\s?)++")
+_CHEMISTRY = re.compile(r"(?=[^\d]*\d)\d?(?:(?:[A-Z][a-z]?|[()])(?:_?\s?\{?\d{1,2}\}?)?\s?)+")
 """A formula of chemistry, whose figures are indices in any notation: H2O, `H_2O`."""
 _HALF = re.compile(r"(?<=\d) [ap]m\b")
 
