@@ -169,6 +169,6 @@ def test_the_corrected_rule_is_the_rule(run_of):
     no_floor = {"algorithm": {"advantages": {"kind": "grpo"}}, "steps": 1}
     (_, corrected), (_, rule) = fit(run_of("noise_corrected", "corrected", **no_floor)), fit(run_of("rule", **no_floor))
     for name, weight in rule[0].items():
-        torch.testing.assert_close(
-            corrected[0][name], weight, rtol=0, atol=2e-5
-        )  # Adam enlarges the estimator's 1e-6 in single weights
+        # One weight of 16,384 differed by 1.3e-5 on an Intel Xeon. Why was not measured: Adam may enlarge the
+        # estimator's 1e-6.
+        torch.testing.assert_close(corrected[0][name], weight, rtol=0, atol=2e-5)
