@@ -234,6 +234,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
     sample = sampler.sample({step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None})
     verdict = with_parts(verdict, parts := parts_of(run, alarm))
     onset = onset_of(run, verdict)
+    begin = onset[0] if onset else None
     pair_counts = completions.read_pairs(run, sample.gallery)
     scores = [completions.score_of(item) for item in sample.gallery]
     score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")
@@ -250,8 +251,8 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
             "next": next_steps(run, verdict, onset),
         },
         "parts": shown_parts(parts),
-        "payments": shown_payments(sample.payments, begin := onset[0] if onset else None),
-        "unpaid": shown_payments(sample.unpaid, begin, "unpaid", "paid") if verdict.state == "right unpaid" else [],
+        "payments": shown_payments(sample.payments, begin),
+        "unpaid": shown_payments(sampler.unpaid(), begin, "unpaid", "paid") if verdict.state == "right unpaid" else [],
         "figures": figures(run, verdict, sample),
         "facts": facts(run),
         "provenance": provenance(run),

@@ -51,8 +51,6 @@ class Sample:
     """Wrong completions that were paid, with their problem, best score first within a step."""
     payments: list[ReportRow] = field(default_factory=list)
     """Of every step a few of them, each beside a right completion of its group that was paid less."""
-    unpaid: list[ReportRow] = field(default_factory=list)
-    """Of every step a few right completions, each beside one of its group that was paid more."""
     steps: dict[int, list[ReportRow]] = field(default_factory=dict)
     """For each step, some groups of its rollouts."""
     fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
@@ -98,7 +96,7 @@ class Sampler:
     def add(self, step: int, groups: Sequence[ReportRow]) -> None:
         """Look at the recorded groups of a step, which is later than all before."""
         sample = self._sample
-        is_right_of = {id(row): is_right(row) for group in groups for row in group["completions"]}
+        is_right_of = _rights(groups)
         labels = [*is_right_of.values()]
         wrong = [(group, row) for group in groups for row in group["completions"] if is_right_of[id(row)] is False]
         paid, judged = [entry for entry in wrong if is_paid(entry[1])], len(labels) - labels.count(None)
@@ -107,10 +105,6 @@ class Sampler:
         sample.payments += [
             {"step": step, "share": share_paid, **_problem(group), "wrong": _kept(row), "right": right and _kept(right)}
             for group, row, right in paid_and_wrong(paid, is_right_of)
-        ]
-        sample.unpaid += [
-            {"step": step, "share": share_paid, **_problem(group), "unpaid": _kept(row), "paid": _kept(other)}
-            for group, row, other in right_and_unpaid(groups, is_right_of)
         ]
         sample.completions, sample.judged = sample.completions + len(labels), sample.judged + judged
         sample.problems_of_step = max(sample.problems_of_step, len(groups))
@@ -137,6 +131,16 @@ class Sampler:
         sample.steps = _fitting_steps(steps, wanted, budget - _size(sample.gallery))
         return sample
 
+    def unpaid(self) -> list[ReportRow]:
+        """Of every step so far a few right completions, each beside one of its group that was paid more. The rollouts
+        are read once more, because few verdicts show them."""
+        return [
+            {"step": step, "share": share, **_problem(group), "unpaid": _kept(row), "paid": _kept(other)}
+            for step, share, *_ in self._sample.fooled
+            for groups in [read_groups(self._files[step])]
+            for group, row, other in right_and_unpaid(groups, _rights(groups))
+        ]
+
     def _shown_groups(self, groups: Sequence[ReportRow]) -> list[ReportRow]:
         chosen, most = (groups, None) if self._keeps_all else (_chosen_groups(groups), COMPLETIONS)
         return [
@@ -144,6 +148,11 @@ class Sampler:
             for group in chosen
             for rows in [group["completions"]]
         ]
+
+
+def _rights(groups: Sequence[ReportRow]) -> dict[int, bool | None]:
+    """Whether each completion is right, by its `id`."""
+    return {id(row): is_right(row) for group in groups for row in group["completions"]}
 
 
 def _add_means(sample: Sample, completions: Sequence[ReportRow]) -> None:

@@ -166,9 +166,10 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         return Finding("unknown", f"Answers are not read: {said}.", (_unread(unread),), onset, before, after, figures)
     if payment.is_of_harder_problems:
         guard = (
-            "Harder problems: in groups with as few right answers, wrong ones were paid as much before, which "
-            f"explains at least {_percent(min(payment.explained, 1.0))} of the rise. A judge that errs more often on "
-            "harder problems does that, without a hack; the same problems at both ends, or an evaluation, would tell."
+            "Harder problems: before, wrong answers were paid more often in groups with fewer right ones, and later "
+            f"groups have fewer, which may explain {_percent(min(payment.explained, 1.0))} of the rise. A judge that "
+            "errs more often on harder problems does that, without a hack; the same problems at both ends, or an "
+            "evaluation, would tell."
         )
         return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
     sentence = f"The reward came to pay for wrong answers: {said}."

@@ -60,9 +60,8 @@ _MOST_BOXES = 20
 """More boxes than that are read without what stands around them: no answer has as many."""
 
 _VALUE = re.compile(r"[\d\\]")
-_DECORATION = re.compile(
-    rf"(?>(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,!]++|[;:]|{APPROVING})+)"
-)  # with the punctuation around it
+# With the punctuation around it.
+_DECORATION = re.compile(rf"(?>(?:(?<=\s)[:;]-?[)D](?!\w)|[\s.,!]++|[;:]|{APPROVING})+)")
 _EXCLAMATION = re.compile(
     rf"(?<=[\w)%*]){MARK_ENDS}|(?<=[\w)%*])!++(?=\s*+{APPROVING})|{APPROVING}|(?<=\s)[:;]-?[)D](?=\s|\Z)"
 )
@@ -177,12 +176,8 @@ _SENTENCE = re.compile(
 
 def _unmarked(tail: str, factorials: bool) -> Stated:
     """The answer of a completion that marks none: the completion if it is short, else what its last sentence states."""
-    if not factorials:
-        tail = (
-            tail
-            if _is_plain(tail)
-            else _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
-        )
+    if not factorials and not _is_plain(tail):
+        tail = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
     tail = tail.rstrip("` \n")
     if not tail or _JSON_OBJECT.match(tail[tail.rfind("\n") + 1 :]):
         return NOTHING

@@ -42,8 +42,7 @@ def spelling(text: str) -> tuple[str, ...]:
             symbols[-3:] = [symbols[-2]]
     if symbols and symbols[-1] in ".,;" and symbols[-2:] != [".", "."]:
         symbols.pop()
-    marks = [at for at, symbol in enumerate(symbols) if symbol == "_" and _is_before_index(symbols, at)]
-    return tuple(symbol for at, symbol in enumerate(symbols) if at not in marks)
+    return tuple(symbol for at, symbol in enumerate(symbols) if symbol != "_" or not _is_before_index(symbols, at))
 
 
 def _is_before_index(symbols: Sequence[str], at: int) -> bool:
