@@ -250,7 +250,7 @@ def make_pairs(cooper: Cooper, groups: list[Group]) -> tuple[list[Pair], list[Ro
             if others:
                 other = random.Random(f"near {seed}").choice(others)
                 near.append((group.row(text, stated), group.row(text, other)))
-    return list(dict.fromkeys(written + own + near)), unpaired
+    return [*dict.fromkeys(written), *own, *near], unpaired  # a slip that the policy makes too counts twice
 
 
 def wrong_completions(group: Group) -> list[str]:
@@ -264,8 +264,7 @@ def wrong_completions(group: Group) -> list[str]:
         looks_wrong = has_several or says_nothing or not answer.stopped or answer.swapped > 0
         if text not in right and (answer.verdict == "wrong" or looks_wrong):
             wrong.append((not answer.stopped, -answer.logit, text))
-    wrong.sort(key=lambda row: row[:2])
-    return [*dict.fromkeys(text for _, _, text in wrong)][:PAIRS_PER_PROBLEM]
+    return [*dict.fromkeys(text for _, _, text in sorted(wrong, key=lambda row: row[:2]))][:PAIRS_PER_PROBLEM]
 
 
 def update_model(cooper: Cooper, pairs: list[Pair], unpaired: list[Row]) -> None:
