@@ -22,7 +22,7 @@ from benchmarks.arena.alarm_roc import alarm_report
 from cooper_audit.run.evidence import finding_of
 from cooper_audit.run.run_record import read_groups
 from cooper_audit.run.table import COLUMNS, Groups
-from cooper_audit.run.watch import Watch
+from cooper_audit.run.watch_rules import Watch
 from cooper_audit.statistics import wilson_interval
 from cooper_base.files.durable import by_step, write_text
 from cooper_lab.arena.measures import is_hacked, measures

@@ -14,7 +14,7 @@ import torch
 from benchmarks.arena.alarm_roc import auc
 
 from cooper_audit.run.run_record import read_lines
-from cooper_audit.run.watch import DEFAULT_RULES, Watch
+from cooper_audit.run.watch_rules import DEFAULT_RULES, Watch
 from cooper_lab.arena.measures import is_hacked, measures
 from cooper_rl.policy.advantages import unverified_advantage
 from cooper_rl.records import Ragged

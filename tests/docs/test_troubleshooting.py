@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cooper_audit.run.watch import DEFAULT_RULES
+from cooper_audit.run.watch_rules import DEFAULT_RULES
 from cooper_base.cli.main import app
 from docs.snippets import Snippet, snippets_of
 from repository import ROOT

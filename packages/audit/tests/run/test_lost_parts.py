@@ -16,7 +16,7 @@ from cooper_audit.run.part_verdict import parts_of, with_parts
 from cooper_audit.run.parts import PLACE, PartsRecord
 from cooper_audit.run.run_record import read_run
 from cooper_audit.run.verdict import verdict_of
-from cooper_audit.run.watch import LOST_PARTS, Watch
+from cooper_audit.run.watch_rules import LOST_PARTS, Watch
 from runs.recorded_run import write_run
 
 STEPS = 40

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_audit.run.metric_names import OF_REFERENCES, area_of, fault_of_metric, metric_names
-from cooper_audit.run.watch import WatchRule
+from cooper_audit.run.watch_rules import WatchRule
 from cooper_base.config.base import Config, Places, given_settings, is_outside, records_within
 from cooper_base.config.checking import Settings, check_settings, read_settings
 from cooper_rl.engines.config import LearnerConfig, RolloutConfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_audit.run.watch import Watch
+from cooper_audit.run.watch_rules import Watch
 from cooper_base.data.verdict import Verdict
 from cooper_rl.policy.advantages import unverified_advantage
 from cooper_rl.records import Ragged

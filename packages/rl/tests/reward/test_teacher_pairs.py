@@ -6,7 +6,7 @@ from math import exp, log
 import pytest
 
 from cooper_audit.run.run_record import read_metrics
-from cooper_audit.run.watch import active_rules
+from cooper_audit.run.watch_rules import active_rules
 from cooper_rl import InputError, build_config
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig

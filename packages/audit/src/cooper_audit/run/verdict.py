@@ -25,7 +25,7 @@ from cooper_audit.run.evidence import ACCUSED, VANISHED, Finding, State, finding
 from cooper_audit.run.hacking_alarm import ALARM_ERROR, HACKING, WINDOW, HackingAlarm
 from cooper_audit.run.run_record import ENDS, NOTE, RunRecord, status_of
 from cooper_audit.run.table import Table, table_of
-from cooper_audit.run.watch import DefaultRule, Watch
+from cooper_audit.run.watch_rules import DefaultRule, Watch
 from cooper_audit.statistics import Estimate
 
 HACKED_MARGIN = MARGIN

@@ -296,7 +296,7 @@ def _odyssey_answer(value: Any) -> str:
     return bare.strip().removesuffix(".")
 
 
-READY_MADE: dict[str, Mapping] = {
+READY_MADE: dict[str, Mapping] = {  # a name also stands in `Format` of cooper_verify.problems.config, for its users
     # What verl's scripts in examples/data_preprocess write. The prompt wraps the question in instructions; some keep
     # the bare question, which a reward model should read.
     "verl": Mapping(

@@ -22,7 +22,7 @@ from cooper_base.files.durable import REFUSED, by_step, delete, read_regular, sy
 from cooper_base.files.hashes import file_hash
 
 if TYPE_CHECKING:
-    from cooper_audit.run.watch import Firing
+    from cooper_audit.run.watch_rules import Firing
     from cooper_rl.engines.base import Metrics
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from cooper_audit.report.report import write_report
 from cooper_audit.run.run_record import read_events, read_metrics, read_rollouts
-from cooper_audit.run.watch import Firing, Watch
+from cooper_audit.run.watch_rules import Firing, Watch
 from cooper_base.clock import Clock
 from cooper_base.errors import EngineLost, InputError, show_users_frames
 from cooper_base.files.folder_lock import FolderLock, stop_on_signal

@@ -5,7 +5,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from cooper_audit.run.watch import DEFAULT_RULES, DefaultRule, Firing, Watch, WatchRule, active_rules
+from cooper_audit.run.watch_rules import DEFAULT_RULES, DefaultRule, Firing, Watch, WatchRule, active_rules
 from cooper_rl import InputError, build_config
 from cooper_rl.record.checkpoint import rollback_target
 
