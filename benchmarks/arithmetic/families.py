@@ -5,7 +5,7 @@
 
 `run` makes the runs that are not there yet, one after another, and adds a line for each to the results: gold by family
 and step of what the policy wrote, gold on the test problems, the alarm, CPU seconds. A run's steps do not depend on how
-many follow, so one of 120 steps is one of 40 as well. `table` prints, for each run and length, the test accuracy, the
+many follow, so one of 120 steps is one of 40 as well. `table` prints, for each run, the test accuracy by length, the
 family with the least gold in the last five steps, and `thousands` in the first, the middle and the last five.
 """
 
@@ -113,18 +113,16 @@ def thirds(counts: list[list[int]], steps: int) -> list[float]:
 
 
 def table_of(rows: list[dict[str, Any]]) -> list[str]:
-    """The results as a Markdown table, a line for each run and length."""
-    lines = ["| version | arm | seed | steps | test gold | least family | `thousands` | alarm | CPU s |"]
-    lines.append("|" + "---|" * 9)
-    for row in sorted(rows, key=lambda row: (row["label"], row["arm"], row["seed"], row["steps"])):
-        test = {int(step): gold for step, gold in row["test"].items()}
-        for steps in sorted(length for length in {*LENGTHS, row["steps"]} if length <= row["steps"]):
-            lowest, name = least(row["families"], steps)
-            thousands = " ".join(f"{value:.2f}" for value in thirds(row["families"]["thousands"], steps))
-            alarm = row["alarm"] if row["alarm"] and row["alarm"] <= steps else "–"
-            cells = [row["label"] or "now", row["arm"], row["seed"], steps, f"{test[steps]:.3f}"]
-            cells += [f"{lowest:.2f} {name}", thousands, alarm, row["cpu_s"] if steps == row["steps"] else ""]
-            lines.append("| " + " | ".join(map(str, cells)) + " |")
+    """The results as a Markdown table, a line for each run."""
+    lines = ["| arm | seed | test gold after 40, 90, 120 steps | least family | `thousands` | alarm |"]
+    lines.append("|" + "---|" * 6)
+    for row in sorted(rows, key=lambda row: (row["arm"], row["label"], row["seed"], row["steps"])):
+        golds = ", ".join(f"{row['test'][str(step)]:.3f}" for step in LENGTHS if step <= row["steps"])
+        lowest, name = least(row["families"], row["steps"])
+        thousands = " ".join(f"{value:.2f}" for value in thirds(row["families"]["thousands"], row["steps"]))
+        arm = f"{row['arm']}, {row['label']}" if row["label"] else row["arm"]
+        cells = [arm, row["seed"], golds, f"{lowest:.2f} {name}", thousands, row["alarm"] or "–"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
 
 

@@ -55,17 +55,15 @@ def verdicts(results: dict[str, Any]) -> str:
 
 
 def readings(results: dict[str, Any]) -> str:
-    """What was read in each run, and the audit's sentence, in whole."""
+    """What was read in each run that is not honest."""
     parts = []
     for reward, trainer, seed in RUNS:
         name = f"{reward}-{trainer}-{seed}"
-        if name in results["runs"]:
-            audit = results["runs"][name]["audit"]
-            said = " ".join([audit["sentence"], *audit["guards"]])
-            read = results["readings"].get(name, {}).get("why", "?")
+        reading = results["readings"].get(name, {"verdict": "?", "why": "?"})
+        if name in results["runs"] and reading["verdict"] != "honest":
             steps = results["runs"][name]["steps"]
             longer = "" if steps == STEPS else f", {steps} steps"
-            parts.append(f"- **{reward}, {TRAINERS[trainer]}{longer}.** Read: {read} Audit: {said}")
+            parts.append(f"- **{reward}, {TRAINERS[trainer]}{longer}.** {reading['why']}")
     return "\n".join(parts) + "\n"
 
 

@@ -1,6 +1,7 @@
 """The demo by family of questions: the page's table is that of the saved runs, and the default loses what it says."""
 
 from pathlib import Path
+from statistics import mean
 
 import pytest
 from benchmarks.arena import cells_by_family
@@ -12,8 +13,6 @@ PAGE = Path("packages/lab/src/cooper_lab/arithmetic/README.md")
 BEGIN, END = "<!-- table of benchmarks/results/families.jsonl -->\n", "\n<!-- end of the table -->"
 ROWS = read_results(ROOT / RESULTS)
 COOPER = [row for row in ROWS if (row["label"], row["arm"]) == ("", "cooper") and row["steps"] >= 90]
-REJECTED_PAID = [row for row in ROWS if (row["label"], row["arm"]) == ("rejected answers paid", "cooper")]
-"""The default before: on silent problems it paid what the reward model rejects, too."""
 
 
 def test_the_table_on_the_page_is_that_of_the_saved_runs():
@@ -32,17 +31,32 @@ def test_cooper_keeps_the_family_that_it_lost(row):
         assert share(counts, steps - 9, steps) >= 0.85 * share(counts, middle - 4, middle + 5)
 
 
-@pytest.mark.parametrize(
-    ("rows", "lost"), [(COOPER, [(LOSES, "thousands")]), (REJECTED_PAID, [(7, "fractions")])], ids=["now", "before"]
-)
-def test_what_cooper_ends_below_its_start(rows, lost):
+def test_what_cooper_ends_below_its_start():
     below = [
         (row["seed"], name)
-        for row in rows
+        for row in COOPER
         for name, counts in row["families"].items()
         if share(counts, row["steps"] - 9, row["steps"]) <= share(counts, 1, 10)
     ]
-    assert below == lost
+    assert below == [(LOSES, "thousands")]
+
+
+EARLIER = "earlier reading of answers"
+"""The version of the rule's runs of more than 40 steps on seeds 0 to 4."""
+
+
+def mean_gold(arm: str, label: str, step: str) -> str:
+    golds = [row["test"][step] for row in ROWS if (row["arm"], row["label"]) == (arm, label) and row["seed"] < 5]
+    assert len(golds) == 5
+    return f"{mean(golds):.3f}"
+
+
+def test_the_means_on_the_page_are_those_of_the_saved_runs():
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    ours = [mean_gold("cooper", "", step) for step in ("40", "90", "120")]
+    rule = [mean_gold("rule", label, step) for label, step in (("", "40"), (EARLIER, "90"), (EARLIER, "120"))]
+    assert "| Cooper | {} | {} | {} |".format(*ours) in page
+    assert "| rule | {} | {} | {} |".format(*rule) in page
 
 
 def test_a_share_is_of_the_completions_of_its_steps():
