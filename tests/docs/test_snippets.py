@@ -327,3 +327,4 @@ def _fill(folder: Path, tiny_models: Path) -> None:
     for name in ("my-run", "other", "own-data", "demo/static", "demo/cooper"):
         write_run(folder / "runs" / name, metrics, lambda step: groups, settings={"steps": 3, "name": name})
     (folder / "configs").symlink_to(ROOT / "configs")
+    (folder / "shelf").symlink_to(EXAMPLES / "shelf")

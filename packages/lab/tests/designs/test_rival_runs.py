@@ -5,9 +5,10 @@ import math
 
 import pytest
 import torch
+from benchmarks.arena.league import designs
 
 from cooper_base.clock import MEASURED
-from cooper_lab.arena.designs import built_in_designs, fill_in
+from cooper_lab.arena.designs import fill_in
 from cooper_lab.arithmetic.arms import RULE
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.twins import tokenizer_of
@@ -16,7 +17,7 @@ from cooper_lab.designs.implicit import implicit_folder
 from cooper_rl import CooperTrainer, InputError, build_config, merge, read_metrics
 from cooper_rl.engines.local.models import load_reward_model
 
-DESIGNS = built_in_designs()
+DESIGNS = designs()
 LEARNING = (
     "iterated_1",
     "iterated_5_on",

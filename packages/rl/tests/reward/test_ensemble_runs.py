@@ -18,7 +18,7 @@ def _tree(settings, learns=True, **ensemble):
         "steps": 2,
         "evaluation": {"every": 0},
         "kind": "cooper_model" if learns else "static",
-        "rewards": [{"kind": "ensemble", "others": [settings["reward_model"]], **ensemble}],
+        "rewards": [{"kind": "shelf.ensemble:Ensemble", "others": [settings["reward_model"]], **ensemble}],
     }
 
 

@@ -6,11 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from shelf.process_credit import Delta, Steps, process_advantages, process_metrics
 from torch import Tensor
 
 from cooper_base.data.problem import Problem
-from cooper_lab.designs.process_credit import Delta, process_advantages, process_metrics
-from cooper_lab.designs.steps import Steps
 from cooper_lab.designs.token_sum import SequenceMeanTokenSum
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
@@ -231,7 +230,7 @@ def test_drpo_has_the_gradient_of_its_papers_loss(models):
     paper = -(weights * (s[[0, 2]] - 10 * (s[[1, 3]] / 10).exp().sum().log())).sum()
     expected = gradient_of(paper, model) / 9
     learner = learner_of(model)
-    settings = {"kl": None, "advantages": {"kind": "drpo", "max_tokens": 8}}
+    settings = {"kl": None, "advantages": {"kind": "shelf.drpo:DRPO", "max_tokens": 8}}
     algorithm = AlgorithmConfig.model_validate({**settings, "aggregation": {"kind": "sequence_mean_token_mean"}})
     rewards = Ragged.of([[1.0, 0.0, 0.9, 0.1], [0.6, 0.8], [0.2] * 3], torch.float64)
     update_policy(learner, None, rollouts_of(model, RAGGED, 0.7), rewards, algorithm, SamplingParams(temperature=0.7))
