@@ -73,7 +73,7 @@ def test_ensembles_that_cannot_work_are_refused(settings, ensemble, words):
 
 
 def test_a_shaping_of_one_models_logit_refuses_an_ensemble(settings):
-    with pytest.raises(InputError, match="would drop other rewards, but rewards lists shelf.ensemble:Ensemble"):
+    with pytest.raises(InputError, match=r"would drop other rewards, but rewards lists shelf\.ensemble:Ensemble"):
         build_config({**_tree(settings), "shaping": [{"kind": "cap"}]})
 
 
