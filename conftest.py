@@ -53,6 +53,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
+@pytest.hookimpl(trylast=True)  # after the fixtures of its file
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Ray ends with the tests that need it. Its processes take CPU time even when nobody calls them."""
+    if _is_on_ray(item) and not (nextitem and _is_on_ray(nextitem)) and "rank_processes" in sys.modules:
+        sys.modules["rank_processes"].end_all()
+
+
+def _is_on_ray(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("xdist_group")
+    return marker is not None and marker.args == ("cluster",)
+
+
 def _sharing(item: Any) -> str | None:
     """With whom a test shares what is made once: those of its file, or of a folder where something runs for all."""
     info = getattr(item, "_fixtureinfo", None)  # a test that is no function has none

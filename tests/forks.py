@@ -5,6 +5,11 @@ process within a moment. There is one fork server in a process, and one list of 
 """
 
 import multiprocessing
+import os
+import runpy
+import sys
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -21,3 +26,23 @@ FORKS.set_forkserver_preload(
         "transformers.utils.chat_template_utils",
     ]
 )
+
+
+def start_script(script: Path, output: Path, hub: Path) -> BaseProcess:
+    """Start a script in its folder, as `python script.py` does, with `hub` as the cache of the Hugging Face hub. What
+    it prints goes to `output`."""
+    process = FORKS.Process(target=_run, args=(script, output, hub))
+    process.start()
+    return process
+
+
+def _run(script: Path, output: Path, hub: Path) -> None:
+    from huggingface_hub import constants
+
+    os.environ["MPLBACKEND"], constants.HF_HUB_CACHE = "Agg", str(hub)
+    with output.open("wb", buffering=0) as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    os.chdir(script.parent)
+    sys.argv, sys.path[:0] = [script.name], [str(script.parent)]
+    runpy.run_path(str(script), run_name="__main__")

@@ -13,31 +13,41 @@ from cooper_rl.engines.scale.ray import ClusterEngine
 
 together = pytest.mark.xdist_group("cluster")
 """Tests that need the processes run in one of pytest's own."""
+_open: list[tuple[ClusterEngine, tempfile.TemporaryDirectory]] = []
 
 
 @cache
 def two_ranks() -> ClusterEngine:
-    """An open engine; its processes end with this one."""
-    folder = tempfile.TemporaryDirectory()
-    engine = ClusterEngine(policy_ranks=2, cpus_per_rank=0.5)
-    engine.open(Path(folder.name))
-    atexit.register(folder.cleanup)
-    atexit.register(engine.close)
-    return engine
+    """An open engine; its processes end after the last test that is marked `together`, or with this one."""
+    return _opened(ClusterEngine(policy_ranks=2, cpus_per_rank=0.5))
 
 
 @cache
 def two_ranks_and_vllm() -> ClusterEngine:
     """Two processes of a policy and two vLLM engines; skips the test where vLLM is absent."""
     pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
-    folder = tempfile.TemporaryDirectory()
     samplers = {"kind": "vllm", "engines": 2, "timeout_s": 30, **SMALL_VLLM}
     settings = {"policy_ranks": 2, "cpus_per_rank": 0.1, "samplers": samplers}
-    engine = ClusterEngine.model_validate(settings)
+    return _opened(ClusterEngine.model_validate(settings))
+
+
+def _opened(engine: ClusterEngine) -> ClusterEngine:
+    folder = tempfile.TemporaryDirectory()
     engine.open(Path(folder.name))
-    atexit.register(folder.cleanup)
-    atexit.register(engine.close)
+    _open.append((engine, folder))
     return engine
+
+
+@atexit.register
+def end_all() -> None:
+    """End the processes, the last first: the first engine has started Ray itself. The next test that needs one starts
+    them anew."""
+    two_ranks.cache_clear()
+    two_ranks_and_vllm.cache_clear()
+    while _open:
+        engine, folder = _open.pop()
+        engine.close()
+        folder.cleanup()
 
 
 SMALL_VLLM = {"kv_cache_gib": 0.1}

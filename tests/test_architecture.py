@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from cooper_rl import Config, RunConfig
-from repository import ROOT, SOURCES
+from repository import ROOT, SOURCES, statements, tree_of
+
+pytestmark = pytest.mark.xdist_group("sources")
 
 SCREEN, FILE = 50, 500
 """Lines of a function and of a file."""
@@ -22,16 +26,14 @@ PUBLIC_NAMES = 64
 PROTOCOLS_ASKED_FOR = 3
 """Classes with `runtime_checkable`. A base class with defaults needs no such question."""
 
-TEXTS = {
-    path.relative_to(source.parent).as_posix(): path.read_text(encoding="utf-8")
-    for source in SOURCES
-    for path in sorted(source.rglob("*.py"))
+FILES = {
+    path.relative_to(source.parent).as_posix(): path for source in SOURCES for path in sorted(source.rglob("*.py"))
 }
 
 
 @cache
-def _trees() -> dict[str, ast.Module]:
-    return {path: ast.parse(text) for path, text in TEXTS.items()}
+def _statements() -> list[tuple[str, ast.stmt]]:
+    return [(name, statement) for name, path in FILES.items() for statement in statements(tree_of(path))]
 
 
 def _lines(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -43,8 +45,7 @@ def _lines(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_functions_fit_a_screen():
     functions = {
         f"{path}:{node.name}": _lines(path, node)
-        for path, tree in _trees().items()
-        for node in ast.walk(tree)
+        for path, node in _statements()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     long = {name for name, lines in functions.items() if lines > SCREEN}
@@ -52,15 +53,14 @@ def test_functions_fit_a_screen():
 
 
 def test_files_hold_a_thought():
-    long = {path for path, text in TEXTS.items() if len(text.splitlines()) > FILE}
+    long = {name for name, path in FILES.items() if len(path.read_text(encoding="utf-8").splitlines()) > FILE}
     assert long == set(), "split these files where a thought ends"
 
 
 def test_few_protocols_are_asked_for_at_run_time():
     found = [
         f"{path}:{node.name}"
-        for path, tree in _trees().items()
-        for node in ast.walk(tree)
+        for path, node in _statements()
         if isinstance(node, ast.ClassDef)
         if any(isinstance(name, ast.Name) and name.id == "runtime_checkable" for name in node.decorator_list)
     ]

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from cooper_base.packages import PACKAGES
-from repository import SOURCES
+from repository import SOURCES, statements, tree_of
+
+pytestmark = pytest.mark.xdist_group("sources")
 
 FLOORS = 8
 """The most rooms of a package that stand on one another."""
@@ -26,7 +28,7 @@ SOURCE_OF = {source.name: source for source in SOURCES}
 
 def imports(tree: ast.AST) -> Iterator[str]:
     """The dotted name of everything that code imports, wherever the import stands."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             yield from (f"{node.module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Import):
@@ -40,7 +42,7 @@ def arrows() -> list[tuple[str, str]]:
         (".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__"), imported)
         for source in SOURCES
         for path in [*sorted(source.rglob("*.py")), *source.glob("*.pyi")]
-        for imported in imports(ast.parse(path.read_text(encoding="utf-8")))
+        for imported in imports(tree_of(path))
         if package_of(imported) in SOURCE_OF
     ]
 

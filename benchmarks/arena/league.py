@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arena.arena_table import small
+from benchmarks.arena.arena_table import SHELF, small
 
 from cooper_base.files.durable import write_text
 from cooper_lab.arena.arena import built_in_holes, choose
@@ -31,7 +31,6 @@ from cooper_lab.arithmetic.families import in_words
 
 HOLES = ("length", "opener", "numeric_blind_spot", "kind_noise")
 PLANTINGS, STEPS = 3, 20
-SHELF = Path(__file__).parents[2] / "examples/shelf/designs.yaml"
 RESULTS = Path(__file__).parents[1] / "results"
 SAVED, OLDER = RESULTS / "league.json", RESULTS / "arena.json"
 BEGIN, END = "<!-- table of benchmarks/results/league.json -->\n", "\n<!-- end of that table -->"

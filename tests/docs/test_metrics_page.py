@@ -8,6 +8,7 @@ import pytest
 
 from cooper_audit.run.metric_names import metric_names
 from cooper_base.config.base import merge
+from cooper_base.config.user_functions import load_object
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
@@ -55,7 +56,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "rollout": {"resample": 1},
         "algorithm": {
             "kl": {"kind": "k1", "where": "reward"},
-            "advantages": {"kind": "without_outliers", "max_z": 1.5},
+            "advantages": {"kind": "shelf.outliers:WithoutOutliers", "max_z": 1.5},
             "loss": {"kind": "cispo"},
         },
         "cooptimization": {
@@ -100,11 +101,13 @@ RUNS: dict[str, dict[str, Any]] = {
         "kind": "cooper_model",
         "reward_model": MODEL,
         "rewards": [
-            {"kind": "ensemble", "others": [MODEL]},
+            {"kind": "shelf.ensemble:Ensemble", "others": [MODEL]},
             {"kind": "earned", "weight": 0.5},
             {"kind": "rule_then_model", "weight": 0.5},
         ],
-        "shaping": [{"kind": "constraints", "constraints": [{"reward": {"kind": "rule"}, "at": 0.5}]}],
+        "shaping": [
+            {"kind": "shelf.constraints:Constraints", "constraints": [{"reward": {"kind": "rule"}, "at": 0.5}]}
+        ],
         "monitor": {"labelled": LABELLED, "rows": 24, "every": 1, "attacked_problems": 2},
         "algorithm": {
             "recompute_old_logprobs": True,
@@ -120,6 +123,7 @@ ELSEWHERE = (
     "assistant/repair_",
     "pairs/repaired",
     "pairs/peer_",
+    "pairs/lexicographic_",
     "process/",
     "sinks/",
     "gpu_memory/",
@@ -172,7 +176,8 @@ def test_a_runs_configuration_is_checked_against_the_names_on_the_page():
     composed = {"step", "<area>/<metric>_after", "part/<area>/<metric>"}
     on_the_page = explained().keys() - composed - {"test/<name>/<metric>"}
     parts = [record for kinds in (ADVANTAGES, PAIRS, REWARDS, SHAPINGS) for record in kinds.records.values()]
-    parts += [PAIRS.record(kind) for kind in TIES]
+    shelf = (ROOT / "examples/shelf/designs.yaml").read_text(encoding="utf-8")
+    parts += [load_object(kind, "class") for kind in re.findall(r"shelf\.\w+:\w+", shelf)]
     of_parts = {name for record in parts for name in record.metric_names}
     assert {*metric_names(["<name>"], [])} | of_parts == on_the_page
 
@@ -181,7 +186,7 @@ def test_a_part_of_research_names_its_own_metrics():
     """A run without an ensemble records no disagreement, and a rule on it would never fire."""
     watch = [{"metric": "ensemble/disagreement", "above": 1}]
     run = merge(TINY, {"reward_model": MODEL, "watch": watch, "problems": {"source": "arithmetic"}})
-    build_config(run | {"rewards": [{"kind": "ensemble", "others": [MODEL]}]})
+    build_config(run | {"rewards": [{"kind": "shelf.ensemble:Ensemble", "others": [MODEL]}]})
     with pytest.raises(InputError, match="no run with these settings records a metric 'ensemble/disagreement'"):
         build_config(run)
 

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import tomllib
@@ -33,6 +32,7 @@ from cooper_rl.verifyrm.config import CollectConfig, VerifyRMConfig
 from cooper_verify.graders.judge import JudgeFile
 from docs.not_run import NOT_RUN, reason_not_to_run
 from docs.snippets import PAGES, Snippet, all_snippets, shell_commands, snippets_of
+from forks import start_script
 from repository import ROOT, SOURCES
 from runs.recorded_run import completion, group, write_run
 
@@ -153,26 +153,19 @@ def _named(values: Any, key: str = "") -> list[str]:
 def _run_code(code: str, folder: Path) -> None:
     """Run code in a process of its own, in the reader's folder. Ctrl-C ends a training run after its first step."""
     (folder / "snippet.py").write_text(_with_checks(code))
-    environment = {
-        **os.environ,
-        "MPLBACKEND": "Agg",
-        "HF_HOME": str(folder / "huggingface"),
-    }
-    runs = {path: path.read_text().count("\n") for path in folder.glob("runs/*/metrics.jsonl")}
-    with (folder / "output").open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "snippet.py"], cwd=folder, env=environment, stdout=output, stderr=output
-        )
-        try:
-            deadline = time.monotonic() + 300
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.2)
-                if any(path.read_text() and path not in runs for path in folder.glob("runs/*/metrics.jsonl")):
-                    process.send_signal(signal.SIGINT)
-                    process.wait(100)
-        finally:
-            process.kill()
-    assert process.wait() == 0, (folder / "output").read_text()
+    before = {*folder.glob("runs/*/metrics.jsonl")}
+    process = start_script(folder / "snippet.py", folder / "output", folder / "huggingface" / "hub")
+    try:
+        deadline = time.monotonic() + 300
+        while process.is_alive() and time.monotonic() < deadline:
+            process.join(0.2)
+            if any(path.read_text() for path in {*folder.glob("runs/*/metrics.jsonl")} - before) and process.pid:
+                os.kill(process.pid, signal.SIGINT)
+                process.join(100)
+    finally:
+        process.kill()
+        process.join()
+    assert process.exitcode == 0, (folder / "output").read_text()
 
 
 def _check_commands(snippet: Snippet) -> None:
@@ -327,3 +320,4 @@ def _fill(folder: Path, tiny_models: Path) -> None:
     for name in ("my-run", "other", "own-data", "demo/static", "demo/cooper"):
         write_run(folder / "runs" / name, metrics, lambda step: groups, settings={"steps": 3, "name": name})
     (folder / "configs").symlink_to(ROOT / "configs")
+    (folder / "shelf").symlink_to(EXAMPLES / "shelf")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from repository import SOURCES
+from repository import SOURCES, statements, tree_of
 
 METHODS = {"match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 
@@ -32,7 +32,7 @@ def patterns() -> list[Found]:
         ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__"): tree
         for source in SOURCES
         for path in sorted(source.rglob("*.py"))
-        if _imports_re(tree := ast.parse(path.read_text("utf-8")))
+        if _imports_re(tree := tree_of(path))
     }
     shared: dict[str, set[str]] = {}
     for tree in trees.values():
@@ -60,7 +60,8 @@ def _found(place: str, pattern: str, flags: int, methods: set[str]) -> Found:
 
 
 def _imports_re(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.Import) and any(one.name == "re" for one in node.names) for node in ast.walk(tree))
+    imports = (node for node in statements(tree) if isinstance(node, ast.Import))
+    return any(one.name == "re" for node in imports for one in node.names)
 
 
 def _uses(tree: ast.Module) -> Iterator[tuple[str, str]]:

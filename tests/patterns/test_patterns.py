@@ -12,6 +12,8 @@ import pytest
 from collect import Found, patterns
 from pumps import Search, endless_text, possessive_groups, slow_text
 
+pytestmark = pytest.mark.xdist_group("sources")
+
 EXPONENTIAL = {
     "decoration": (r"(?:[\s.,;:]*(?:!+|~|(?<=\s)[:;]-?[)D](?!\w)))+\s*\Z", "search"),
     "unit": (r"(?:[A-Za-z .,'()/{}%-]|\^\s*\{?\s*[23]|(?<=[A-Za-z])[23])+", "fullmatch"),

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import yaml
+from benchmarks.arena.league import designs as all_designs
 
 from arena.tiny_arena import TINY
 from cooper_audit.run.run_record import read_metrics
@@ -16,7 +17,7 @@ from cooper_base.files.durable import write_text
 from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
 from cooper_lab.arena.cache import Planted
 from cooper_lab.arena.cells import _with_defaults, check_settings, plan
-from cooper_lab.arena.designs import Design, built_in_designs, read_designs
+from cooper_lab.arena.designs import Design, read_designs
 from cooper_lab.arena.reports import write_hole_reports
 from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_lab.arena.silence import SILENCES
@@ -44,9 +45,9 @@ PARTS = {
 
 def _plan(tmp_path, designs=("rule", "static"), holes=("answer_lists",), seeds=(0,), overrides=None):
     """A plan whose cache has the shipped models in the place of planted ones."""
-    built_in = built_in_designs()
+    every = all_designs()
     chosen = plan(
-        {name: built_in[name] for name in designs},
+        {name: every[name] for name in designs},
         choose(built_in_holes(), holes, "hole"),
         seeds,
         tmp_path / "arena",
@@ -62,8 +63,8 @@ def _plan(tmp_path, designs=("rule", "static"), holes=("answer_lists",), seeds=(
     return chosen
 
 
-def test_every_built_in_design_is_a_run_in_every_hole(tmp_path):
-    designs, holes = built_in_designs(), built_in_holes()
+def test_every_design_is_a_run_in_every_hole(tmp_path):
+    designs, holes = all_designs(), built_in_holes()
     assert {"rule", "static", "paper", "cooper", "hybrid"} <= designs.keys()
     for cell in plan(designs, holes, [0], tmp_path, tmp_path, {}).cells:
         config = build_config(cell.settings)
@@ -73,7 +74,7 @@ def test_every_built_in_design_is_a_run_in_every_hole(tmp_path):
 
 
 def test_cheap_cells_come_first_and_held_out_holes_last(tmp_path):
-    cells = plan(built_in_designs(), built_in_holes(), [0, 1], tmp_path, tmp_path, {}).cells
+    cells = plan(all_designs(), built_in_holes(), [0, 1], tmp_path, tmp_path, {}).cells
     tuned = [cell for cell in cells if not cell.held_out]
     assert cells[: len(tuned)] == tuned
     assert [cell.seed for cell in tuned] == sorted(cell.seed for cell in tuned)
@@ -82,7 +83,8 @@ def test_cheap_cells_come_first_and_held_out_holes_last(tmp_path):
 
 
 def test_plantings_have_models_folders_and_fingerprints_of_their_own(tmp_path):
-    designs = {name: built_in_designs()[name] for name in ("static", "ensemble_min")}
+    every = all_designs()
+    designs = {name: every[name] for name in ("static", "ensemble_min")}
     holes = choose(built_in_holes(), ["opener"], "hole")
 
     def cells(plantings):
@@ -101,7 +103,7 @@ def test_plantings_have_models_folders_and_fingerprints_of_their_own(tmp_path):
 
 
 def test_a_hole_under_a_silence_shares_its_models_and_has_a_rule_of_its_own(tmp_path):
-    designs, holes = choose(built_in_designs(), ["rule"], "design"), choose(built_in_holes(), ["units"], "hole")
+    designs, holes = choose(all_designs(), ["rule"], "design"), choose(built_in_holes(), ["units"], "hole")
     chosen = choose(SILENCES, ["heard_100", "heard_35", "at_random"], "silence")
     made = plan(designs, holes, [0], tmp_path, tmp_path, {}, silences=chosen)
     assert [cell.hole for cell in made.cells] == ["units@heard_100", "units@heard_35", "units@at_random"]
@@ -128,7 +130,8 @@ def test_a_fingerprint_has_the_defaults_of_a_kind_in_it(tmp_path, monkeypatch):
 
 
 def test_much_has_run_before_everything_is_planted(tmp_path):
-    designs = {name: built_in_designs()[name] for name in ("ensemble_min", "static", "static_head")}
+    every = all_designs()
+    designs = {name: every[name] for name in ("ensemble_min", "static", "static_head")}
     holes = choose(built_in_holes(), ["opener", "question_copy"], "hole")
     made = plan(designs, holes, [0], tmp_path, tmp_path, {}, [0, 1])
     waves = [({cell.design for cell in wave.cells}, len(wave.models)) for wave in made.waves]
@@ -183,19 +186,22 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are():
 
 
 def test_a_design_is_left_out_of_a_hole_in_which_it_cannot_run(tmp_path):
-    built_in, holes = built_in_designs(), built_in_holes()
-    designs = {name: built_in[name] for name in ("static", "static_delta", "static_head")}
+    every, holes = all_designs(), built_in_holes()
+    designs = {name: every[name] for name in ("static", "static_delta", "static_head")}
     fitting = {"claimed_result": {"static", "static_head"}, "none": {"static", "static_delta"}, "opener": {*designs}}
     made = plan(designs, {name: holes[name] for name in fitting}, [0], tmp_path, tmp_path / "c", {})
     found = {name: {cell.design for cell in made.cells if cell.hole == name} for name in fitting}
     assert found == fitting
     with pytest.raises(InputError, match="no design fits a hole"):
-        plan({"delta": built_in["static_delta"]}, {"calls": holes["claimed_result"]}, [0], tmp_path, tmp_path / "c", {})
+        plan({"delta": every["static_delta"]}, {"calls": holes["claimed_result"]}, [0], tmp_path, tmp_path / "c", {})
 
 
 def test_members_of_an_ensemble_are_planted_with_their_own_seeds(tmp_path):
     design = Design(
-        settings={"kind": "static", "rewards": [{"kind": "ensemble", "others": [{"model": "$reward_model_2"}]}]}
+        settings={
+            "kind": "static",
+            "rewards": [{"kind": "shelf.ensemble:Ensemble", "others": [{"model": "$reward_model_2"}]}],
+        }
     )
     made = plan({"two": design}, choose(built_in_holes(), ["opener"], "hole"), [0], tmp_path, tmp_path / "c", {})
     assert [planted.seed for planted in made.models] == [0, 2]
@@ -204,9 +210,9 @@ def test_members_of_an_ensemble_are_planted_with_their_own_seeds(tmp_path):
 
 
 def test_no_two_members_of_an_ensemble_are_one_model(tmp_path):
-    built_in = built_in_designs()
+    design = all_designs()["ensemble_mean"]
     for name, hole in built_in_holes().items():
-        made = plan({"mean": built_in["ensemble_mean"]}, {name: hole}, [0], tmp_path, tmp_path / "c", {})
+        made = plan({"mean": design}, {name: hole}, [0], tmp_path, tmp_path / "c", {})
         others = [planted.hole.updates for planted in made.models if planted.seed != 0]
         assert len(others) == 2
         assert min(others) > 0, f"{name}: members that learn nothing are the shipped model"
@@ -273,8 +279,8 @@ def test_a_cell_finished_with_other_settings_is_neither_kept_nor_overwritten_sil
 
 
 def test_every_part_that_needs_no_server_is_planned_with_its_models_and_samples(tmp_path):
-    built_in = built_in_designs()
-    designs = {name: built_in[name] for name in PARTS}
+    every = all_designs()
+    designs = {name: every[name] for name in PARTS}
     made = plan(designs, choose(built_in_holes(), ["opener"], "hole"), [0], tmp_path / "arena", tmp_path / "cache", {})
     configs = {cell.design: build_config(cell.settings) for cell in made.cells}
     assert configs.keys() == PARTS.keys()

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from shelf.drpo import DRPO
 
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.errors import InputError
-from cooper_lab.designs.drpo import DRPO
 from cooper_rl.policy.advantages import Completions, estimate
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.records import Ragged
@@ -53,7 +53,7 @@ def test_a_group_of_right_answers_alone_or_wrong_ones_alone_teaches_nothing():
 
 
 def test_the_aggregation_must_weigh_completions_equally():
-    drpo = {"advantages": {"kind": "drpo", "max_tokens": 8}}
+    drpo = {"advantages": {"kind": "shelf.drpo:DRPO", "max_tokens": 8}}
     with pytest.raises(InputError, match="sequence_mean_token_mean"):
         check_settings(AlgorithmConfig, Settings(drpo))
     check_settings(AlgorithmConfig, Settings({**drpo, "aggregation": {"kind": "sequence_mean_token_mean"}}))

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-
-from cooper_lab.designs.combinations import BRME, UWO, Mean, Median, Min, SoftMin
+from shelf.ensemble import BRME, UWO, Mean, Median, Min, SoftMin
 
 SCORES = torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from shelf.outliers import without_outliers
 
-from cooper_lab.designs.outliers import without_outliers
 from cooper_rl import InputError, build_config
 from cooper_rl.policy.advantages import GRPO
 from cooper_rl.records import Ragged
@@ -36,7 +36,10 @@ def test_groups_without_usable_spread_do_not_count():
 
 
 def run(estimator: str, z: float, n: int, **algorithm):
-    settings = {"advantages": {"kind": "without_outliers", "max_z": z, "outcome": {"kind": estimator}}, **algorithm}
+    settings = {
+        "advantages": {"kind": "shelf.outliers:WithoutOutliers", "max_z": z, "outcome": {"kind": estimator}},
+        **algorithm,
+    }
     shape = {"problems_per_step": 4, "rollout": {"n": n}, "algorithm": settings}
     return build_config({"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}, **shape})
 

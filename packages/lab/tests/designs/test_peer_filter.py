@@ -5,10 +5,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from shelf.peer import without_hardest
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
-from cooper_lab.designs.peer import without_hardest
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem, load_scorer
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.reward.pairs.base import Pair
@@ -66,7 +66,7 @@ def test_a_run_trains_on_what_the_peer_leaves():
     random = Random(0)
     texts = ["6+1=7 answer: 7"] + [f"6+1={n} answer: {n}" for n in random.sample(range(10, 90), 8)]
     group = AnswerGroup("g", Problem("p", "6 + 1 = ?", "7"), [Answer(text) for text in texts])
-    for filters, count in (([], 8), ([{"kind": "peer", "model": MODEL, "noise": 0.5}], 4)):
+    for filters, count in (([], 8), ([{"kind": "shelf.peer:PeerFilterConfig", "model": MODEL, "noise": 0.5}], 4)):
         with reward(*filters) as cooper:
             updated = cooper.update(cooper.score([group]))
         assert len(updated.pairs) == count

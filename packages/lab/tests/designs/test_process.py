@@ -5,12 +5,20 @@ import math
 import numpy as np
 import pytest
 import torch
+from shelf.process_credit import (
+    Delta,
+    MinForm,
+    Steps,
+    Sum,
+    process_advantages,
+    process_metrics,
+    split_steps,
+    token_spans,
+)
 
 from cooper_base.config.checking import Settings, check_settings
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_lab.designs.process_credit import Delta, MinForm, Sum, process_advantages, process_metrics
-from cooper_lab.designs.steps import Steps, split_steps, token_spans
 from cooper_rl.policy.config import AlgorithmConfig
 
 
@@ -98,4 +106,6 @@ def test_a_token_across_a_border_belongs_to_the_step_before_it():
 
 def test_process_credit_under_gspo_is_refused():
     with pytest.raises(InputError, match="one ratio per completion"):
-        check_settings(AlgorithmConfig, Settings({"advantages": {"kind": "delta"}, "loss": {"kind": "gspo"}}))
+        check_settings(
+            AlgorithmConfig, Settings({"advantages": {"kind": "shelf.process_credit:Delta"}, "loss": {"kind": "gspo"}})
+        )

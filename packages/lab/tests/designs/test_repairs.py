@@ -1,6 +1,7 @@
 """Repaired positives: wrong completions that the assistant makes right. Only what the rule accepts becomes a pair."""
 
 import pytest
+from shelf.repairs import RepairPairs
 
 from chat_server import ChatServer, completion
 from cooper_audit.run.run_record import read_metrics
@@ -8,7 +9,6 @@ from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt, repair
 from cooper_lab.arithmetic.problems import gold
-from cooper_lab.designs.repairs import RepairPairs
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
@@ -28,7 +28,10 @@ def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str
 
 
 ON_POLICY = {"kind": "on_policy", "unread": ["several_answers"]}  # which asks no model
-REPAIRS = ON_POLICY | {"kind": "repairs", "assistant": {"kind": "corrupter", "function": f"{__name__}:mend"}}
+REPAIRS = ON_POLICY | {
+    "kind": "shelf.repairs:RepairPairs",
+    "assistant": {"kind": "corrupter", "function": f"{__name__}:mend"},
+}
 
 
 def cooptimization(verifier, *sources: dict[str, object]) -> Cooptimizer:
@@ -86,7 +89,9 @@ def test_a_chat_assistants_repair_counts_only_if_the_rule_accepts_it(name, verif
 
     with ChatServer(respond) as server:
         chat = {"kind": "chat", "base_url": server.url, "model": "m", "max_retries": 0, "tries": 2}
-        cooptimizer = cooptimization(verifier, {"kind": "on_policy"}, {"kind": "repairs", "assistant": chat})
+        cooptimizer = cooptimization(
+            verifier, {"kind": "on_policy"}, {"kind": "shelf.repairs:RepairPairs", "assistant": chat}
+        )
         pairs = make_pairs(cooptimizer, verifier, [make_group([answer_text(9)], "7")])
         cooptimizer.close()
     assert [pair.positive for pair in pairs] == ([answer_text(7)] if name == "right" else [])
@@ -100,7 +105,7 @@ def test_a_server_that_does_not_answer_and_a_function_that_is_not_there_are_refu
     function = {"kind": "corrupter", "function": f"{__name__}:nobody"}
     run = {"kind": "cooper", "reward_model": {"model": str(ASSETS / "reward_model")}}
     config = CooperRewardConfig.model_validate(
-        run | {"cooptimization": {"pairs": [{"kind": "repairs", "assistant": function}]}}
+        run | {"cooptimization": {"pairs": [{"kind": "shelf.repairs:RepairPairs", "assistant": function}]}}
     )
     with pytest.raises(InputError, match="nobody does not exist"):
         read_reward_inputs(config)
@@ -119,7 +124,10 @@ def test_the_embedded_worlds_repairer_makes_every_corrupted_solution_right():
 def test_a_run_learns_from_repairs(settings):
     """The policy is random; with a rule that reads whatever it writes, wrong completions are there to be repaired."""
     function = {"kind": "corrupter", "function": f"{__name__}:of_solution"}
-    stage = {"pairs": [{"kind": "repairs", "assistant": function, "unread": ["unparsed"]}], "positives": ["rollout"]}
+    stage = {
+        "pairs": [{"kind": "shelf.repairs:RepairPairs", "assistant": function, "unread": ["unparsed"]}],
+        "positives": ["rollout"],
+    }
     changes = {"kind": "cooper", "steps": 1, "evaluation": {"every": 0}, "cooptimization": stage}
     with CooperTrainer.from_config(build_config({**settings, **changes})) as trainer:
         trainer.fit()

@@ -5,9 +5,10 @@ import math
 
 import pytest
 import torch
+from benchmarks.arena.league import designs
 
 from cooper_base.clock import MEASURED
-from cooper_lab.arena.designs import built_in_designs, fill_in
+from cooper_lab.arena.designs import fill_in
 from cooper_lab.arithmetic.arms import RULE
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.twins import tokenizer_of
@@ -17,7 +18,7 @@ from cooper_rl import CooperTrainer, InputError, build_config, merge, read_metri
 from cooper_rl.engines.local.models import load_reward_model
 from cooper_rl.step import cooper_step
 
-DESIGNS = built_in_designs()
+DESIGNS = designs()
 LEARNING = (
     "iterated_1",
     "iterated_5_on",
@@ -91,7 +92,7 @@ RESUMED = [pytest.param(design, marks=[] if design in SOON else [pytest.mark.slo
 
 
 @pytest.mark.parametrize("design", RESUMED)
-def test_a_run_resumes_bit_for_bit(design, run_of):
+def test_a_run_resumes_bit_for_bit(design, run_of, models):
     steps = 3 if design == "varl" else 2  # whose first update is in the second step
     whole, weights = fit(run_of(design, "whole", steps=steps))
     fit(run_of(design, steps=steps), until=1)
@@ -99,23 +100,30 @@ def test_a_run_resumes_bit_for_bit(design, run_of):
     assert json.dumps(resumed) == json.dumps(whole)
     for one, other in zip(weights, after, strict=True):
         assert all(torch.equal(one[name], other[name]) for name in one)
+    check_what_moved(design, weights, models)
 
 
-VARIANTS = ("prime_after", "static_fpo_relaxed")
-"""Designs that differ in one setting from another, and take their step among the slow tests."""
+def check_what_moved(design, weights, models):
+    assert moved(weights[0], ASSETS / "policy")
+    start = fill_in(DESIGNS[design].settings, models).get("reward_model", {}).get("model", models["$reward_model"])
+    if design != "noise_corrected":  # which has no reward model
+        retrained = design != "iterated_5_on"  # whose fifth step is not reached
+        assert moved(weights[1], start) == (design in LEARNING and retrained)
+
+
+VARIANTS = ("prime_after", "static_fpo_relaxed", "iterated_5_on", "cooper_fpo")
+"""Designs that differ in one setting, or in a part that another has too, and take their step among the slow tests."""
 STEPS = [
-    pytest.param(design, marks=[pytest.mark.slow] if design in VARIANTS else []) for design in (*LEARNING, *FROZEN)
+    pytest.param(design, marks=[pytest.mark.slow] if design in VARIANTS else [])
+    for design in (*LEARNING, *FROZEN)
+    if design not in SOON
 ]
 
 
 @pytest.mark.parametrize("design", STEPS)
 def test_a_step_moves_what_it_should(design, run_of, models):
     _, weights = fit(run_of(design, steps=2 if design == "varl" else 1))  # whose first update is in the second step
-    assert moved(weights[0], ASSETS / "policy")
-    start = fill_in(DESIGNS[design].settings, models).get("reward_model", {}).get("model", models["$reward_model"])
-    if design != "noise_corrected":  # which has no reward model
-        retrained = design != "iterated_5_on"  # whose fifth step is not reached
-        assert moved(weights[1], start) == (design in LEARNING and retrained)
+    check_what_moved(design, weights, models)
 
 
 def test_iterated_keeps_the_pairs_and_retrains_when_it_is_time(run_of):

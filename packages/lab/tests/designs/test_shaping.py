@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 import torch
+from shelf.constraints import Constraint, Constraints
+from shelf.log_sigmoid import LogSigmoid
+from shelf.rank import RankInGroup
 
 from cooper_audit.run.hacking_alarm import HackingAlarm
 from cooper_base.data.verdict import Verdict
 from cooper_lab.designs.cap import Cap
-from cooper_lab.designs.constraints import Constraint, Constraints
 from cooper_lab.designs.gate import RewardGate
-from cooper_lab.designs.log_sigmoid import LogSigmoid
 from cooper_lab.designs.par import PAR
-from cooper_lab.designs.rank import RankInGroup
 from cooper_lab.designs.references import References
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
 from cooper_rl.reward.base import reward_metrics

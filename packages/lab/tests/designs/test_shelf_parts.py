@@ -1,13 +1,13 @@
 """Merged weights and ranked signals at values worked out by hand."""
 
 import pytest
+from shelf.lexicographic import LexicographicSource, order
+from shelf.merged import Merged
 
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_lab.designs.lexicographic import LexicographicSource, order
-from cooper_lab.designs.merged import Merged
 from cooper_rl import load_scorer, load_tokenizer
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.models import load_reward_model

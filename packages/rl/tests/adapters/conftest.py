@@ -1,22 +1,14 @@
 """A real `cooper serve` for adapters, in a process of its own."""
 
 import json
-import os
-import re
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
-import yaml
 from rows import CORRUPTER
 
 from cooper_base.data.answer import Answer
 from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.problems import arithmetic_problems
-
-START = "from cooper_base.cli.main import app; app()"
+from service.served import Served
 
 
 @pytest.fixture(scope="session")
@@ -30,28 +22,10 @@ def served_url(tiny_models, tmp_path_factory):
         "reward_model": model,
         "cooptimization": {"assistant": CORRUPTER},
         "threads": 1,
-        "serve": {"port": 0, "folder": str(folder / "state"), "batch_rows": 0},
+        "serve": {"folder": str(folder / "state"), "batch_rows": 0},
     }
-    (folder / "serve.yaml").write_text(yaml.safe_dump(settings))
-    roots = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    with (folder / "log").open("w") as log:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
-        command = [sys.executable, "-c", START, "serve", str(folder / "serve.yaml")]
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        yield _address(folder / "log", server)
-    finally:
-        server.terminate()
-        server.wait(60)
-
-
-def _address(log: Path, server: subprocess.Popen) -> str:
-    for _ in range(1800):
-        if found := re.search(r"serving on (http://\S+)", log.read_text()):
-            return found[1]
-        assert server.poll() is None, log.read_text()
-        time.sleep(0.1)
-    raise AssertionError(log.read_text())
+    with Served(folder, settings) as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -190,10 +190,3 @@ def test_an_epoch_begins_with_what_is_easy_and_leaves_out_what_teaches_nothing()
 def test_a_pass_rate_from_the_data_orders_the_first_epoch():
     problems = [Problem(str(i), "?", "!", pass_rate=i / 3) for i in range(4)]
     assert draw(ProblemStream(problems, 4, 0, None, CurriculumConfig()), 1) == [["3", "2", "1", "0"]]
-
-
-def test_a_checkpoint_of_an_earlier_version_is_continued():
-    running, resumed = stream(10, 4), stream(10, 4)
-    draw(running, 7)
-    resumed.restore({name: value for name, value in running.state().items() if name != "order"})
-    assert draw(resumed, 9) == draw(running, 9)

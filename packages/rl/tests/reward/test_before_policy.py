@@ -88,9 +88,8 @@ def test_state_across_steps_moves_once_a_step_by_the_scores_that_paid(tmp_path):
         "steps": 2,
         "problems_per_step": 12,
         "evaluation": {"every": 0},
-        "rule": {"kind": "maths"},
         "rewards": [{"kind": "earned"}, {"kind": "hybrid"}],
-        "shaping": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
+        "shaping": [{"kind": "shelf.constraints:Constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
         "reward_model": {"model": str(ASSETS / "reward_model"), "learning_rate": 3e-3},
         "cooptimization": {"before_policy": 0.0},
     }

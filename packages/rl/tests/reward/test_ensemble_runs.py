@@ -18,7 +18,7 @@ def _tree(settings, learns=True, **ensemble):
         "steps": 2,
         "evaluation": {"every": 0},
         "kind": "cooper_model" if learns else "static",
-        "rewards": [{"kind": "ensemble", "others": [settings["reward_model"]], **ensemble}],
+        "rewards": [{"kind": "shelf.ensemble:Ensemble", "others": [settings["reward_model"]], **ensemble}],
     }
 
 
@@ -33,9 +33,9 @@ def test_a_frozen_copy_of_the_start_is_a_second_member(settings, kind):
         sum(c["reward"] for c in _completions(trainer)) / len(_completions(trainer)), abs=1e-6
     )
     for c in _completions(trainer):
-        low, high = sorted((c["reward_model"], c["member_2"]))
+        low, high = sorted((c["reward_model"], c["part/member_2"]))
         assert low - 0.01 <= c["reward"] <= high + 1e-6
-        assert c["reward"] == c["ensemble"]
+        assert c["reward"] == c["part/ensemble"]
         if kind == "min":
             assert c["reward"] == low
 
@@ -73,7 +73,7 @@ def test_ensembles_that_cannot_work_are_refused(settings, ensemble, words):
 
 
 def test_a_shaping_of_one_models_logit_refuses_an_ensemble(settings):
-    with pytest.raises(InputError, match="would drop other rewards, but rewards lists ensemble"):
+    with pytest.raises(InputError, match=r"would drop other rewards, but rewards lists shelf\.ensemble:Ensemble"):
         build_config({**_tree(settings), "shaping": [{"kind": "cap"}]})
 
 

@@ -9,7 +9,7 @@ from cooper_rl import CooperTrainer, InputError, build_config
 from slow_members import first_fast
 
 
-@pytest.mark.parametrize("kind", first_fast(["min_form", "delta", "sum"]))
+@pytest.mark.parametrize("kind", first_fast(["MinForm", "Delta", "Sum"]))
 def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
     """The policy is random and never right, so groups teach by their steps alone."""
     tree = {
@@ -18,7 +18,7 @@ def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
         "algorithm": {
             "min_spread": 0.001,
             "kl": None,
-            "advantages": {"kind": kind, "model": settings["reward_model"], "separator": " "},
+            "advantages": {"kind": f"shelf.process_credit:{kind}", "model": settings["reward_model"], "separator": " "},
         },
     }
     changes = {"steps": 2, "evaluation": {"every": 0}, **tree}
@@ -38,7 +38,7 @@ def test_a_frozen_model_scores_the_steps_while_the_rule_pays(settings, kind):
 
 
 def test_steps_without_a_model_of_their_own_need_the_runs(settings):
-    run = {**settings, "kind": "rule", "algorithm": {"advantages": {"kind": "delta"}}}
+    run = {**settings, "kind": "rule", "algorithm": {"advantages": {"kind": "shelf.process_credit:Delta"}}}
     assert build_config(run).loaded_model is not None
     with pytest.raises(InputError, match=r"needs a reward model: set reward_model\.model"):
         build_config({**run, "reward_model": None})

@@ -78,7 +78,7 @@ def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
         ({"kind": "cooper", "reward_model": {"learns": False}}, "remove reward_model.learns: false"),
         ({"kind": "rule", "rewards": [{"kind": "reward_model"}]}, "kind: rule has no reward model"),
         ({"kind": "rule", "rewards": [{"kind": "earned"}]}, "kind: rule has no reward model"),
-        ({"reward_models": {"main": {}}}, "a run has one reward model"),
+        ({"reward_models": {"main": {}}}, "unknown key .reward_models."),
         ({"kind": "static", "reward_model": None}, "kind: static needs a reward model"),
         ({"shaping": [{"kind": "clip", "low": 1.0, "high": 0.0}]}, "low: 1.0 must be below high: 0.0"),
         ({"rewards": [{"kind": "ruel"}]}, "no reward of kind 'ruel'"),

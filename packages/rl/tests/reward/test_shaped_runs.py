@@ -19,10 +19,10 @@ SHAPINGS = {
     "cap-accepted": [{"kind": "cap", "references": "accepted"}],
     "par": [{"kind": "par"}],
     "par-group": [{"kind": "par", "references": "group"}],
-    "log-sigmoid": [{"kind": "log_sigmoid", "estimate": "empirical"}],
+    "log-sigmoid": [{"kind": "shelf.log_sigmoid:LogSigmoid", "estimate": "empirical"}],
     "gate": [{"kind": "gate", "by": "rule", "weight": 0.2}],
-    "rank": [{"kind": "rank", "tie": 0.0}],
-    "constraints": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
+    "rank": [{"kind": "shelf.rank:RankInGroup", "tie": 0.0}],
+    "constraints": [{"kind": "shelf.constraints:Constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
     "cap-in-gate": [{"kind": "cap"}, {"kind": "gate", "by": "rule"}],
 }
 
@@ -74,7 +74,7 @@ def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, na
 
 
 def test_a_model_that_only_a_shaping_reads_is_recorded_and_measured(settings):
-    constraints = [{"kind": "constraints", "constraints": [{"reward": "reward_model", "at": 0.8}]}]
+    constraints = [{"kind": "shelf.constraints:Constraints", "constraints": [{"reward": "reward_model", "at": 0.8}]}]
     trainer = _fit(settings, steps=1, kind="rule", shaping=constraints)
     row, found = read_metrics(trainer.directory)[0], _completions(trainer, 1)
     assert row["reward/mean"] == row["rule/accuracy"]
@@ -88,7 +88,7 @@ def test_a_model_that_only_a_shaping_reads_is_recorded_and_measured(settings):
     first_fast(
         [
             {"kind": "cap", "references": "accepted"},
-            {"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9, "kind": "equal"}]},
+            {"kind": "shelf.constraints:Constraints", "constraints": [{"reward": "rule", "at": 0.9, "kind": "equal"}]},
         ]
     ),
 )
@@ -111,7 +111,7 @@ def accepts_odd(problem, completion):
 
 def test_a_printed_configuration_is_the_same_run(settings, tmp_path):
     combine = {"kind": "soft_min", "temperature": 0.2}
-    ensemble = [{"kind": "ensemble", "others": [settings["reward_model"]], "combine": combine}]
+    ensemble = [{"kind": "shelf.ensemble:Ensemble", "others": [settings["reward_model"]], "combine": combine}]
     trees: list[dict[str, Any]] = [{"shaping": shaping} for shaping in SHAPINGS.values()]
     trees.append({"rewards": ensemble})
     for tree in trees:
@@ -150,7 +150,10 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings):
         (
             {
                 "shaping": [
-                    {"kind": "constraints", "constraints": [{"reward": "reward_model", "at": 0.7, "kind": "equal"}]}
+                    {
+                        "kind": "shelf.constraints:Constraints",
+                        "constraints": [{"reward": "reward_model", "at": 0.7, "kind": "equal"}],
+                    }
                 ]
             },
             r"constraint at 0\.7 is on the only reward, reward_model",

@@ -263,14 +263,6 @@ def test_a_replay_compares_the_digest_of_its_commit(settings, tmp_path, monkeypa
         Opened(tmp_path, settings)
 
 
-def test_a_journal_of_an_earlier_version_is_refused_with_the_way_out(tmp_path):
-    history = History(tmp_path, keep=3)
-    (tmp_path / "journals" / "000000.jsonl").write_text('{"kind":"scored","step":1,"groups":[]}\n')
-    with pytest.raises(InputError, match=r"000000.jsonl: written by an earlier version .* stop it cleanly"):
-        history.records(0)
-    history.close()
-
-
 def test_finished_work_that_was_damaged_is_named(tmp_path):
     """The journal of `collect`, `label` and `bench`: a changed value is as much damage as a broken line."""
     path = tmp_path / "journal.jsonl"

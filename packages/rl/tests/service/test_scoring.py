@@ -27,7 +27,7 @@ def test_scores_and_updates_are_those_of_the_reward_in_process(make_server, in_p
 def test_rewards_with_state_pay_and_remember_as_in_process(make_server, reward_settings):
     settings = {
         "rewards": [{"kind": "earned"}, {"kind": "hybrid"}],
-        "shaping": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
+        "shaping": [{"kind": "shelf.constraints:Constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
     }
     client = make_server(reward=settings).client()
     with CooperReward.from_config(ServeConfig.model_validate({**reward_settings, **settings})) as in_process:

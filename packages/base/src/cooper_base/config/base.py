@@ -211,9 +211,9 @@ class Kinds:
             return self._from_outside(kind)
         known = ", ".join(self.records)
         graders = "" if self._of_grader is None else ", or a grader such as judge.yaml, ./model or file.py:Class"
-        designs = "" if find_spec(PACKAGES[-1]) else "; the package cooper-lab has further kinds, the designs of papers"
         raise InputError(
-            f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own{graders}{designs}"
+            f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own{graders}; further "
+            "designs of papers are in the package cooper-lab and in the folder examples/shelf of Cooper's repository"
         )
 
     def is_from_outside(self, kind: str) -> bool:

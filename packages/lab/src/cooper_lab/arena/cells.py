@@ -17,10 +17,8 @@ from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.calculator import ENVIRONMENT, MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import START_SAMPLES, run_settings
-from cooper_lab.designs.prime import Prime
-from cooper_lab.designs.process_credit import ProcessCredit
 from cooper_rl import InputError, build_config, merge
-from cooper_rl.policy.advantages import ADVANTAGES
+from cooper_rl.policy.advantages import ADVANTAGES, AdvantageConfig
 
 COMMAND = "cooper arena"
 RESULTS = CELLS, SUMMARY, PAGE = "cells.jsonl", "summary.json", "arena.html"
@@ -141,10 +139,11 @@ def check_settings(cells: Sequence[Cell]) -> None:
 
 
 def _fits(design: Design, hole: Hole) -> bool:
-    """Process credit is of one text, not of a run with calls; a reward model from scratch has no twins."""
-    advantages = design.settings.get("algorithm", {}).get("advantages", {})
-    divides = "kind" in advantages and issubclass(ADVANTAGES.record(advantages["kind"]), ProcessCredit | Prime)
-    return not (divides and hole.calculator) and not (twins(design) and hole.from_scratch)
+    """Credit of single tokens is of one text, not of a run with calls; a reward model from scratch has no twins."""
+    kind = design.settings.get("algorithm", {}).get("advantages", {}).get("kind")
+    estimator = AdvantageConfig if kind is None else ADVANTAGES.record(kind)
+    credits_tokens = getattr(estimator, "token_credit", None) is not AdvantageConfig.token_credit
+    return not (credits_tokens and hole.calculator) and not (twins(design) and hole.from_scratch)
 
 
 def _under(

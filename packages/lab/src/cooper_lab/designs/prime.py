@@ -30,7 +30,7 @@ from pydantic import Field
 
 from cooper_base.data.text import has_content
 from cooper_lab.designs.implicit import rows_of
-from cooper_lab.designs.outliers import OutcomeAdvantages
+from cooper_lab.designs.outcome import OutcomeAdvantages
 from cooper_rl import LabelledCompletion, MadePairs, PairSource, PairSourceConfig, RewardConfig, Scores
 from cooper_rl.policy.advantages import ADVANTAGES, AdvantageConfig, AdvantagesWithMetrics
 from cooper_rl.policy.baselines import RLOO

@@ -205,10 +205,7 @@ class _Epochs:
 
     def restore(self, state: dict[str, Any]) -> None:
         self._start()
-        if "order" not in state:  # a first epoch, or a checkpoint of an earlier version, which held whole batches only
-            for _ in range((state["epoch"] * len(self) + state["position"]) // self._batch_size):
-                self.take(self._batch_size, set())
-        else:
+        if "order" in state:
             self.order = [int(index) for index in state["order"].split()]
         self.epoch, self._position = state["epoch"], state["position"]
         if self._curriculum is not None:

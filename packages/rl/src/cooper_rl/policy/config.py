@@ -1,10 +1,10 @@
 """Settings of stage 1: advantages, policy loss, KL term, aggregation, cut-off completions."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from cooper_base.config.base import Config, mapping_of
+from cooper_base.config.base import Config
 from cooper_rl.engines.losses.policy import AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
 from cooper_rl.policy.advantages import ADVANTAGES, GRPO, AdvantageConfig
 
@@ -47,16 +47,6 @@ class AlgorithmConfig(Config):
         defaults = {name: value for name, value in CORRECTION.items() if name not in given and hasattr(self.loss, name)}
         loss = self.loss.model_copy(update=defaults)
         return self.model_copy(update={"loss": loss, "recompute_old_logprobs": True})
-
-    @field_validator("overlong", mode="before")
-    @classmethod
-    def _penalty_is_a_shaping(cls, overlong: Any) -> Any:
-        if "penalise" in (overlong, mapping_of(overlong).get("kind")):
-            raise ValueError(
-                "penalise stands for a shaping; write shaping: [{kind: overlong, max_tokens: …, buffer: …, factor: …}] "
-                "with max_tokens as in rollout.max_tokens"
-            )
-        return overlong
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:

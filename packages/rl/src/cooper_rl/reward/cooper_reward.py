@@ -230,9 +230,7 @@ class CooperReward:
         with self._lock:
             path = Path(folder) / STATE_FILE
             if not path.is_file():
-                raise InputError(
-                    f"{path}: no such file; a checkpoint of an earlier version of Cooper cannot be resumed"
-                )
+                raise InputError(f"{path}: no such file; name the folder that `save` wrote")
             state = read_fields(path, _STATE, "restore another checkpoint")
             check_outline(self.config, state["outline"])
             if self.learning is not None and self._cooptimizer is not None:

@@ -44,7 +44,7 @@ class CooptimizationConfig(Config):
     assistant: AssistantConfig | None = None
     """The model or function that writes the wrong solutions; needed if `pairs` lists `assistant`."""
     loss: PairLossConfig = PairwiseLoss()
-    """The loss of the pairs: `pairwise`, `regularised`, or `package.module:Class`."""
+    """The loss of the pairs: `pairwise`, or `package.module:Class`."""
     before_policy: float | None = Field(default=0.1, ge=0, le=1)
     """Train the reward model before the policy, and score the step's completions again, in steps in which the model
     accepts more than this share of what the rule calls wrong; 0 does so in every step. The policy is then not paid for

@@ -81,16 +81,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 
-STANDS_FOR = {
-    "reward_models": "a run has one reward model, reward_model: {model: …}; a part that reads further models, such as "
-    "an ensemble, names them in its own settings",
-    "preset": "every kind names all its defaults; write kind: cooper, cooper_model, cooper_light or paper",
-    "hybrid": "it stands for a reward of this kind; write rewards: [{kind: hybrid, …}]",
-    "extra_rewards": "it stands for further rewards; write rewards: [{kind: …}, {kind: function, function: …}], with "
-    "the reward of your kind first (`cooper config --kind KIND` prints it)",
-}
-"""Settings of earlier versions that stood for several, and what to write instead."""
-
 
 def set_by_recipes(key: str, kind: str | None) -> dict[str, Any]:
     """The values that kinds of run give to a setting, by its full key and, inside a part, the part's kind."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from cooper_base.config.base import Config, Places, layered, records_within
 from cooper_base.data.labelled import LabelledCompletion, read_labelled
@@ -22,7 +22,7 @@ from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
 from cooper_rl.reward.pairs.assistant import Assistant, build_assistant
 from cooper_rl.reward.pairs.base import PAIRS, PairInputs
-from cooper_rl.reward.recipes import RECIPES, STANDS_FOR, Kind, set_by_recipes, trains
+from cooper_rl.reward.recipes import RECIPES, Kind, set_by_recipes, trains
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RULES, RuleConfig
 from cooper_verify.rules.verifier import Verifier
@@ -42,8 +42,6 @@ class RewardModelConfig(ScorerConfig):
 class CooperRewardConfig(Config):
     """How answers are rewarded, whether the reward model learns, and how it learns."""
 
-    stands_for = STANDS_FOR
-
     kind: Kind = "cooper"
     """The recipe: what pays, whether the reward model learns, and the defaults of cooptimization and algorithm that go
     with it. `cooper` pays rule and co-trained reward model by their agreement, `cooper_model` the co-trained model
@@ -56,12 +54,12 @@ class CooperRewardConfig(Config):
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
-    `rule`, `reward_model`, `environment`, `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`,
-    `pairwise_judge`, `rubric_judge`, `function`, `package.module:Class`, or a grader: `judge.yaml`, a reward
-    model's folder, `file.py:function`, …"""
+    `rule`, `reward_model`, `environment`, `hybrid`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`,
+    `rubric_judge`, `function`, `package.module:Class`, or a grader: `judge.yaml`, a reward model's folder,
+    `file.py:function`, …"""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
-    """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
-    `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
+    """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `gate`, `clip`, `overlong`,
+    `length_penalty`, or `package.module:Class`."""
     reward_model: RewardModelConfig | None = None
     """The run's reward model; needed by all kinds but `rule` and `function`. It is trained if it `learns`, even if no
     reward reads it. If it neither learns nor is read, it is not loaded."""
@@ -90,20 +88,6 @@ class CooperRewardConfig(Config):
             recipe.pop("reward_model", None)
         recipe = {name: value for name, value in recipe.items() if name in cls.model_fields}
         return layered(cls, recipe, settings), {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _nothing_stands_for_others(cls, settings: Any) -> Any:
-        if isinstance(settings, dict) and (gone := STANDS_FOR.keys() & settings.keys()):
-            raise ValueError(f"{min(gone)}: {STANDS_FOR[min(gone)]}")
-        return settings
-
-    @field_validator("kind", mode="before")
-    @classmethod
-    def _hybrid_is_a_reward(cls, kind: Any) -> Any:
-        if kind == "hybrid":
-            raise ValueError("hybrid is a reward; write kind: cooper_model and rewards: [{kind: hybrid}]")
-        return kind
 
     @model_validator(mode="after")
     def _settings_of_the_reward_agree(self) -> Self:

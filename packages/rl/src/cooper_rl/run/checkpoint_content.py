@@ -109,8 +109,6 @@ def check_kind(config: RunConfig, state: dict[str, Any]) -> None:
     Such a checkpoint holds a different set of models and states.
     """
     before = state["conditions"]["kind"]
-    if "position" not in state:
-        raise InputError("the checkpoint to resume from was written by an earlier version of Cooper; start a new run")
     if before != config.kind:
         raise InputError(
             f"kind: the checkpoint to resume from is of a run of kind {before}, but this run is of kind {config.kind}; "

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
@@ -218,11 +217,6 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _damage(path: Path, number: int, line: str) -> str:
-    if number == 1 and not re.search(r'"sum":|[0-9a-f]{16}"\}$', line):
-        return (
-            f"{path}: written by an earlier version of Cooper, without checksums; start the server with that version "
-            "and stop it cleanly at the end of a step, which leaves nothing in the journal, or use another serve.folder"
-        )
     return (
         f"{path}:{number}: damaged, its checksum does not fit; restore the file from a copy, or delete this line and "
         "all after it and let the trainer restore an earlier step"

@@ -6,11 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from shelf.process_credit import Delta, Steps, process_advantages, process_metrics
 from torch import Tensor
 
 from cooper_base.data.problem import Problem
-from cooper_lab.designs.process_credit import Delta, process_advantages, process_metrics
-from cooper_lab.designs.steps import Steps
 from cooper_lab.designs.token_sum import SequenceMeanTokenSum
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
@@ -49,11 +48,20 @@ def gradient_of(loss: Tensor, model) -> Tensor:
     return torch.cat([gradient.flatten() for gradient in torch.autograd.grad(loss, list(model.parameters()))])
 
 
+def logprobs_of_all(model, completions: list[list[int]], temperature: float) -> Tensor:
+    """Those of completions of one length [N, L], in one pass."""
+    logits = model(torch.tensor([PROMPT + completion for completion in completions])).logits[:, len(PROMPT) - 1 : -1]
+    return (logits / temperature).log_softmax(-1).gather(-1, torch.tensor(completions)[:, :, None])[:, :, 0]
+
+
 def rollouts_of(model, groups: list[list[list[int]]], temperature: float = 1.0, cut: tuple[int, ...] = ()) -> Rollouts:
     """Rollouts of a sampler that agrees with the model; in each group the completions of these indices were cut off."""
     completions = [completion for group in groups for completion in group]
     with torch.no_grad():
-        known = torch.cat([logprobs(model, completion, temperature) for completion in completions])
+        if len({len(completion) for completion in completions}) == 1:
+            known = logprobs_of_all(model, completions, temperature).flatten()
+        else:
+            known = torch.cat([logprobs(model, completion, temperature) for completion in completions])
     return Rollouts(
         problems=[Problem(f"p{p}", "?", "1") for p in range(len(groups))],
         prompts=Column.of([PROMPT] * len(groups)),
@@ -72,7 +80,7 @@ def test_the_gradient_is_that_of_the_expected_reward_at_the_sampling_temperature
     model = make_policy(torch.float64, vocab_size=6)
     completions = [list(tokens) for tokens in product(range(6), repeat=3)]
     values = torch.randn(216, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    probabilities = torch.stack([logprobs(model, c, temperature).sum() for c in completions]).exp()
+    probabilities = logprobs_of_all(model, completions, temperature).sum(dim=1).exp()
     assert probabilities.sum().item() == pytest.approx(1)
     true = gradient_of((probabilities * values).sum(), model)
 
@@ -231,7 +239,7 @@ def test_drpo_has_the_gradient_of_its_papers_loss(models):
     paper = -(weights * (s[[0, 2]] - 10 * (s[[1, 3]] / 10).exp().sum().log())).sum()
     expected = gradient_of(paper, model) / 9
     learner = learner_of(model)
-    settings = {"kl": None, "advantages": {"kind": "drpo", "max_tokens": 8}}
+    settings = {"kl": None, "advantages": {"kind": "shelf.drpo:DRPO", "max_tokens": 8}}
     algorithm = AlgorithmConfig.model_validate({**settings, "aggregation": {"kind": "sequence_mean_token_mean"}})
     rewards = Ragged.of([[1.0, 0.0, 0.9, 0.1], [0.6, 0.8], [0.2] * 3], torch.float64)
     update_policy(learner, None, rollouts_of(model, RAGGED, 0.7), rewards, algorithm, SamplingParams(temperature=0.7))

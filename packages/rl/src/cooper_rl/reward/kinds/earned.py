@@ -64,8 +64,10 @@ class EarnedReward:
         The evidence is that of finished steps, of these answers and of the others of their step that were scored.
         """
         seen = [context, *context.others_of_step]
-        counts, rule = self._evidence(seen), context.correct
-        weight = self._weight(counts, seen)
+        counts, rule = self._with(seen), context.correct
+        if not any(counts):
+            counts = _of_solutions(seen)
+        weight = earned_weight(counts)
         scores, by_rule = context.probabilities.flat, rule.flat.to(context.probabilities.flat.dtype)
         pays = context.logits.flat.isfinite() & (weight > 0)  # 0 * NaN would be NaN
         rewards = (weight * scores + (1 - weight) * by_rule).where(pays, by_rule)
@@ -89,16 +91,7 @@ class EarnedReward:
         return list(self._counts)
 
     def restore(self, state: list[float]) -> None:
-        """Restore what `state` returned; an earlier version wrote a fifth number."""
-        self._counts = list(state[:4])
-
-    def _weight(self, counts: Sequence[float], contexts: Sequence[StepContext]) -> float:
-        """The weight by the counts after a step with these groups."""
-        return earned_weight(counts)
-
-    def _evidence(self, contexts: Sequence[StepContext]) -> list[float]:
-        counts = self._with(contexts)
-        return counts if any(counts) else _of_solutions(contexts)
+        self._counts = list(state)
 
     def _with(self, contexts: Sequence[StepContext]) -> list[float]:
         """The counts after a step with these groups. A score that is not finite is no acceptance."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from cooper_lab.designs.gate import InnerReward
 from cooper_rl import Config, InputError, ShapingConfig
-from cooper_rl.reward.base import REWARDS, SHAPINGS
+from cooper_rl.reward.base import REWARDS
 from cooper_rl.reward.kinds.plain import build_sum, check_servers
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ class Constraint(Config):
         return multiplier - learning_rate * slope * excess
 
 
-@SHAPINGS.register
 class Constraints(ShapingConfig):
     """(K - sum of weights) * reward + sum of weight * constrained reward, for K constraints.
 
@@ -52,7 +51,6 @@ class Constraints(ShapingConfig):
     """
 
     metric_names: ClassVar[tuple[str, ...]] = ("constraints/<number>_mean", "constraints/<number>_weight")
-    kind: Literal["constraints"] = "constraints"
     constraints: tuple[Constraint, ...] = Field(min_length=1)
     """The constraints."""
     learning_rate: float = Field(default=0.1, gt=0)

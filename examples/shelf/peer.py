@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import floor
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from cooper_rl import PairFilter, PairFilterConfig
 from cooper_rl.engines.config import ScorerConfig
-from cooper_rl.reward.pairs.base import PAIRS
 
 if TYPE_CHECKING:
     from cooper_rl import Pair, PairInputs, RewardModel
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 Metrics = dict[str, float]
 
 
-@PAIRS.register
 class PeerFilterConfig(PairFilterConfig):
     """Leaves out the share of a step's pairs that another reward model finds hardest: their labels may be wrong.
 
@@ -28,7 +26,6 @@ class PeerFilterConfig(PairFilterConfig):
     """
 
     metric_names: ClassVar[tuple[str, ...]] = ("pairs/peer_dropped", "pairs/peer_margin")
-    kind: Literal["peer"] = "peer"
     model: ScorerConfig
     """The other model, which does not learn; best trained from another seed or on other data."""
     noise: float = Field(gt=0, lt=1)

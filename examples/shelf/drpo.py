@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from cooper_rl import AdvantageConfig
-from cooper_rl.policy.advantages import ADVANTAGES
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from cooper_rl.policy.config import AlgorithmConfig
 
 
-@ADVANTAGES.register
 class DRPO(AdvantageConfig):
     """Positives share +1 by brevity, negatives share -1 by their log-probability, inside each group.
 
@@ -32,7 +30,6 @@ class DRPO(AdvantageConfig):
     negatives has advantage 0.
     """
 
-    kind: Literal["drpo"] = "drpo"
     max_tokens: int = Field(ge=1)
     """The length that counts as longest, usually the sampler's `max_tokens`."""
     length_temperature: float = Field(default=0.1, gt=0)

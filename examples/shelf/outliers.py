@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from cooper_rl import AdvantageConfig
-from cooper_rl.policy.advantages import ADVANTAGES, EPS, GRPO, AdvantagesWithMetrics, estimate_usable
+from cooper_lab.designs.outcome import OutcomeAdvantages
+from cooper_rl.policy.advantages import EPS, GRPO, AdvantagesWithMetrics
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -18,36 +18,6 @@ if TYPE_CHECKING:
     from cooper_rl.policy.config import AlgorithmConfig
 
 
-class OutcomeAdvantages(AdvantageConfig):
-    """The base of estimators that build on the advantages of another, `outcome`."""
-
-    outcome: Annotated[AdvantageConfig, ADVANTAGES] = GRPO()
-    """The estimator of the advantages of the finished reward."""
-
-    @property
-    def reads_completions(self) -> bool:
-        """Whether the other estimator reads more than rewards."""
-        return self.outcome.reads_completions
-
-    @property
-    def reads_summands(self) -> bool:
-        """Whether the other estimator reads the single rewards."""
-        return self.outcome.reads_summands
-
-    def check_algorithm(self, algorithm: AlgorithmConfig) -> None:
-        """Raises what the other estimator's check raises."""
-        self.outcome.check_algorithm(algorithm)
-
-    def check_run(self, config: RunConfig) -> None:
-        """Raises what the other estimator's check raises."""
-        self.outcome.check_run(config)
-
-    def of_outcome(self, rewards: Ragged, completions: Completions | None) -> AdvantagesWithMetrics:
-        """The other estimator's advantages."""
-        return estimate_usable(self.outcome, rewards, completions)
-
-
-@ADVANTAGES.register
 class WithoutOutliers(OutcomeAdvantages):
     """Advantages that differ from the step's mean by more than `max_z` standard deviations become 0.
 
@@ -56,7 +26,6 @@ class WithoutOutliers(OutcomeAdvantages):
     """
 
     metric_names: ClassVar[tuple[str, ...]] = ("policy/advantage_outliers",)
-    kind: Literal["without_outliers"] = "without_outliers"
     max_z: float = Field(gt=0)
     """The largest difference that counts, in standard deviations of the step's advantages."""
 

@@ -10,7 +10,7 @@ Silence: the merged model pays everywhere. It does not learn.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class Merged(RewardConfig):
     """The score of the reward model whose weights are the mean of the members'."""
 
+    compares_answers: ClassVar[bool] = False
     members: tuple[ScorerConfig, ...] = Field(min_length=2)
     """The reward models, of one architecture and trained from one start."""
 

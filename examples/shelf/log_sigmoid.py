@@ -9,7 +9,6 @@ from pydantic import Field
 
 from cooper_lab.designs.compared import Comparison
 from cooper_lab.designs.references import ReferenceSource
-from cooper_rl.reward.base import SHAPINGS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from cooper_rl import Ragged
 
 
-@SHAPINGS.register
 class LogSigmoid(Comparison):
     """log sigmoid(logit - q), with q a quantile of the reference logits. At most 0, in nats. It replaces the score.
 
@@ -26,7 +24,6 @@ class LogSigmoid(Comparison):
     `algorithm.min_spread` is too.
     """
 
-    kind: Literal["log_sigmoid"] = "log_sigmoid"
     references: ReferenceSource = "group"
     """Where the references come from: `group`, all answers of the group; the data set's `solution` of the problem;
     `accepted`, the mean logit of the group's answers that the rule accepts, or of those of earlier steps if there is

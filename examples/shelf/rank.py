@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 from pydantic import Field
 
 from cooper_rl import ShapingConfig
-from cooper_rl.reward.base import SHAPINGS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from cooper_rl import Ragged, StepContext
 
 
-@SHAPINGS.register
 class RankInGroup(ShapingConfig):
     """The share of the group that the answer beats, ties counting one half: in (0, 1), with mean 1/2 in every group.
 
@@ -26,7 +24,6 @@ class RankInGroup(ShapingConfig):
     `reward/mean`, which is from before shaping.
     """
 
-    kind: Literal["rank"] = "rank"
     tie: float = Field(default=0.01, ge=0)
     """Rewards that differ by no more than this count as equal, in units of the reward."""
 

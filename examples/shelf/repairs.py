@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from cooper_base.data.text import fenced
 from cooper_rl import MadePairs
 from cooper_rl.reward.pairs.assistant import CorrupterConfig, RewriteRequest, RewritingSource, RewritingTask
-from cooper_rl.reward.pairs.base import PAIRS
 from cooper_rl.reward.pairs.chat_assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.rewriting_prompt import EXAMPLE_POSITIVE, EXAMPLE_REPLY, chat_of
 from cooper_rl.reward.pairs.sources.on_policy import WrongCompletions
@@ -62,7 +61,6 @@ REJECTIONS = [f"rejected_{reason}" for reason in REASONS]
 """Why a repair was rejected."""
 
 
-@PAIRS.register
 class RepairPairs(WrongCompletions):
     """Pairs of a wrong completion and its repair, also of groups that have no positive.
 
@@ -70,7 +68,6 @@ class RepairPairs(WrongCompletions):
     """
 
     metric_names: ClassVar[tuple[str, ...]] = ("pairs/repaired", "assistant/repair_<outcome>")
-    kind: Literal["repairs"] = "repairs"
     assistant: Annotated[ChatAssistantConfig | CorrupterConfig, Field(discriminator="kind")]
     """What repairs: a language model (`kind: chat`, as `cooptimization.assistant`), or a function (`kind: corrupter`)
     that returns a right version of a wrong solution."""
