@@ -1,4 +1,4 @@
-"""Near answers: each is another answer than the one it was made of, in the same way of writing."""
+"""Near answers: each is another answer than the one it was made of."""
 
 import random
 
@@ -11,7 +11,10 @@ from cooper_verify.rules.near_answers import near_answers, stated_with_near
 from cooper_verify.rules.other_answers import are_different
 
 NEAR = {
-    "28,000": ["28,000,000", "28", "2,800", "280,000", "28,001", "27,999", "228,000", "82,000", "-28,000"],
+    "28,000": [
+        *("28,000,000", "28000000", "28", "2,800", "2800", "280,000", "280000", "28,001", "28001", "27,999", "27999"),
+        *("228,000", "228000", "82,000", "82000", "-28,000"),
+    ],
     "28": ["28,000", "28000", "0.028", "2.8", "280", "29", "27", "2", "228", "82", "-28"],
     "0.4": ["400", "0.0004", "0.04", "4", "0.5", "0.3", "-0.4"],
     "-3/4": ["-30/4", "-4/4", "-2/4", "-3/5", "3/4", "-4/3"],

@@ -48,8 +48,9 @@ def near_answers(answers: Sequence[str]) -> list[list[str]]:
     or exchanged with the next; of a number alone, with or without a unit, also a tenth, a thousand times and a
     thousandth. Of the whole: the other sign, numerator and denominator exchanged, the unit dropped, an item of a list
     dropped or exchanged with the next, a sign or word such as `<`, `[` or `yes` turned into its opposite, a number word
-    or a single letter replaced by its neighbour, a word left out. A number keeps its way of writing. One that grows
-    beyond 1,000 is there with a separator and without.
+    or a single letter replaced by its neighbour, a word left out. A number alone of 1,000 or more is there
+    with separators and without: a reward model that was shown `260,000` beside `26,000`, and never `2600`, took that
+    for it. A number within other text keeps its way of writing.
 
     Empty where nothing near is different for sure, and of answers of over 200 characters.
     """
@@ -101,7 +102,8 @@ def _with_other_numbers(answer: str) -> Iterator[str]:
         if len(number.figures) > _FIGURES:
             continue
         alone = len(found) == 1
-        separators = [separator[0]] if separator else [",", ""] if alone and number.value < 1000 else [""]
+        own = separator[0] if separator else ""
+        separators = (own or ",", "") if alone else (own,)  # whoever writes 2,600 also writes 2600
         for other in _near_numbers(number, scaled=alone or separator is not None):
             for written in separators:
                 yield answer[: place.start()] + other.written(written) + answer[place.end() :]
