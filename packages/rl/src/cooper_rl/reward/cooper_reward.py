@@ -86,7 +86,7 @@ class CooperReward:
         invalid settings, files or models.
         """
         if not isinstance(config, CooperRewardConfig):
-            config = check_settings(CooperRewardConfig, Settings(dict(config)))
+            config = check_settings(CooperRewardConfig, Settings(config))
         inputs = read_reward_inputs(config) if inputs is None else inputs
         steps = total_steps if total_steps is not None else config.planned_steps
         model, settings = None, config.loaded_model
@@ -231,7 +231,8 @@ class CooperReward:
             path = Path(folder) / STATE_FILE
             if not path.is_file():
                 raise InputError(
-                    f"{path}: no such file; a checkpoint of an earlier version of Cooper cannot be resumed"
+                    f"{path}: no such file; it was not written with this reward, or by an earlier version of Cooper: "
+                    "name the folder of a checkpoint that was"
                 )
             state = read_fields(path, _STATE, "restore another checkpoint")
             check_outline(self.config, state["outline"])
