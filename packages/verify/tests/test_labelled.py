@@ -82,11 +82,21 @@ def test_a_label_of_the_data_goes_before_the_verdict_and_verdicts_alone_of_no_us
 
 
 def test_a_missing_field_and_an_empty_file_are_refused(tmp_path: Path):
-    path = write_jsonl(tmp_path / "rows.jsonl", {"question": "2+2?", "answer": "4", "completion": "4", "label": 1})
-    with pytest.raises(InputError, match="'reference_answer' is missing"):
+    path = write_jsonl(tmp_path / "rows.jsonl", *[{"question": "2+2?", "completion": "4", "label": 1}] * 30)
+    with pytest.raises(InputError, match="'reference_answer' is missing") as caught:
         read_labelled(path)
+    assert str(caught.value).count("\n") == 0
+    assert f"(and 29 more rows, to {path}:30)" in str(caught.value)
     with pytest.raises(InputError, match="holds no rows"):
         read_labelled(write_jsonl(tmp_path / "empty.jsonl"))
+
+
+@pytest.mark.parametrize("label", ["label", "gold_correct"])
+@pytest.mark.parametrize("reference", ["reference_answer", "answer"])
+def test_what_cooper_verify_reads_is_trained_on_under_the_same_names(tmp_path: Path, reference: str, label: str):
+    row = {"question": "2+2?", reference: "4", "completion": "4", label: 0, "verdict": "correct"}
+    (read,) = read_labelled(write_jsonl(tmp_path / "rows.jsonl", row))
+    assert (read.answer, read.label) == ("4", 0.0)
 
 
 def test_an_empty_completion_is_a_legitimate_wrong_answer(tmp_path: Path):

@@ -37,7 +37,7 @@ def cooper(monkeypatch, capfd):
         ("essays", [], 0, "Not applicable"),
         ("essays", ["--strict"], 4, "Cannot tell"),
         ("healthy", ["--format", "verl"], 2, "did you mean 'verl-v1'?"),
-        ("healthy", ["--map", "reward=reword"], 2, "has a reward; name its place with --map"),
+        ("healthy", ["--map", "reward=reword"], 2, "--map reward=reword: no row has it; "),
         ("healthy", ["--map", "reward=nothing|score"], 0, "No hack"),
         ("healthy", ["--sample", "many"], 2, "write a number of rows, or all"),
         ("healthy", ["--labels", "nowhere.jsonl"], 2, "nowhere.jsonl"),

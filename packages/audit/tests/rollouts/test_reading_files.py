@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from cooper_audit.rollouts.files import find_files
 from cooper_audit.rollouts.formats import chosen_format
 from cooper_audit.rollouts.reading import Source, read_steps
 from cooper_base.errors import InputError
@@ -230,3 +231,9 @@ def test_art_s_tables_and_its_older_lines_are_trajectories(tmp_path):
             1.0,
         )
         assert (rollout.references, rollout.answer.stopped) == (("5",), stopped)
+
+
+def test_a_saved_data_set_is_refused_as_what_it_is(tmp_path):
+    (tmp_path / "dataset_info.json").write_text('{"features": {}}')
+    with pytest.raises(InputError, match=r"load_from_disk\(.*to_parquet"):
+        find_files([tmp_path])

@@ -108,12 +108,23 @@ def no_file(path: Path, suffixes: Collection[str], what: str = "file") -> InputE
     """The error of a path that leads to no file: to a folder, or to nothing. `what` says which file was expected, and
     `suffixes` which a file has that may be meant."""
     if path.is_dir():
+        refuse_saved_data_set(path)
         inner = next((file for file in sorted(path.iterdir()) if file.suffix in suffixes and file.is_file()), None)
         return InputError(f"{path}: is a folder and not a {what}; name a file{f', such as {inner}' if inner else ''}")
     names = [entry.name for entry in path.parent.iterdir() if entry.is_file()] if path.parent.is_dir() else []
     nearest = get_close_matches(path.name, names, n=1)
     remedy = f"did you mean {path.parent / nearest[0]}?" if nearest else "check its name and folder"
     return InputError(f"{path}: no such {what}; {remedy}")
+
+
+def refuse_saved_data_set(path: Path) -> None:
+    """Raises InputError for a folder that `save_to_disk` of datasets has written: its JSON holds no rows."""
+    for name, split in (("dataset_info.json", ""), ("dataset_dict.json", "['train']")):
+        if (path / name).is_file():
+            raise InputError(
+                f"{path}: is a data set that datasets has saved; write its rows to a file: "
+                f"datasets.load_from_disk({str(path)!r}){split}.to_parquet('rows.parquet')"
+            )
 
 
 def no_folder(path: Path, what: str, remedy: str) -> InputError:

@@ -155,6 +155,12 @@ def test_an_error_about_wrong_settings_names_the_key(shapes, settings, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("settings", ["run.yaml", ["shape"], None, 1])
+def test_settings_that_are_no_mapping_are_refused_as_what_they_are(shapes, settings):
+    with pytest.raises(InputError, match=f"expected a mapping of settings, found {type(settings).__name__}"):
+        check_settings(record_of(shapes), Settings(settings))
+
+
 def test_a_part_may_contain_parts_of_its_own_type_and_the_schema_stays_finite(shapes, tmp_path, monkeypatch):
     class Pile(Config):
         kind: Literal["pile"] = "pile"

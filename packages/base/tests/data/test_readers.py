@@ -242,6 +242,14 @@ def test_a_folder_is_not_a_file(tmp_path: Path, name: str):
         read_file(folder)
 
 
+@pytest.mark.parametrize("name", ["dataset_info.json", "dataset_dict.json"])
+def test_a_data_set_that_datasets_has_saved_is_called_one(tmp_path: Path, name: str):
+    """The JSON beside its rows holds none, and the remedy is said."""
+    write(tmp_path, name, "{}")
+    with pytest.raises(InputError, match=r"load_from_disk\(.*to_parquet"):
+        read_file(tmp_path)
+
+
 def test_a_missing_file_is_called_missing_whatever_its_suffix(tmp_path: Path):
     with pytest.raises(InputError, match=r"rows\.xyz: no such file"):
         read_file(tmp_path / "rows.xyz")

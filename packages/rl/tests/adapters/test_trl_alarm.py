@@ -54,6 +54,8 @@ def test_a_resumed_run_sees_what_the_whole_run_would():
 def test_an_accuracy_that_is_not_logged_is_told():
     with pytest.raises(InputError, match="accuracy: 'rewards/right/mean' is not logged; there are rewards/exact/mean"):
         log(HackingCallback("rewards/right/mean"), HACKED, [])
+    with pytest.raises(InputError, match=r"did you mean 'rewards/exact/mean'\?"):
+        log(HackingCallback("rewards/exakt/mean"), HACKED, [])
     log(HackingCallback("rewards/right/mean"), [{"train_runtime": 1.0}, {"eval_reward": 1.0}], [])
 
 

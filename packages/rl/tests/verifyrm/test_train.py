@@ -153,8 +153,8 @@ def test_frozen_layers_stay_bit_for_bit_and_the_head_learns(tiny_models: Path, t
 def test_inputs_that_cannot_be_trained_on_are_refused_before_training(tiny_models: Path, tmp_path: Path):
     settings = config(tiny_models / "policy")
     right_only = [row for row in labelled_rows(60) if row.label == 1]
-    with pytest.raises(InputError, match="0 wrong"):
-        train_verifyrm(settings, right_only, tmp_path / "rm")
+    with pytest.raises(InputError, match="0 wrong"):  # before a model is loaded
+        train_verifyrm(config(tmp_path / "no-model"), right_only, tmp_path / "rm")
     with pytest.raises(InputError, match="frozen_layers: 2, but this model has 1 layers"):
         train_verifyrm(config(tiny_models / "policy", frozen_layers=2), labelled_rows(60), tmp_path / "rm")
     (tmp_path / "used").mkdir()

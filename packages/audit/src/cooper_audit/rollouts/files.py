@@ -18,7 +18,7 @@ from cooper_audit.rollouts.formats import FORMATS
 from cooper_audit.rollouts.unrolling import LOGGED, TRACKIO_TYPES, parse_dump
 from cooper_audit.run.run_record import is_run
 from cooper_base.data.readers import EXPANSION, LONGEST_ROW, DataRow, read_file
-from cooper_base.errors import InputError, MissingExtraError
+from cooper_base.errors import InputError, MissingExtraError, refuse_saved_data_set
 from cooper_base.files.durable import check_regular
 from cooper_base.files.owned_folder import is_owned
 
@@ -51,6 +51,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
             raise InputError(f"{path}: no such file or folder; name what the trainer wrote, see docs/audit.md")
         if is_run(path) and not is_owned(path):
             raise InputError(f"{path}: is a run of Cooper; `cooper report {path}` has its verdict")
+        refuse_saved_data_set(path)
         inner = sorted(_files_in(path), key=_natural) if path.is_dir() else [path]
         pickles += [file for file in inner if file.suffix.lower() in PICKLES]
         kept = [file for file in inner if _kind(file) and not file.name.startswith(".")]

@@ -100,6 +100,11 @@ def read_steps(
     path of `--map` that no row has.
     """
     yield from _steps_of(paths, source, choose, decode)
+    _check_mapped(source)
+
+
+def _check_mapped(source: Source) -> None:
+    """Raises InputError for a path of `--map` that no row has."""
     given = {} if source.format is None else source.format.given
     for name, path in given.items():
         if name not in source.mapped:
@@ -114,6 +119,8 @@ def _steps_of(
     read = [_File(path, source, choose, decode) for path in find_files(paths)]
     files = [file for file in read if file.has_rows]
     if not files:
+        for file in read:
+            _check_mapped(file.trial)
         raise InputError(_unknown(read))
     training = [file for file in files if not file.is_evaluation] or files
     for _ in range(len(files) - len(training)):

@@ -1,6 +1,6 @@
 """Turns a YAML file and `key=value` overrides into a checked record, with error messages that name the remedy."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import isfile
 from pathlib import Path
@@ -88,8 +88,11 @@ def check_settings(record: type[SomeConfig], settings: Settings) -> SomeConfig:
     Raises InputError for any setting that does not fit. The message names file and line and, for an unknown key, the
     nearest known one.
     """
+    if not isinstance(settings.values, Mapping):
+        kind = type(settings.values).__name__
+        raise InputError(f"{settings.source}: expected a mapping of settings, found {kind}; load_config reads a file")
     try:
-        values, places = record.expand(settings.values)
+        values, places = record.expand(dict(settings.values))
     except ValueError as error:
         raise InputError(f"{settings.source}: {error}") from error
     for key_path, message in _misfits(values, record, places):

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from cooper_base.data.mappings import text_of
-from cooper_base.data.readers import LISTED_ROWS, DataRow, read_file
+from cooper_base.data.readers import DataRow, listing_of, read_file
 from cooper_base.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
 REFERENCE = "reference_answer"
+THEIR_NAMES = {"answer": REFERENCE, "gold_correct": "label"}
+"""What rows for `cooper verify` and those of VerifyBench call these fields."""
 T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
 
@@ -38,10 +40,10 @@ def read_labelled(path: str | Path, needs_reference: bool = True) -> list[Labell
     """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`; see `read_file`.
 
     A label is 0, 1, true or false. A completion may be empty; a question or a reference may not, but without
-    `needs_reference` a row may lack the reference, which is then an empty text. The output of `cooper verify` is read
-    too: `answer` is the reference and, in rows without a label, the verdicts `correct` and `wrong` are labels; rows
-    with other verdicts are left out. Raises InputError for a bad row, naming file, row and
-    field, and for a file without labelled rows.
+    `needs_reference` a row may lack the reference, which is then an empty text. `answer` and `gold_correct` are read in
+    rows without `reference_answer` and `label` (`THEIR_NAMES`). In rows with a verdict of `cooper verify` and without
+    a label, `correct` and `wrong` are labels; rows with other verdicts are left out. Raises InputError for a bad row,
+    naming file, row and field, and for a file without labelled rows.
     """
     return with_labels(path, read_rows(path, lambda row: row_or_verdict(row, needs_reference), LABELLED_FIELDS))
 
@@ -65,16 +67,19 @@ def with_labels(path: str | Path, rows: Sequence[T | str]) -> list[T]:
 
 def row_or_verdict(row: DataRow, needs_reference: bool = True) -> LabelledCompletion | str:
     """A labelled row, or the verdict of a row that has no other label and neither `correct` nor `wrong`."""
-    if "verdict" not in row.fields:
+    row = with_our_names(row)
+    if "verdict" not in row.fields or row.fields.get("label") is not None:
         return labelled_row(row, needs_reference)
-    fields = dict(row.fields)
-    if REFERENCE not in fields and "answer" in fields:
-        fields[REFERENCE] = fields.pop("answer")
-    if fields.get("label") is None:
-        if fields["verdict"] not in VERDICT_LABELS:
-            return str(fields["verdict"])
-        fields["label"] = VERDICT_LABELS[fields["verdict"]]
-    return labelled_row(replace(row, fields=fields), needs_reference)
+    label = VERDICT_LABELS.get(str(row.fields["verdict"]))
+    if label is None:
+        return str(row.fields["verdict"])
+    return labelled_row(replace(row, fields={**row.fields, "label": label}), needs_reference)
+
+
+def with_our_names(row: DataRow) -> DataRow:
+    """The row with our names beside those of `THEIR_NAMES`, unless it has a field of our name."""
+    ours = {name: row.fields[theirs] for theirs, name in THEIR_NAMES.items() if theirs in row.fields}
+    return replace(row, fields=ours | row.fields)
 
 
 def read_rows(path: str | Path, read: Callable[[DataRow], T], needed: Sequence[str]) -> list[T]:
@@ -87,8 +92,7 @@ def read_rows(path: str | Path, read: Callable[[DataRow], T], needed: Sequence[s
         except InputError as error:
             faults.append(error)
     if faults:
-        more = [f"… and {len(faults) - LISTED_ROWS} more"] if len(faults) > LISTED_ROWS else []
-        raise InputError("\n".join([*map(str, faults[:LISTED_ROWS]), *more])) from faults[0]
+        raise InputError(listing_of([str(fault) for fault in faults])) from faults[0]
     if not rows:
         raise InputError(f"{path}: holds no rows; each row needs {', '.join(needed)}")
     return rows

@@ -35,6 +35,21 @@ class DataRow:
 LISTED_ROWS = 20
 """Most bad rows in one message."""
 
+
+def listing_of(bad_rows: Sequence[str]) -> str:
+    """The faults of the rows, one a line; what is wrong with several rows is told once, at the first of them."""
+    alike: dict[str, list[str]] = {}
+    for row in bad_rows:
+        place, apart, fault = row.partition(": ")
+        alike.setdefault(fault if apart else row, []).append(place)
+    lines = [
+        f"{places[0]}: {fault}" + (f" (and {len(places) - 1} more rows, to {places[-1]})" if places[1:] else "")
+        for fault, places in alike.items()
+    ]
+    more = [f"… and {len(lines) - LISTED_ROWS} more"] if len(lines) > LISTED_ROWS else []
+    return "\n".join([*lines[:LISTED_ROWS], *more])
+
+
 Bad = Callable[[InputError], None]
 
 

@@ -21,11 +21,8 @@ from cooper_rl import InputError, LabelledCompletion
 from cooper_rl.reward.monitor import ReliabilityBin, expected_calibration_error, reliability, roc_auc
 from cooper_verify.grader import UNREADABLE, Asked, Grader, Opinion, in_chunks, opinions_of
 
-RENAMED = {
-    **{"answer": "reference_answer", "gold_correct": "label"},  # VerifyBench and VerifyBench-Hard
-    **{"gold_answer": "reference_answer", "llm_response": "completion", "gold_judgment": "label"},  # VerifierBench
-}
-"""Fields that have another name in these benchmarks than here."""
+RENAMED = {"gold_answer": "reference_answer", "llm_response": "completion", "gold_judgment": "label"}
+"""Fields that have another name in VerifierBench than here; for VerifyBench, see `THEIR_NAMES`."""
 JUDGEMENTS = {"A": "correct", "B": "wrong", "C": "invalid"}
 """The classes of VerifierBench (arXiv 2508.03686). An invalid answer, or question, is for our rules `unparsed`."""
 CATEGORY_FIELDS = ("answer_type", "category", "dataset", "source")
@@ -47,9 +44,9 @@ def read_bench(path: str | Path) -> list[BenchRow]:
     """Read a JSONL, JSON, CSV or Parquet file with question, reference, completion and label, or with the verdicts of
     `cooper verify`, as `read_labelled` does.
 
-    Fields may have the names of VerifyBench or VerifierBench (`RENAMED`), whose label is one of `JUDGEMENTS`. The
-    category is the first of `answer_type`, `category`, `dataset` and `source` that a row has. The model is
-    `completion_model` or `model`. Raises InputError, which names the file, row and field.
+    Fields may have the names of VerifyBench (`THEIR_NAMES`) or VerifierBench (`RENAMED`), whose label is one of
+    `JUDGEMENTS`. The category is the first of `answer_type`, `category`, `dataset` and `source` that a row has. The
+    model is `completion_model` or `model`. Raises InputError, which names the file, row and field.
     """
 
     def read(row: DataRow) -> BenchRow | str:

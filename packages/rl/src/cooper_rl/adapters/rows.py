@@ -52,7 +52,7 @@ class Columns:
         for field, name in vars(self).items():
             if name is not None and field != "verdict" and not {name, name.split(".")[0]} & {*present}:
                 there = ", ".join(map(repr, present)) or "none"
-                remedy = did_you_mean(name, present, _REMEDY)
+                remedy = did_you_mean(name, present, _REMEDY, cutoff=0.8)  # 'solution' is no typo of 'question'
                 raise InputError(f"{where} has no column {name!r} (its columns: {there}); {remedy}")
 
     def check_rows(self, data: Any) -> None:

@@ -15,7 +15,7 @@ from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
 from cooper_audit.run.pay_tracks import LEVEL, PAY
 from cooper_base.data.answer import Answer
 from cooper_base.data.verdict import UserVerdict
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, did_you_mean
 from cooper_rl.adapters.rows import (
     FOLDER,
     AnsweredProblem,
@@ -262,8 +262,9 @@ class HackingCallback(TrainerCallback):
             return
         metrics = self._read(logs)
         if "rule/accuracy" not in metrics:
-            known = ", ".join(name for name in logs if "/" in name)
-            raise InputError(f"accuracy: {self._names['rule/accuracy']!r} is not logged; there are {known}")
+            missing, known = self._names["rule/accuracy"], [name for name in logs if "/" in name]
+            remedy = did_you_mean(missing, known, f"there are {', '.join(known)}", cutoff=0.9)
+            raise InputError(f"accuracy: {missing!r} is not logged; {remedy}")
         before, self.signs = self.signs, self.alarm.observe(state.global_step, metrics)
         found = {HACKING: float(len(self.signs))}
         logs |= found

@@ -86,7 +86,7 @@ class CooperReward:
         invalid settings, files or models.
         """
         if not isinstance(config, CooperRewardConfig):
-            config = check_settings(CooperRewardConfig, Settings(dict(config)))
+            config = check_settings(CooperRewardConfig, Settings(config))
         inputs = read_reward_inputs(config) if inputs is None else inputs
         steps = total_steps if total_steps is not None else config.planned_steps
         model, settings = None, config.loaded_model
@@ -230,7 +230,10 @@ class CooperReward:
         with self._lock:
             path = Path(folder) / STATE_FILE
             if not path.is_file():
-                raise InputError(f"{path}: no such file; name the folder that `save` wrote")
+                raise InputError(
+                    f"{path}: no such file, so it was not written with this reward; name the folder of a checkpoint "
+                    "that was"
+                )
             state = read_fields(path, _STATE, "restore another checkpoint")
             check_outline(self.config, state["outline"])
             if self.learning is not None and self._cooptimizer is not None:

@@ -51,7 +51,7 @@ def class_weights(labels: Sequence[float]) -> dict[float, float]:
     if not right or not wrong:
         raise InputError(
             f"of {len(labels)} training rows {right} are right and {wrong} wrong, but a reward model needs both; "
-            "give more rows, or raise max_rows"
+            "give rows of the other kind too, or raise max_rows"
         )
     return {1.0: len(labels) / (2 * right), 0.0: len(labels) / (2 * wrong)}
 
@@ -109,6 +109,7 @@ def _trained(
     start = time.perf_counter()
     set_threads(config.threads)
     train_rows, held_out_rows = _chosen_rows(config, rows)
+    class_weights([row.label for row in train_rows])  # robustness rows do not make up for a missing class
     calibrated = config.calibrate and len(held_out_rows) >= FEWEST_ROWS
     count = round(config.robustness * sum(bool(row.answer) for row in train_rows))
     extra = robustness_rows(train_rows, count, config.robustness_kinds, config.seed)
@@ -118,7 +119,6 @@ def _trained(
     _bound_memory(learner)
     encoder = RewardModelInput.of(config, learner.tokenizer)
     honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
-    class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
     train, held_out = honest + robustness, encode_rows(encoder, held_out_rows)
 
     keeper = _BestWeights(learner, folder, config.patience)

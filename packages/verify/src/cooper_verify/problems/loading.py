@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from cooper_base.config.user_functions import load_added
 from cooper_base.data.mappings import READY_MADE, BadValue, Mapping, map_row
 from cooper_base.data.problem import Problem, location
-from cooper_base.data.readers import LISTED_ROWS, read_file, read_hub
+from cooper_base.data.readers import LISTED_ROWS, listing_of, read_file, read_hub
 from cooper_base.errors import InputError
 from cooper_verify.problems.config import ProblemsConfig
 from cooper_verify.problems.reasoning_gym import reasoning_gym_problems
@@ -235,14 +236,4 @@ def _say_how_chats_end(loaded: LoadedProblems, section: str) -> None:
 
 
 def _listing(bad_rows: Sequence[str]) -> str:
-    """The faults of the rows, one a line; what is wrong with several rows is told once, at the first of them."""
-    alike: dict[str, list[str]] = {}
-    for row in bad_rows:
-        place, apart, fault = row.partition(": ")
-        alike.setdefault(fault if apart else row, []).append(place)
-    lines = [
-        f"  {places[0]}: {fault}" + (f" (and {len(places) - 1} more rows, to {places[-1]})" if places[1:] else "")
-        for fault, places in alike.items()
-    ]
-    more = [f"  … and {len(lines) - LISTED_ROWS} more"] if len(lines) > LISTED_ROWS else []
-    return "\n".join([*lines[:LISTED_ROWS], *more])
+    return indent(listing_of(bad_rows), "  ")
