@@ -16,7 +16,6 @@ from cooper_base.errors import InputError
 from cooper_rl.verifyrm.label import (
     CollectedRow,
     Labelled,
-    agreed_label,
     agreement_counts,
     confusion,
     disagreements_path,
@@ -148,7 +147,7 @@ def test_an_interrupted_labelling_continues_and_failed_requests_are_asked_again(
     ],
 )
 def test_which_opinions_agree(rule, judge, label):
-    assert agreed_label(rule, judge) == label
+    assert Labelled(CollectedRow("", "", "", "", "", ""), rule, Judgement(judge)).label == label
 
 
 def test_a_silent_rule_does_not_disagree():

@@ -20,7 +20,7 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_verify.faults import FAULT, isolated
 from cooper_verify.grader import NO_ANSWER, Asked, Grader, Opinion, asked_texts, check_gives_verdicts, opinions_on
 from cooper_verify.graders.judge import JudgeConfig, JudgeGrader, judge_settings
-from cooper_verify.graders.judgement import Judgement, JudgeVerdict
+from cooper_verify.graders.judgement import Judgement
 from cooper_verify.rules.kinds.maths import MathsRule, rule_settings
 from cooper_verify.rules.rule import Rule, RuleConfig
 
@@ -96,11 +96,6 @@ class Labelled:
         if self.opinion is not None:
             said |= zip(OF_GRADER, (self.opinion.named, self.opinion.score), strict=True)
         return {**asdict(self.row), "reference_answer": self.row.answer, **said, "label": self.label}
-
-
-def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
-    """The label on which rule and judge agree, or None. `unparsed` counts as a no of the rule."""
-    return Labelled(CollectedRow("", "", "", "", "", ""), rule, Judgement(judge)).label
 
 
 def label_completions(

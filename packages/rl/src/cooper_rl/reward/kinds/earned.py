@@ -67,7 +67,7 @@ class EarnedReward:
         counts, rule = self._with(seen), context.correct
         if not any(counts):
             counts = _of_solutions(seen)
-        weight = earned_weight(counts)
+        weight = self._weight(counts, seen)
         scores, by_rule = context.probabilities.flat, rule.flat.to(context.probabilities.flat.dtype)
         pays = context.logits.flat.isfinite() & (weight > 0)  # 0 * NaN would be NaN
         rewards = (weight * scores + (1 - weight) * by_rule).where(pays, by_rule)
@@ -92,6 +92,10 @@ class EarnedReward:
 
     def restore(self, state: list[float]) -> None:
         self._counts = list(state)
+
+    def _weight(self, counts: Sequence[float], contexts: Sequence[StepContext]) -> float:
+        """The weight by the counts after a step with these groups."""
+        return earned_weight(counts)
 
     def _with(self, contexts: Sequence[StepContext]) -> list[float]:
         """The counts after a step with these groups. A score that is not finite is no acceptance."""
