@@ -9,7 +9,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.around_answer import behind_answer
 from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, reference_text, text_answer
-from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
+from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, has_code, plain_text, without_accents
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number
@@ -96,7 +96,7 @@ def _line_verdict(reference: str, line: str, words: Words) -> tuple[Verdict, str
 
 
 def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> bool:
-    fold_case = not case_matters(reference)
+    fold_case = not (case_matters(reference) or has_code(text))
     expected = plain_text(reference, fold_case)
     if not expected:
         return text.strip() == reference.strip()  # only signs, such as > or +
@@ -138,8 +138,11 @@ def _difference(reference: str, text: str) -> Verdict:
     """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat"), others that may name the same
     ("Mon" for "Monday"), or the reference and no contradiction; else wrong."""
     expected, found = plain_text(reference), plain_text(text)
-    if len(expected.split()) > _FEW_WORDS or (may_name_the_same(expected, found) and not _SEVERAL.search(text)):
+    is_single = not _SEVERAL.search(text) or _SEVERAL.search(expected)
+    if len(expected.split()) > _FEW_WORDS or (may_name_the_same(expected, found) and is_single):
         return "unparsed"
+    if expected in _AGAINST and found.startswith("not ") and found[4:] != expected:
+        return "unparsed"  # "not false", "not necessarily"
     if (none := read_none(reference)) and (read_none(text) or (found == "0" and not none.is_undefined)):
         return "unparsed"  # "none" may count
     if _figures(expected) == _figures(found) != [] and (
