@@ -176,9 +176,12 @@ def main_verb(clause: str) -> int | None:
         return None
     if not (verb["phrase"] or is_verb(verb["verb"])):
         return None
+    if not verb["phrase"] and not verb["verb"].endswith(("ed", "ing")) and _BEFORE_NOUN.search(clause, 0, verb.start()):
+        return None  # "in row 12"
     return verb.start()
 
 
+_BEFORE_NOUN = re.compile(r"(?i)\b(?:in|on|at|from|with|by|of|the|an?|is|are|was|were|be|my|his|her|their|its)\s+\Z")
 _AGENT = re.compile(r"(?i)\b(the|an?|his|her|their|each|every)\s+[a-z]{2,}(?![\w-])")
 
 
