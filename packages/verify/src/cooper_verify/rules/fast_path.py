@@ -24,7 +24,7 @@ from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
-from cooper_verify.rules.values.reading import answer_readings, ratio_readings, readings
+from cooper_verify.rules.values.reading import answer_readings, doubtful_readings, ratio_readings, readings
 from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
@@ -213,6 +213,10 @@ def verdict_by(
     if verdict == "wrong" and len(texts) == 1 and (option := _OPTION.match(texts[0])):
         is_named = _text_verdict(texts[0][option.end() :], reference, comparison) == "correct"
         verdict = "unparsed" if is_named else verdict  # "(C) 12"
+    if verdict == "wrong" and "!" in completion and "!" not in reference:
+        factorials = extract_answer(completion, factorials=True).texts
+        computing = Comparison(symbolic, solutions, True, words)
+        verdict = "unparsed" if _verdict_on_all(factorials, reference, computing) == "correct" else verdict
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict
@@ -270,4 +274,27 @@ def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
         units = unit_of(reference), unit_of(text)
         return "unparsed" if all(units) and units[0] != units[1] else "correct"  # 2 ms, 2 m s
     expected = readings(reference)
-    return comparison(expected, answer_readings(text)) if expected else "unparsed"
+    verdict = comparison(expected, answer_readings(text)) if expected else "unparsed"
+    if verdict == "wrong" and _may_be_equal(reference, text, comparison):
+        return "unparsed"
+    return verdict
+
+
+def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
+    """Whether two texts whose readings differ may be one value in a notation that is not known: separators, Roman
+    numerals, parts with labels, letters with other signs between them."""
+    if _ROMAN.fullmatch(text) or _LABELLED.match(text):
+        return True
+    letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in (reference, text)]
+    if letters[0] and letters[0] == letters[1]:
+        return True
+    sides = reference, text
+    doubtful = [doubtful_readings(side) for side in sides]
+    return comparison(doubtful[0], answer_readings(text)) == "correct" or (
+        comparison(readings(reference), doubtful[1]) == "correct"
+    )
+
+
+_ROMAN = re.compile(r"[IVXLCDM]{2,12}")
+_LABELLED = re.compile(r"\(?a\)\s*\S.{0,200}?[\s,;]\(?b\)|\(?(?:i|1)\)\s*\S.{0,200}?[\s,;]\(?(?:ii|2)\)")
+_LETTERS_IN_ORDER = re.compile(r"[A-Za-z](?:\s?[-,;\u2192>]+\s?[A-Za-z]){1,12}")

@@ -194,7 +194,8 @@ LANGUAGES = [
         right=r"correct[oa]|acertad[oa]",
         question=r"Pregunta|Problema|Ejercicio|Usuario",
         words=r"el|los|las|es|son|hay|entonces|tiene|queda|quedan|cuesta|respuesta|distancia|total de",
-        frames="el la los las un una unos de del exactamente igual a es en total así que por tanto lo valor finalmente consiguiente",
+        frames="el la los las un una unos de del exactamente igual a es en total así que por tanto lo valor"
+        " finalmente consiguiente",
         subjects="se su sus este esta estos estas para con por y él ella ellos nosotros distancia suma área"
         " longitud número cantidad resultado solución velocidad precio costo coste tiempo correcta"
         " correcto final cada",

@@ -33,7 +33,8 @@ _ORDINAL_WORDS = (
 )
 _FIGURES = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
 _FIGURES |= zip(_ORDINAL_WORDS.split()[1::2], _ORDINAL_WORDS.split()[::2], strict=True)
-_TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(2, 10), strict=True))
+_TEN_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_TENS = {word: number for number, word in enumerate(_TEN_WORDS.split(), start=2)}
 _IN_TENS = re.compile(
     rf"\b({'|'.join(_TENS)})(?: ({'|'.join([*_FIGURES][1:10] + _ORDINAL_WORDS.split()[1:18:2])}))?\b", re.IGNORECASE
 )

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-_TRUTH = [{"yes", "no"}, {"true", "false"}, {"correct", "incorrect"}, {"right", "wrong"}, {"yeah", "nope"}, {"yep", "nah"}]
+_TRUTH = [{"yes", "no"}, {"true", "false"}, {"correct", "incorrect"}, {"right", "wrong"}]
+_TRUTH += [{"yeah", "nope"}, {"yep", "nah"}]
 """Pairs of opposites. `yes` and `true` often say the same, and a question may be put the other way round."""
 _VOWELS = {*"aeiouy"}
 _SMALL_WORDS = {"of", "the", "and", "for", "in"}

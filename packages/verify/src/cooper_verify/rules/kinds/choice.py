@@ -66,7 +66,8 @@ _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*)[)\s.]*+\Z"
 )
 _ELIMINATION = re.compile(
-    r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?|between|choose|pick|select|prefer|go(?:ing)? with)\b",
+    r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?"
+    r"|between|choose|pick|select|prefer|go(?:ing)? with)\b",
     re.IGNORECASE,
 )
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)

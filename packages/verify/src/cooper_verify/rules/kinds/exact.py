@@ -9,7 +9,14 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.around_answer import behind_answer
 from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, reference_text, text_answer
-from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, has_code, plain_text, without_accents
+from cooper_verify.rules.plain_text import (
+    bare_text,
+    case_matters,
+    differ_in_form,
+    has_code,
+    plain_text,
+    without_accents,
+)
 from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number

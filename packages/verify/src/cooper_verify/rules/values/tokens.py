@@ -31,6 +31,7 @@ _SPELLINGS = (
     (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([dei])\s*\}"), r" \1"),
     (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
     (re.compile(r"\{,\}"), ","),
+    (re.compile(r"(?<!\d)\.(?=\\(?:overline|bar|dot)(?![A-Za-z]))"), "0."),
     (re.compile(r"(?<![\w.])(\d{0,20}\.\d{0,20})\((\d{1,20})\)(?![\d^!])"), r"\1\\overline{\2}"),  # 0.(3)
     (re.compile(r"\\epsilon(?![A-Za-z])"), r"\\varepsilon "),
     (re.compile(r"\\phi(?![A-Za-z])"), r"\\varphi "),
@@ -105,7 +106,7 @@ _KNOWN_WORDS = sorted(
 
 
 _NO_PRODUCT = re.compile(
-    r"[A-Z][a-z]{2,}|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
+    r"[A-Z][a-z]{2,}|pH|pOH|pK[ab]?|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
     r"|had|can|get|for|was|but|out|per|her|his|you|our|am|pm|my|us|let|one|two|six|ten|see|sum)"
 )
 
