@@ -14,6 +14,8 @@ from cooper_verify.rules.sentence import ENDING, unit_length
 
 _REACH = 160
 """So many characters on each side of a box are read."""
+_NEXT_PART = re.compile(r"[\s,;.]*\(?[b-h]\)\s")
+"""The label of another part: "a) \\boxed{12} b) \\boxed{13}"."""
 _SEPARATOR = (
     r"=|\\(?:f?boxed|fbox|framebox)\s*\{|\\(?:approx|simeq|Rightarrow|implies|Longrightarrow|longrightarrow|rightarrow|to|iff|Leftrightarrow|equiv|therefore"
     r"|because|begin\{[^{}]*\}|end\{[^{}]*\}|q?quad|hspace\{[^{}]*\}|hfill|item)(?![A-Za-z])|\\\\|\\[\[\]()]|[$&:;\n\u2248\u21d2\u2192\u2234]"
@@ -193,7 +195,7 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     if line and not is_base_again and changes_after(line.group()):
         return kept + line.group(), start + place + line.end()
     length = unit_length(phrase) if phrase[:1] in " ~" or phrase[:1] > "\u2e80" else 0
-    length = 0 if changes_number(phrase[:length]) else length
+    length = 0 if changes_number(phrase[:length]) or _NEXT_PART.match(phrase) else length
     return kept + ENDING.sub("", phrase[:length]).rstrip(), start + (place + length if length else end)
 
 

@@ -119,7 +119,8 @@ LANGUAGES = [
         " thing things words letters rows sales order orders product products calories geometric arithmetic"
         " resulting rotation reflection curve polynomial polynomials quadratic linear equations ordered passes"
         " around origin direction defined given selected randomly chosen drawn prior"
-        " tallest oldest youngest fastest cheapest shortest longest biggest earlier",
+        " tallest oldest youngest fastest cheapest shortest longest biggest earlier"
+        " larger smaller greater longer shorter taller older younger",
     ),
     Language(
         name="French",

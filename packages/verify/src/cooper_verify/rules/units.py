@@ -253,6 +253,7 @@ _NO_FIXED_RATIO = (
     {"length^3", "household"},  # gallons differ by country
     {"mass", "household"},  # there are ounces of both
     {"mass", "gbp"},  # pounds
+    {"temperature", "current time"},  # C is Celsius and coulombs
     {"mass", "tons"},
     {"angle", "temperature"},
     {"angle", "radian"},

@@ -127,7 +127,10 @@ def _without_counts(tokens: Sequence[str], counts: bool) -> list[str]:
     for place, token in enumerate(tokens):
         if counts and (token.casefold() in _WHICH or _is_number_word(token)):
             continue
-        if not (_is_number_word(token) and _names_things(tokens[place + 1 : place + 4])):
+        word, after = token.casefold(), tokens[place + 1 : place + 4]
+        is_rank = word in _RANKS and bool(after) and after[0].casefold() in _NAMES
+        is_part = word in PARTS and after[:1] in (["of"], ["the"])  # "half the sum"
+        if is_part or not (is_rank or (_is_number_word(token) and _names_things(after))):
             kept.append(token)
     return kept
 
@@ -149,6 +152,8 @@ def _is_number_word(token: str) -> bool:
 
 
 _ORDINALS = _set("first second seventh ninth last next other")
+_RANKS = _ORDINALS - {"other"} | {"third", "fourth", "fifth", "sixth", "eighth", "tenth"}
+"""Before a name of values: "the sixth term"."""
 
 
 def _is_in_subject(word: str) -> bool:

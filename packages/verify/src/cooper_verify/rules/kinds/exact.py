@@ -24,7 +24,7 @@ from cooper_verify.rules.variants import may_name_the_same
 from cooper_verify.rules.words import Words, unread
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
-_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|non|except|but)\b|/", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|non|except|but|cannot)\b|/", re.IGNORECASE)
 _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )

@@ -80,7 +80,7 @@ _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
 """`17 R 3`, which is no product."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
 """A name before a bracket, which may be a function: `\\Gamma(n+1)`, `\\zeta(2)`, `f(3)`."""
-_CONSTANTS = {*"cCkK"}
+_CONSTANTS = {*"ABCDKcdk"}
 _POWER_OF_UNIT = re.compile(
     r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)|(?<=[a-z])\s(?:squared|cubed)\b"
 )
