@@ -22,6 +22,7 @@ from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
+from cooper_verify.rules.values.chemistry import are_same_formula
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
 from cooper_verify.rules.values.reading import answer_readings, doubtful_readings, ratio_readings, readings
@@ -270,7 +271,7 @@ def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
     """The verdict on one text as a whole. What cannot be read is `correct` only in the reference's spelling."""
     if text == reference:
         return "correct"
-    if spelling(text) == spelling(reference):
+    if spelling(text) == spelling(reference) or are_same_formula(reference, text):
         units = unit_of(reference), unit_of(text)
         return "unparsed" if all(units) and units[0] != units[1] else "correct"  # 2 ms, 2 m s
     expected = readings(reference)

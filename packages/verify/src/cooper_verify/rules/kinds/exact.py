@@ -18,6 +18,7 @@ from cooper_verify.rules.plain_text import (
     without_accents,
 )
 from cooper_verify.rules.rule import RULES, ComputedConfig
+from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.variants import may_name_the_same
@@ -110,9 +111,8 @@ def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> boo
     found = plain_text(text, fold_case)
     if found == expected:
         return True
-    if _CHEMISTRY.fullmatch(bare_text(reference).strip(" .")):
-        sides = (re.sub(r"[_{}\s]", "", bare_text(side)).strip(".") for side in (reference, text))
-        return len({*sides}) == 1
+    if chemical(reference):
+        return are_same_formula(reference, text) is True
     if (none := read_none(reference)) and none == read_none(text):
         return True
     spelled = bare_text(reference)
@@ -148,6 +148,9 @@ def _difference(reference: str, text: str) -> Verdict:
     is_single = not _SEVERAL.search(text) or _SEVERAL.search(expected)
     if len(expected.split()) > _FEW_WORDS or (may_name_the_same(expected, found) and is_single):
         return "unparsed"
+    is_name = has_code(reference) and _NAME.fullmatch(bare_text(text).strip(" ."))
+    if is_name or (chemical(text) and chemical(reference) and are_same_formula(reference, text) is None):
+        return "unparsed"  # of NaCl; the same atoms
     if expected in _AGAINST and found.startswith("not ") and found[4:] != expected:
         return "unparsed"  # "not false", "not necessarily"
     if (none := read_none(reference)) and (read_none(text) or (found == "0" and not none.is_undefined)):
@@ -165,8 +168,7 @@ def _difference(reference: str, text: str) -> Verdict:
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
 
 
-_CHEMISTRY = re.compile(r"(?=[^\d]*\d)\d?(?:(?:[A-Z][a-z]?|[()])(?:_?\s?\{?\d{1,2}\}?)?\s?)+")
-"""A formula of chemistry, whose figures are indices in any notation: H2O, `H_2O`."""
+_NAME = re.compile(r"[a-z]{4,}(?:[ -][a-z]+)*")
 _HALF = re.compile(r"(?<=\d) [ap]m\b")
 
 

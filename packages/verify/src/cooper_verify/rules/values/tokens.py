@@ -86,7 +86,7 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
                 raise NoFormulaError  # words in a row
             found += _words(written, spaced)
         elif kind == "number" and _is_index(text, token, found):
-            raise NoFormulaError  # H2O
+            raise NoFormulaError
         else:
             found.append((kind, written, spaced))
         position = token.end()
@@ -94,10 +94,10 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
 
 
 def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
-    """Whether figures right behind a capital letter may be an index of chemistry, unlike those of `N2^{-N}`."""
-    is_behind_capital = bool(before) and before[-1][0] == "word" and before[-1][1].isupper()
+    """Whether figures stand right behind a letter: `x2` may be 2x, x squared or the second x, unlike `N2^{-N}`."""
+    is_behind_letter = bool(before) and before[-1][0] == "word"
     is_joined = figures.start("number") == figures.start()
-    return is_behind_capital and is_joined and not text.startswith("^", figures.end())
+    return is_behind_letter and is_joined and not text.startswith("^", figures.end())
 
 
 _KNOWN_WORDS = sorted(
