@@ -214,10 +214,6 @@ def verdict_by(
     if verdict == "wrong" and len(texts) == 1 and (option := _OPTION.match(texts[0])):
         is_named = _text_verdict(texts[0][option.end() :], reference, comparison) == "correct"
         verdict = "unparsed" if is_named else verdict  # "(C) 12"
-    if verdict == "wrong" and "!" in completion and "!" not in reference:
-        factorials = extract_answer(completion, factorials=True).texts
-        computing = Comparison(symbolic, solutions, True, words)
-        verdict = "unparsed" if _verdict_on_all(factorials, reference, computing) == "correct" else verdict
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict

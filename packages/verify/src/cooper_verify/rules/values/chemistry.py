@@ -1,4 +1,4 @@
-r"""Formulas of chemistry, whose figures are indices in any notation: `H2O`, `\text{H}_2\text{O}`, `Ca(OH)_2`, `SO_4^{2-}`."""
+r"""Formulas of chemistry, whose figures are indices in any notation: `H2O`, `Ca(OH)_2`, `SO_4^{2-}`."""
 
 import re
 from collections import Counter
