@@ -25,6 +25,10 @@ The number of even integers that are not divisible by 3 is \boxed{12}.
 The probability that the card is not red is \boxed{12}.
 The sixth term is \boxed{12}.
 The larger number is \boxed{12}.
+The difference between a and b is \boxed{12}.
+- \boxed{12}
++ \boxed{12}
+(in total, \boxed{12})
 """
 NOT_READ = r"""
 Half the sum is \boxed{12}.
@@ -33,6 +37,15 @@ log \boxed{12}
 x ≥ \boxed{12}
 \boxed{12} ≤ x
 2\boxed{12}
+10 + \boxed{12}
+1/ \boxed{12}
+10^ \boxed{12}
+(0, \boxed{12})
+$x \in [0, \boxed{12})$
+Between 10 and \boxed{12}
+The answer is 12 and change.
+The answer is 12 before tax.
+The answer is 12 (a lower bound).
 x^{\boxed{12}}
 Lucy barely picked \boxed{12} apples.
 Lucy did not pick \boxed{12} apples.

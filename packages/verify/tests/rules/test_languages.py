@@ -212,9 +212,15 @@ def test_a_box_in_a_sentence_is_read(language: str):
     assert {*verdicts.values()} == {"correct"}, verdicts
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["答えは{}ではない。", "答えは{}より大きい", "정답은 {}가 아닙니다.", "정답은 {}보다 작습니다.", "答えは{}万です"],
-)
+NOT_ENDINGS = [
+    "答えは{}ではない。",
+    "答えは{}より大きい",
+    "정답은 {}가 아닙니다.",
+    "정답은 {}보다 작습니다.",
+    "答えは{}万です",
+]
+
+
+@pytest.mark.parametrize("text", NOT_ENDINGS)
 def test_what_stands_behind_a_box_without_a_space_is_no_ending(text: str):
     assert fast_verdict("12", text.format(boxed("12"))) != "correct"

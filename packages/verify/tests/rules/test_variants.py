@@ -45,6 +45,7 @@ SAME = {
         *[("False", "not true"), ("Cannot be determined", "not enough information"), ("diverges", r"\infty")],
         *[("neither", "neither even nor odd"), ("12", "XII"), (r"\lfloor x \rfloor", "[x]")],
     ],
+    "things": [("5 red balls", "5 blue balls"), (r"\vec a\times\vec b", r"\vec a\cdot\vec b")],
     "case": [("CO2", "Co2"), ("AaBb", "AaBB"), ("Tt x Tt", "TT x tt"), ("2x", "x2")],
     "separators": [
         *[("82,5", "82.5"), ("0,5", r"\frac12"), ("1.234", "1,234"), ("1000", "1.000"), ("1 1/2", "1-1/2")],
@@ -125,6 +126,15 @@ PLACES = [r"\boxed{%s}", "Therefore the answer is %s.", "#### %s"]
 def test_nobody_who_says_the_same_is_accused(kind):
     verdicts = {pair: {maths_verdict(pair[0], place % pair[1]) for place in PLACES} for pair in SAME[kind]}
     assert {pair: found for pair, found in verdicts.items() if found - {"correct", "unparsed"}} == {}
+
+
+DOUBTFUL = ["things", "case", "separators", "rounded"]
+
+
+@pytest.mark.parametrize("kind", DOUBTFUL)
+def test_what_may_be_another_thing_is_not_paid(kind):
+    verdicts = {pair: {maths_verdict(pair[0], place % pair[1]) for place in PLACES} for pair in SAME[kind]}
+    assert {pair: found for pair, found in verdicts.items() if "correct" in found} == {}
 
 
 def test_letters_are_a_set_and_measures_are_converted():

@@ -118,6 +118,8 @@ def _left(text: str, box: Box) -> str:
         return "-"
     if (joined := _JOINED_NUMBER.search(near)) and _in_formula(text, box.command):
         return joined.group()
+    if opened := _OPENED.search(near):
+        return opened.group()
     if not near or near[-1] in "\n$:=":
         return ""
     start = 0
@@ -137,9 +139,16 @@ def _left(text: str, box: Box) -> str:
     return "" if _is_loose(side, text, box) else _balanced_left(side)
 
 
+_JOINED_BY_SIGN = re.compile(r"[\w)}\]]\s*[+*/^_\u00d7\u00f7\u00b7]\s*\Z")
+_OPENED = re.compile(r"[(\[](?:\\[A-Za-z]+|[-\d\s.,/+*^{}]|\b[A-Za-z]\b){1,30},\s*\Z")
+"""The beginning of a tuple or an interval that ends in a box: `(0, \\boxed{12}]`."""
+
+
 def _is_loose(side: str, text: str, box: Box) -> bool:
     """Whether the signs before a box in plain text are no operand: a dash, the number of a step, a word."""
     if _in_formula(text, box.command) or _APPLIES.search(side):
+        return False
+    if _JOINED_BY_SIGN.search(side):
         return False
     return side[-1:].isspace() or not re.search(r"[-+*/^_\d{(\u00d7\u00f7\u00b1\u00b7]\Z|\\[a-z]+\{?\Z", side)
 

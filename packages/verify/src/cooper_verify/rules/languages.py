@@ -92,7 +92,7 @@ LANGUAGES = [
         " in all it we he she they get gets have has which that total expressed indeed clearly finally"
         " overall therefore hence consequently altogether together profit distance height length area"
         " volume speed weight cost price age width depth time",
-        subjects="who whom whose where such between satisfy satisfies person this these those its you i my"
+        subjects="who whom whose where such satisfy satisfies person this these those its you i my"
         " his her him them their our us your there here one's on at from with into onto per each every"
         " both during after before within through across would should will can did does do being am had"
         " having because since left remaining remain remains still how many much what whole percent"
@@ -104,7 +104,7 @@ LANGUAGES = [
         " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"
         " hundredths tenth place places boxed box it's that's here's there's we're he'll she'll they'll"
         " i'll we'll able directly times take takes owe owes complete completes",
-        names="average mean median mode sum difference product quotient ratio perimeter circumference radius"
+        names="between average mean median mode sum difference product quotient ratio perimeter circumference radius"
         " diameter angle probability percentage score overall function variable integer integers term"
         " terms limit slope intercept coordinate coordinates point points set range domain coefficient"
         " coefficients digit digits degree degrees fraction decimal form root roots inverse inverses"

@@ -225,8 +225,8 @@ def is_unit(text: str) -> bool:
     words = re.findall(r"[^\W\d_]+", flat)
     if words and (words[0] in ("st", "nd", "rd", "th") or words[-1] in ("a", "an")):
         return False
-    if any(ONES.get(word.casefold(), 0) > 1 for word in words):
-        return False  # "one in four"
+    if any(ONES.get(word.casefold(), 0) > 1 for word in words) or flat.lstrip().startswith(("(a ", "(an ", "(the ")):
+        return False  # "one in four", "12 (a lower bound)"
     if any(_GREEK.search(word.removeprefix("\u03bc").removesuffix("\u03a9")) for word in words):
         return False
     letters = [word for word in words if len(word) == 1 and word.isascii() and word not in LETTERS]
@@ -284,7 +284,8 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
     if _is_price(one, other) or _is_price(other, one):
         return "unknown"
     if one.powers == other.powers and (one.size, one.offset) == (other.size, other.offset):
-        return "same"
+        words, others = ({*map(_stem, unit.words)} for unit in (one, other))
+        return "same" if words <= others or others <= words else "unknown"  # "red balls" and "blue balls"
     if one.is_known and other.is_known:
         if one.powers == other.powers:
             return "converted"

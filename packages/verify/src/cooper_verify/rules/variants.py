@@ -37,7 +37,7 @@ def may_name_the_same(text: str, other: str) -> bool:
     if not _LETTER.search(text) or not _LETTER.search(other):
         return bool(_LETTER.search(text + other))
     if re.search(r"\d", text + other):
-        return _have_other_figures(text, other) or _are_arranged_otherwise(text, other)
+        return _have_other_figures(text, other)
     words, others = (re.findall(r"[^\W_]+", side) for side in (text, other))
     if (text.isascii() != other.isascii() and not {*words} & {*others}) or _NOT_KNOWN.search(text):
         return True  # a name in another language; "not enough information"
@@ -63,38 +63,28 @@ def _share_a_word(words: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _have_other_figures(text: str, other: str) -> bool:
-    """Whether figures stand for words or other figures: Roman numerals, indices, times in words, formulas of chemistry,
-    another base, feet and inches."""
-    text, other = (re.sub(r"(?<=\d) (?=[a-z])", "", re.sub(r"_(?=\d)", "", side)) for side in (text, other))
-    plain = [re.sub(r"\w+", _in_figures, side.replace("_", "")) for side in (text, other)]
-    sides = (plain, plain[::-1])
+    """Whether figures stand for words or other figures: times in words, formulas of chemistry, another base."""
+    sides = (text, other), (other, text)
     spoken = any(_CLOCK.search(one) and _SPOKEN_CLOCK.search(two) for one, two in sides)
-    named = any(_WITH_FIGURES.fullmatch(one) and _A_WORD.fullmatch(two) for one, two in sides)
-    primed = any("'" in one for one in plain) and re.findall(r"\d+", plain[0]) == re.findall(r"\d+", plain[1])
-    based = any(map(_IN_BASE.fullmatch, (text, other)))
-    return plain[0] == plain[1] or spoken or named or primed or based
+    named = any(_WITH_FIGURES.fullmatch(one.replace("_", "")) and _A_WORD.fullmatch(two) for one, two in sides)
+    return spoken or named or any(map(_IN_BASE.fullmatch, (text, other))) or _are_arranged_otherwise(text, other)
 
 
 def _are_arranged_otherwise(text: str, other: str) -> bool:
     """Whether the same figures stand in other places or beside other signs: "john: 3" and "john 3", "2:30" and "2 hours
-    30 minutes", "5:2" and "5 to 2", "9:00" and "9 o'clock". In the same places, another word is another text; so are
-    other figures, and another date or half of the day. A bare number is none of these."""
-    text, other = (re.sub(r"\w+", _in_figures, side) for side in (text, other))
-    wholes = [bool(_WHOLE.fullmatch(side)) for side in (text, other)]
-    if all(wholes) or text.isdecimal() or other.isdecimal() or all(map(_WHOLE_DATE.fullmatch, (text, other))):
+    30 minutes", "9:00" and "9 o'clock", "world war 2" and "world war ii". In the same places, another word is another
+    text; so is another order, date or half of the day. Numbers and words with figures (H2O, HO2) are none of these."""
+    text, other = (re.sub(r"[^\W_]+", _in_figures, side.replace("_", "")) for side in (text, other))
+    if (text.isalnum() and other.isalnum() and text != other) or text.isdecimal() or other.isdecimal():
         return False
-    figures = [sorted(filter(None, map(int, re.findall(r"\d{1,9}", side)))) for side in (text, other)]
-    if not figures[0] or figures[0] != figures[1]:
+    figures = [[*filter(None, map(int, re.findall(r"\d{1,9}", side)))] for side in (text, other)]
+    if not figures[0] or sorted(figures[0]) != sorted(figures[1]) or all(map(_WHOLE_DATE.fullmatch, (text, other))):
         return False
-    words = [re.findall(r"[^\W\d_]+", side) for side in (text, other)]
     shapes = [re.sub(r"[^\W\d_]+", "w", re.sub(r"\d+", "0", side)) for side in (text, other)]
-    if shapes[0] != shapes[1]:
-        return True
-    return words[0] != words[1] and all(map(_are_forms_of_a_word, *words))
+    words = [re.findall(r"[^\W\d_]+", side) for side in (text, other)]
+    return shapes[0] != shapes[1] or (figures[0] == figures[1] and all(map(_are_forms_of_a_word, *words)))
 
 
-_WHOLE = re.compile(r"-?\d+(?:\.\d+)?|[a-z\d]*[a-z]\d[a-z\d]*")
-"""A number, or a word with figures: H2O is not HO2."""
 _WHOLE_DATE = re.compile(r"\d*-\d\d-(?:\d\d)?")
 
 

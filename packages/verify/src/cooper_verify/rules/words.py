@@ -208,11 +208,15 @@ def unread_behind(text: str, figures: Container[str] = (), has_unit: bool = Fals
     """
     end = _SENTENCE_END.search(text)
     first = text[: end.start()] if end else text
+    if added := _AND_NOUN.fullmatch(first):
+        return [added[1]]
     return _with_neighbours(text, figures, False, _in_phrases(_tokens(first), has_unit))
 
 
+_AND_NOUN = re.compile(r"[\s$)}]*and\s+([a-z]+)\s*")
+"""What is added to a value: "12 and change"."""
 _OPENS_PHRASE = _set(
-    "in on at from for to with into onto per each every during after before within through across over by of and"
+    "in on at from for to with into onto per each every during after within through across over by of and"
 )
 _INSIDE_PHRASE = _set("the a an his her their its my our your this that these those all both one's")
 _BEFORE_VERB = _set("to he she they we it i you who that was were is are has have had")

@@ -14,7 +14,7 @@ _ELEMENT = rf"(?:{'|'.join(_ELEMENTS.split())})"
 _SPECIES = re.compile(rf"\d{{0,3}}(?=[^\d]*[\d+-])(?:{_ELEMENT}\d{{0,3}}|\(|\)\d{{0,3}})+(?:\^?\d?[+-])?")
 _ATOMS = re.compile(rf"({_ELEMENT})(\d*)")
 _CHARGE = re.compile(r"\d?[+-](?=\s\+|->|\Z)")
-_ARROW = re.compile(r"\s*(?:-+>|\u2192|\u27f6|\\(?:long)?rightarrow(?![a-z])|\\to(?![a-z]))\s*")
+_ARROW = re.compile(r"\s*(?:-{1,3}>|\u2192|\u27f6|\\(?:long)?rightarrow(?![a-z])|\\to(?![a-z]))\s*")
 _PLUS = re.compile(r"\s\+\s|\+(?=\d?[A-Z])")
 _LAYOUT = re.compile(r"[_{}\s]|\\,|\\ce")
 

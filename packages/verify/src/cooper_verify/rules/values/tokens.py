@@ -24,6 +24,7 @@ _NO_MEANING = re.compile(
 _SPELLINGS = (
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
+    (re.compile(r"\\times(?=\s*\{?\s*\\(?:vec|mathbf|boldsymbol|bm|hat|overrightarrow)(?![A-Za-z]))"), "\u2a2f"),
     (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])|[\u00d7\u00b7\u22c5\u2217]"), " * "),
     (re.compile(r"\\div(?![A-Za-z])|\u00f7"), " / "),
     (re.compile(r"\*\*"), "^"),
