@@ -198,7 +198,7 @@ def verdict_by(
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
-        and spelling(one_notation(completion).strip()) == spelling(reference)
+        and _are_spelled_alike(one_notation(completion).strip(), reference)
     ):
         return "correct" if reference else "unparsed"
     texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
@@ -263,11 +263,15 @@ def _verdict_on_all(texts: Sequence[str], reference: str, comparison: Comparison
     return "wrong" if "wrong" in verdicts else "unparsed"
 
 
+def _are_spelled_alike(text: str, reference: str) -> bool:
+    return spelling(text) == spelling(reference) or bool(are_same_formula(reference, text))
+
+
 def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
     """The verdict on one text as a whole. What cannot be read is `correct` only in the reference's spelling."""
     if text == reference:
         return "correct"
-    if spelling(text) == spelling(reference) or are_same_formula(reference, text):
+    if _are_spelled_alike(text, reference):
         units = unit_of(reference), unit_of(text)
         return "unparsed" if all(units) and units[0] != units[1] else "correct"  # 2 ms, 2 m s
     expected = readings(reference)

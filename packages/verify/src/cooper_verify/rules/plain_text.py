@@ -100,23 +100,15 @@ _IN_FORMULA = re.compile(
 )
 
 
-_CODE = re.compile(r"\b(?:[A-Za-z]*[A-Z][a-z]?\d\w*|(?=[a-z]*[A-Z])([A-Za-z])(?i:\1)|[A-Za-z]+)(?![^\W_])")
+_CODE = re.compile(
+    r"\b(?:[A-Za-z]*[A-Z][a-z]?\d|(?=[a-z]*[A-Z])([A-Za-z])(?i:\1)(?![^\W_])"
+    r"|(?=[A-Za-z]*[a-z][A-Z])(?:[A-Za-z]{2,4}|(?:[A-Z][a-z]?){2,})(?![^\W_]))"
+)
 
 
 def has_code(text: str) -> bool:
     """Whether a text has a word in which the case of a letter counts: CO2, NaCl, AaBb, TT; not McDonald and iPhone."""
-    return any(map(_is_code, _CODE.finditer(text)))
-
-
-def _is_code(found: re.Match[str]) -> bool:
-    word = found.group()
-    if found[1] or not word.isalpha():
-        return True
-    capitals = sum(map(str.isupper, word))
-    return bool(_TURNS.search(word)) and (len(word) <= 4 or 2 * capitals >= len(word))
-
-
-_TURNS = re.compile(r"[a-z][A-Z]")
+    return _CODE.search(text) is not None
 
 
 def case_matters(text: str) -> bool:

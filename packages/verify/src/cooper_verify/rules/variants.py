@@ -75,6 +75,8 @@ def _are_arranged_otherwise(text: str, other: str) -> bool:
     30 minutes", "9:00" and "9 o'clock", "world war 2" and "world war ii". In the same places, another word is another
     text; so is another order, date or half of the day. Numbers and words with figures (H2O, HO2) are none of these."""
     text, other = (re.sub(r"[^\W_]+", _in_figures, side.replace("_", "")) for side in (text, other))
+    if all(map(_SIZE.fullmatch, (text, other))):
+        return sorted(text.split("x")) == sorted(other.split("x"))
     if (text.isalnum() and other.isalnum() and text != other) or text.isdecimal() or other.isdecimal():
         return False
     figures = [[*filter(None, map(int, re.findall(r"\d{1,9}", side)))] for side in (text, other)]
@@ -85,6 +87,7 @@ def _are_arranged_otherwise(text: str, other: str) -> bool:
     return shapes[0] != shapes[1] or (figures[0] == figures[1] and all(map(_are_forms_of_a_word, *words)))
 
 
+_SIZE = re.compile(r"\d+(?:x\d+)+")
 _WHOLE_DATE = re.compile(r"\d*-\d\d-(?:\d\d)?")
 
 
