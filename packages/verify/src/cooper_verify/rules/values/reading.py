@@ -76,14 +76,12 @@ def answer_readings(text: str) -> tuple[Any, ...]:
 
 
 def doubtful_readings(text: str) -> tuple[Any, ...]:
-    """What a text may be where its writer's country or habit is not known: 1000 for `1.000`, 1.234 or a list for
-    `1,234`,
+    """What a text may be where its writer's country or habit is not known: 1000 for `1.000`, a list for `1,234`,
     and 3/2 for `1-1/2`. Nobody can say that such a text differs from this value, nor that it is it."""
     points = [_figures(text, text.replace(".", ""))] if _POINTS.fullmatch(text) else []
-    is_grouped = _THOUSANDS.fullmatch(text)
-    comma = [_figures(text, text.replace(",", ".")), read_list(text.split(","), _read, "list")] if is_grouped else []
+    listed = [read_list(text.split(","), _read, "list")] if _THOUSANDS.fullmatch(text) else []
     mixed = [read_scalar(text.replace("-", " "))] if _MIXED_WITH_HYPHEN.fullmatch(text) else []
-    return (*answer_readings(text), *filter(None, (*points, *comma, *mixed)))
+    return (*answer_readings(text), *filter(None, (*points, *listed, *mixed)))
 
 
 def _figures(text: str, figures: str) -> Scalar | None:
