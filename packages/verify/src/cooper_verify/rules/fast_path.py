@@ -289,11 +289,9 @@ def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
     letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in (reference, text)]
     if letters[0] and letters[0] == letters[1]:
         return True
-    sides = reference, text
-    doubtful = [doubtful_readings(side) for side in sides]
-    return comparison(doubtful[0], answer_readings(text)) == "correct" or (
-        comparison(readings(reference), doubtful[1]) == "correct"
-    )
+    if comparison(answer_readings(reference), answer_readings(text)) == "correct":
+        return True
+    return comparison(readings(reference), doubtful_readings(text)) == "correct"
 
 
 _ROMAN = re.compile(r"[IVXLCDM]{2,12}")
