@@ -2,6 +2,8 @@
 
 import pytest
 
+from cooper_verify.rules.everyday_words import is_everyday, is_verb
+from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.symbolic import maths_verdict
 
 READ = r"""
@@ -21,8 +23,30 @@ The landscaping company will need \boxed{12} trucks.
 It will take Matthew \boxed{12} hours.
 The number of even integers that are not divisible by 3 is \boxed{12}.
 The probability that the card is not red is \boxed{12}.
+The sixth term is \boxed{12}.
+The larger number is \boxed{12}.
+The difference between a and b is \boxed{12}.
+- \boxed{12}
++ \boxed{12}
+(in total, \boxed{12})
 """
 NOT_READ = r"""
+Half the sum is \boxed{12}.
+The sixth of the sum is \boxed{12}.
+log \boxed{12}
+x ≥ \boxed{12}
+\boxed{12} ≤ x
+2\boxed{12}
+10 + \boxed{12}
+1/ \boxed{12}
+10^ \boxed{12}
+(0, \boxed{12})
+$x \in [0, \boxed{12})$
+Between 10 and \boxed{12}
+The answer is 12 and change.
+The answer is 12 before tax.
+The answer is 12 (a lower bound).
+x^{\boxed{12}}
 Lucy barely picked \boxed{12} apples.
 Lucy did not pick \boxed{12} apples.
 Lucy might have picked \boxed{12} apples.
@@ -64,3 +88,39 @@ def test_who_does_what_where_and_when_changes_no_value(text: str):
 @pytest.mark.parametrize("text", NOT_READ.strip().splitlines())
 def test_everyday_words_hide_nothing_that_does(text: str):
     assert maths_verdict("12", text) != "correct"
+
+
+NOUNS = "row stop bus turn shop room order work step play run show watch plan build plant store cook bake paint"
+
+
+@pytest.mark.parametrize("front", ["in", "on", "at", "the", "is"])
+def test_a_noun_in_front_of_a_number_is_no_verb(front: str):
+    nouns = [noun for noun in NOUNS.split() if is_verb(noun)]
+    assert len(nouns) > 5
+    paid = [noun for noun in nouns if maths_verdict("12", f"The answer is {front} {noun} 12.") == "correct"]
+    assert paid == []
+    assert maths_verdict("12", f"They {nouns[0]} 12.") == "correct"
+
+
+_NAMES = next(language.names for language in LANGUAGES if language.name == "English").split()
+
+
+@pytest.mark.parametrize("of", ["of the answers", "of my answer", "of all answers"])
+def test_what_is_made_of_answers_is_not_the_answer(of: str):
+    names = [name for name in _NAMES if is_everyday(name) or len(name) > 4]
+    assert [name for name in names if maths_verdict("12", f"The {name} {of} is 12.") == "correct"] == []
+    asked = maths_verdict("12", f"The sum {of} is 12.", question="What is the sum of the roots?")
+    assert asked == "correct"
+
+
+@pytest.mark.parametrize("whose", ["Bob's", "The student's", "Somebody's", "Anna\u2019s wrong", "My friend's"])
+def test_somebody_elses_answer_is_not_the_answer(whose: str):
+    assert maths_verdict("12", f"{whose} answer is 12.") != "correct"
+    assert maths_verdict("12", "Let's see. Here's the answer: 12") == "correct"
+
+
+@pytest.mark.parametrize("place", ["The answer is {}", "So x = {}", "{}", "**{}**", "#### {}", r"\boxed{{{}}}"])
+@pytest.mark.parametrize("end", ["...", "\u2026"])
+def test_a_number_that_goes_on_is_not_read(place: str, end: str):
+    assert maths_verdict("12", place.format(f"12{end}")) == "unparsed"
+    assert maths_verdict("12", place.format("12")) == "correct"

@@ -194,3 +194,33 @@ def test_in_other_languages_only_a_box_that_stands_alone_counts(sentence: str):
     assert fast_verdict("12", sentence.format(12)) == "unparsed"
     assert fast_verdict("12", sentence.format(boxed("12"))) == "unparsed"  # it may say that it is not 12
     assert fast_verdict("12", f"{sentence.format('')}\n{boxed('12')}") == "correct"
+
+
+BOXES = {
+    "Japanese": ["したがって、答えは{}である。", "よって、答えは {} となる。", "答えは{}個です。"],
+    "Korean": ["따라서 정답은 {}입니다.", "그러므로 답은 {} 이다."],
+    "Russian": ["Таким образом, ответ: {}", "Таким образом, искомое число равно {}."],
+    "Chinese": ["综上所述，答案为{}。"],
+    "German": ["Somit ergibt sich {}."],
+    "Spanish": ["Finalmente, obtenemos {}."],
+}
+
+
+@pytest.mark.parametrize("language", BOXES)
+def test_a_box_in_a_sentence_is_read(language: str):
+    verdicts = {text: fast_verdict("12", text.format(boxed("12"))) for text in BOXES[language]}
+    assert {*verdicts.values()} == {"correct"}, verdicts
+
+
+NOT_ENDINGS = [
+    "答えは{}ではない。",
+    "答えは{}より大きい",
+    "정답은 {}가 아닙니다.",
+    "정답은 {}보다 작습니다.",
+    "答えは{}万です",
+]
+
+
+@pytest.mark.parametrize("text", NOT_ENDINGS)
+def test_what_stands_behind_a_box_without_a_space_is_no_ending(text: str):
+    assert fast_verdict("12", text.format(boxed("12"))) != "correct"

@@ -11,6 +11,7 @@ from itertools import pairwise
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
+from cooper_verify.rules.values.tokens import FUNCTIONS
 from cooper_verify.rules.words import main_verb, unread, unread_agent, unread_behind, unread_beside, unread_outside
 
 _REACH = 400
@@ -25,6 +26,8 @@ _STRIKES = re.compile(
     r"(?:<(?:s|del|strike)>|\\(?:x?cancel|bcancel|cancelto|sout|st|xout|not|phantom|hphantom)\s?\{?)\s*+\Z"
 )
 """What strikes out or hides the box behind it."""
+_FUNCTION_OF = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(FUNCTIONS))})\s*\(?\s*+\Z")
+"""A function in plain notation whose argument is the box: `log \boxed{12}`."""
 _OPEN_FORMULA = re.compile(
     r"(?:[-+*/<>^_\u2260\u2264\u2265\u00ac]|\\(?!(?:approx|equiv|to|therefore|implies|(?:long)?(?:left)?rightarrow|(?:Long)?(?:Left)?Rightarrow)"
     r"(?![A-Za-z]))[A-Za-z]+)\s*\$[\s~]*+\Z"
@@ -61,7 +64,8 @@ def before_box(text: str, place: int) -> list[str]:
         words, beside = unread(clause[: verb.start(1)], is_subject=True), unread_beside(clause[verb.start(1) :])
     else:
         words, beside = unread(clause), []
-    struck = ["~~"] if near.endswith("~~") or _STRIKES.search(near) or _OPEN_FORMULA.search(near) else []
+    operates = any(pattern.search(near) for pattern in (_STRIKES, _OPEN_FORMULA, _FUNCTION_OF))
+    struck = ["~~"] if near.endswith("~~") or operates else []
     return (
         struck + _MARK.findall(near, start) + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
     )
@@ -94,6 +98,13 @@ def counted_in(text: str, boxes: Sequence[Box]) -> tuple[str, ...]:
     return counted_words(text[: boxes[0].command], phrase[: unit_length(phrase)])
 
 
+_ANOTHER_ANSWER = re.compile(
+    r"(?i)(?!let\b|here\b|that\b|it\b)\b([^\W\d_]{2,})['\u2019]s?\s(?:[a-z]+\s)?\Z"
+    r"|\b([^\W\d_]+)\s(of|d(?:e|es|u|er|el|ell[ae]|[ao]s?)|von)\s(?:(?:the|my|your|all|these|both|l[ae]s?|den|allen)\s(?:[a-z]+\s)?)?\Z"
+)
+"""In front of "answer": somebody's, or what is made of answers, such as their sum."""
+
+
 def before_statement(statement: re.Match[str]) -> list[str]:
     """What is left over of the sentence of a statement, up to its verb."""
     if not statement.group()[:1].isalpha():
@@ -101,6 +112,7 @@ def before_statement(statement: re.Match[str]) -> list[str]:
     near = statement.string[max(0, statement.start() - _REACH) : statement.start()]
     start = _last_end(_SENTENCE_BREAK, near)
     words = unread(f"{_FORMULA.sub(' ', near[start:])} {statement.group()}", is_subject=True)
+    words += [found[1] or f"{found[2]} {found[3]}" for found in [_ANOTHER_ANSWER.search(near, start)] if found]
     return unread_outside(words, statement.string[: statement.start() - len(near) + start])
 
 

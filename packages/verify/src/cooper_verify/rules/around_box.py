@@ -10,10 +10,12 @@ from itertools import pairwise
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import Box
 from cooper_verify.rules.number_words import changes_after, changes_number
-from cooper_verify.rules.sentence import unit_length
+from cooper_verify.rules.sentence import ENDING, unit_length
 
 _REACH = 160
 """So many characters on each side of a box are read."""
+_NEXT_PART = re.compile(r"[\s,;.]*\(?[b-h]\)\s")
+"""The label of another part: "a) \\boxed{12} b) \\boxed{13}"."""
 _SEPARATOR = (
     r"=|\\(?:f?boxed|fbox|framebox)\s*\{|\\(?:approx|simeq|Rightarrow|implies|Longrightarrow|longrightarrow|rightarrow|to|iff|Leftrightarrow|equiv|therefore"
     r"|because|begin\{[^{}]*\}|end\{[^{}]*\}|q?quad|hspace\{[^{}]*\}|hfill|item)(?![A-Za-z])|\\\\|\\[\[\]()]|[$&:;\n\u2248\u21d2\u2192\u2234]"
@@ -21,15 +23,15 @@ _SEPARATOR = (
 )
 _BEFORE = re.compile(rf"(?:{_SEPARATOR})")
 _TRAILING_MATHS = re.compile(
-    r"(?:\\[A-Za-z]+|\\[,;:! ]|\b[A-Za-z]\b|[\d.\s{}()\[\]|^_+*/<>\u00d7\u00f7\u00b1\u00b7-])*\Z"
+    r"(?:\\[A-Za-z]+|\\[,;:! ]|\b[A-Za-z]\b|[\d.\s{}()\[\]|^_+*/<>\u2260\u2264\u2265\u00d7\u00f7\u00b1\u00b7-])*\Z"
 )
 _BULLET = re.compile(r"\A\s*(?:[-*+\u2022]|\d{1,2}[.)]|\(\w\))\s+\Z")
 _OPERATES = re.compile(
-    r"[-+*/^_<>|\u00d7\u00f7\u00b1\u00b7({\[]\s*\Z|\\(?:times|cdot|div|pm|mp|sqrt|[lg](?:eq?|t)|neq?|not)\s*\Z|[\w)}\]]\Z"
+    r"[-+*/^_<>|\u2260\u2264\u2265\u00d7\u00f7\u00b1\u00b7({\[]\s*\Z|\\(?:times|cdot|div|pm|mp|sqrt|[lg](?:eq?|t)|neq?|not)\s*\Z|[\w)}\]]\Z"
 )
 _APPLIES = re.compile(
     r"\\(?!(?:text|math(?:bf|rm|it|sf|tt)|underline|emph|left|right|displaystyle|bigg?|Big|[lL]arge|LARGE|huge|color|bf|it|newline"
-    r"|noindent|hline|centering|limits)(?![a-z]))[A-Za-z]+\s*(?:\{[^{}]*\})?\s*\{?\s*\Z|\w\s*[<>]\s*\Z"
+    r"|noindent|hline|centering|limits)(?![a-z]))[A-Za-z]+\s*(?:\{[^{}]*\})?\s*\{?\s*\Z|\w\s*[<>\u2260\u2264\u2265]\s*\Z"
 )
 """A command or a relation in front of a box that takes it as its operand: `\\log`, `\\frac{1}{`, `\\neq`, `x <`."""
 _NO_SPACE = re.compile(r"\\[,;:! ]|~|\s|\\(?:left|right|displaystyle|bigg?|Big|large|Large|huge)(?![A-Za-z])")
@@ -40,10 +42,10 @@ _AFTER = re.compile(rf"=|\\(?:blacksquare|square|Box|checkmark|qed|star)(?![A-Za
 _TEXT = re.compile(
     r"[\s~]*+(?:\\[,;:! ]\s*+)?(?:\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*+\{([^{}]{1,60})\}\s*(?:\^\s*\{?\d\}?)?)"
 )
-_SIGNS = re.compile(r"[\w\s\\{}()\[\]|^+*/<>.,%!'~\u00b0\u00d7\u00f7\u00b1\u00b7\u221a-]*")
+_SIGNS = re.compile(r"[\w\s\\{}()\[\]|^+*/<>\u2260\u2264\u2265.,%!'~\u00b0\u00d7\u00f7\u00b1\u00b7\u221a-]*")
 _ORDINAL = re.compile(r"\s?(?:st|nd|rd|th)\b")
 _OPERATES_AFTER = re.compile(
-    r"\s?(?:\^|[*/]\s?[\d(\\]|[+-]\s?[\d(\\$]|!|\\?%|\u00b0|\\(?:times|cdot|div|pm|circ|degree|pi|sqrt|frac)(?![A-Za-z])|[\u00d7\u00f7\u00b1\u00b7\u03c0])"
+    r"\s?(?:\^|[<>\u2260\u2264\u2265]\s?[\w\\]|[*/]\s?[\d(\\]|[+-]\s?[\d(\\$]|!|\\?%|\u00b0|\\(?:times|cdot|div|pm|circ|degree|pi|sqrt|frac)(?![A-Za-z])|[\u00d7\u00f7\u00b1\u00b7\u03c0])"
 )
 _OTHER_VALUE = re.compile(rf"(?i)\s*(?:,\s*)?{words_of('either')}\s*\$?[-\u2212+]?\$?\.?[\d\\](?!f?box)[^\n.;]{{0,60}}")
 _IS_SUM = re.compile(r"(?<=[\w)}\]\s])\s*[-+]|[=<>,]|\\(?:times|cdot|pm|div)(?![A-Za-z])|[*/]")
@@ -116,6 +118,8 @@ def _left(text: str, box: Box) -> str:
         return "-"
     if (joined := _JOINED_NUMBER.search(near)) and _in_formula(text, box.command):
         return joined.group()
+    if opened := _OPENED.search(near):
+        return opened.group()
     if not near or near[-1] in "\n$:=":
         return ""
     start = 0
@@ -135,11 +139,18 @@ def _left(text: str, box: Box) -> str:
     return "" if _is_loose(side, text, box) else _balanced_left(side)
 
 
+_JOINED_BY_SIGN = re.compile(r"[\w)}\]]\s*[+*/^_\u00d7\u00f7\u00b7]\s*\Z")
+_OPENED = re.compile(r"[(\[](?:\\[A-Za-z]+|[-\d\s.,/+*^{}]|\b[A-Za-z]\b){1,30},\s*\Z")
+"""The beginning of a tuple or an interval that ends in a box: `(0, \\boxed{12}]`."""
+
+
 def _is_loose(side: str, text: str, box: Box) -> bool:
     """Whether the signs before a box in plain text are no operand: a dash, the number of a step, a word."""
     if _in_formula(text, box.command) or _APPLIES.search(side):
         return False
-    return side[-1:].isspace() or not re.search(r"[-+*/^\u00d7\u00f7\u00b1\u00b7]\Z|\\[a-z]+\{?\Z", side)
+    if _JOINED_BY_SIGN.search(side):
+        return False
+    return side[-1:].isspace() or not re.search(r"[-+*/^_\d{(\u00d7\u00f7\u00b1\u00b7]\Z|\\[a-z]+\{?\Z", side)
 
 
 def _balanced_left(side: str) -> str:
@@ -193,8 +204,8 @@ def _right(text: str, box: Box, before: str) -> tuple[str, int]:
     if line and not is_base_again and changes_after(line.group()):
         return kept + line.group(), start + place + line.end()
     length = unit_length(phrase) if phrase[:1] in " ~" or phrase[:1] > "\u2e80" else 0
-    length = 0 if changes_number(phrase[:length]) else length
-    return kept + phrase[:length], start + (place + length if length else end)
+    length = 0 if changes_number(phrase[:length]) or _NEXT_PART.match(phrase) else length
+    return kept + ENDING.sub("", phrase[:length]).rstrip(), start + (place + length if length else end)
 
 
 def _belongs(words: re.Match[str]) -> bool:

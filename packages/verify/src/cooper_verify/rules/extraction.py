@@ -292,7 +292,8 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, s
         return Stated(value, tuple(words)), statement.string[start + display.end() :]
     end = SENTENCE_END.search(rest)
     is_asked = end is not None and end.group() == "?" and not rest[end.end() :].strip()
-    sentence = rest[: end.end() if is_asked or end.group()[0] == "!" else end.start()] if end else rest
+    is_kept = end is not None and (is_asked or end.group()[0] == "!" or rest.endswith("...", 0, end.end()))
+    sentence = rest[: end.end() if is_kept else end.start()] if end else rest
     after = statement.string[start + (end.end() if end else len(rest)) :]
     if changed := _CHANGED.search(statement.group()):
         sentence = f"{changed.group()} {sentence}"

@@ -22,9 +22,10 @@ from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
+from cooper_verify.rules.values.chemistry import are_same_formula
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
-from cooper_verify.rules.values.reading import answer_readings, ratio_readings, readings
+from cooper_verify.rules.values.reading import answer_readings, doubtful_readings, ratio_readings, readings
 from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
@@ -197,7 +198,7 @@ def verdict_by(
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
-        and spelling(one_notation(completion).strip()) == spelling(reference)
+        and _are_spelled_alike(one_notation(completion).strip(), reference)
     ):
         return "correct" if reference else "unparsed"
     texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
@@ -262,12 +263,37 @@ def _verdict_on_all(texts: Sequence[str], reference: str, comparison: Comparison
     return "wrong" if "wrong" in verdicts else "unparsed"
 
 
+def _are_spelled_alike(text: str, reference: str) -> bool:
+    return spelling(text) == spelling(reference) or bool(are_same_formula(reference, text))
+
+
 def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
     """The verdict on one text as a whole. What cannot be read is `correct` only in the reference's spelling."""
     if text == reference:
         return "correct"
-    if spelling(text) == spelling(reference):
+    if _are_spelled_alike(text, reference):
         units = unit_of(reference), unit_of(text)
         return "unparsed" if all(units) and units[0] != units[1] else "correct"  # 2 ms, 2 m s
     expected = readings(reference)
-    return comparison(expected, answer_readings(text)) if expected else "unparsed"
+    verdict = comparison(expected, answer_readings(text)) if expected else "unparsed"
+    if verdict == "wrong" and _may_be_equal(reference, text, comparison):
+        return "unparsed"
+    return verdict
+
+
+def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
+    """Whether two texts whose readings differ may be one value in a notation that is not known: separators, Roman
+    numerals, parts with labels, letters with other signs between them."""
+    if _ROMAN.fullmatch(text) or _LABELLED.match(text) or ("floor" in reference and "[" in text):
+        return True
+    letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in (reference, text)]
+    if letters[0] and letters[0] == letters[1]:
+        return True
+    if comparison(answer_readings(reference), answer_readings(text)) == "correct":
+        return True
+    return comparison(readings(reference), doubtful_readings(text)) == "correct"
+
+
+_ROMAN = re.compile(r"[IVXLCDM]{2,12}")
+_LABELLED = re.compile(r"\(?a\)\s*\S.{0,200}?[\s,;]\(?b\)|\(?(?:i|1)\)\s*\S.{0,200}?[\s,;]\(?(?:ii|2)\)")
+_LETTERS_IN_ORDER = re.compile(r"[A-Za-z](?:\s?[-,;\u2192>]+\s?[A-Za-z]){1,12}")

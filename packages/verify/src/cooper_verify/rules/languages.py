@@ -92,7 +92,7 @@ LANGUAGES = [
         " in all it we he she they get gets have has which that total expressed indeed clearly finally"
         " overall therefore hence consequently altogether together profit distance height length area"
         " volume speed weight cost price age width depth time",
-        subjects="who whom whose where such between satisfy satisfies person this these those its you i my"
+        subjects="who whom whose where such satisfy satisfies person this these those its you i my"
         " his her him them their our us your there here one's on at from with into onto per each every"
         " both during after before within through across would should will can did does do being am had"
         " having because since left remaining remain remains still how many much what whole percent"
@@ -104,7 +104,7 @@ LANGUAGES = [
         " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"
         " hundredths tenth place places boxed box it's that's here's there's we're he'll she'll they'll"
         " i'll we'll able directly times take takes owe owes complete completes",
-        names="average mean median mode sum difference product quotient ratio perimeter circumference radius"
+        names="between average mean median mode sum difference product quotient ratio perimeter circumference radius"
         " diameter angle probability percentage score overall function variable integer integers term"
         " terms limit slope intercept coordinate coordinates point points set range domain coefficient"
         " coefficients digit digits degree degrees fraction decimal form root roots inverse inverses"
@@ -119,7 +119,8 @@ LANGUAGES = [
         " thing things words letters rows sales order orders product products calories geometric arithmetic"
         " resulting rotation reflection curve polynomial polynomials quadratic linear equations ordered passes"
         " around origin direction defined given selected randomly chosen drawn prior"
-        " tallest oldest youngest fastest cheapest shortest longest biggest earlier",
+        " tallest oldest youngest fastest cheapest shortest longest biggest earlier"
+        " larger smaller greater longer shorter taller older younger",
     ),
     Language(
         name="French",
@@ -142,7 +143,7 @@ LANGUAGES = [
         question=r"Question|Problème|Exercice|Utilisateur",
         words=r"les|des|du|une|donc|nous|avec|dans|est|sont|elle|aux|réponse|reste|cette|ces|vaut",
         frames="le la les l un une des du de d exactement donc ainsi alors égal égale à est en tout total c"
-        " valeur ce que qui",
+        " valeur ce que qui finalement conséquent",
         subjects="nous on il elle ils elles ce cette ces son sa ses leur leurs pour avec dans par sur au aux et"
         " distance somme aire longueur nombre résultat solution valeur vitesse prix coût temps durée"
         " bonne juste correcte finale obtient trouve",
@@ -169,7 +170,7 @@ LANGUAGES = [
         words=r"der|das|und|ist|eine|einen|wir|beträgt|lautet|insgesamt|daher|somit|sind|kostet|bleiben|haben|antwort|sie",
         frames="der die das den dem des ein eine einen genau gleich entfernung"
         " strecke summe fläche länge preis also daher somit ist insgesamt wert zahl"
-        " es damit",
+        " es damit sich schließlich",
         subjects="wir sie er ihr ihre sein seine dies diese dieser für mit im in am auf von zu zum zur und nach"
         " pro jede jeder entfernung strecke summe fläche länge anzahl ergebnis lösung geschwindigkeit"
         " preis kosten zeit dauer richtige korrekte endgültige",
@@ -194,7 +195,8 @@ LANGUAGES = [
         right=r"correct[oa]|acertad[oa]",
         question=r"Pregunta|Problema|Ejercicio|Usuario",
         words=r"el|los|las|es|son|hay|entonces|tiene|queda|quedan|cuesta|respuesta|distancia|total de",
-        frames="el la los las un una unos de del exactamente igual a es en total así que por tanto lo valor",
+        frames="el la los las un una unos de del exactamente igual a es en total así que por tanto lo valor"
+        " finalmente consiguiente",
         subjects="se su sus este esta estos estas para con por y él ella ellos nosotros distancia suma área"
         " longitud número cantidad resultado solución velocidad precio costo coste tiempo correcta"
         " correcto final cada",
@@ -219,7 +221,7 @@ LANGUAGES = [
         right=r"corret[oa]|cert[oa]",
         question=r"Pergunta|Questão|Problema|Exercício|Usuário",
         words=r"os|das|dos|são|então|portanto|resposta|distância|uma|ele|ela|tem|custa|da|do",
-        frames="o a os as um uma de do da exatamente igual é em total ao todo assim que portanto valor",
+        frames="o a os as um uma de do da exatamente igual é em total ao todo assim que portanto valor finalmente isso",
         subjects="ele ela eles elas nós seu sua este esta isso para com por e distância soma área comprimento número"
         " quantidade resultado solução velocidade preço custo tempo correta correto final cada",
     ),
@@ -244,7 +246,7 @@ LANGUAGES = [
         question=r"Domanda|Problema|Esercizio|Utente",
         words=r"gli|della|del|è|sono|quindi|dunque|risposta|distanza|una|lui|lei|costa|ha",
         frames="il lo la i gli le un uno una di del"
-        " della esattamente uguale a è in totale tutto così che quindi valore",
+        " della esattamente uguale a è in totale tutto così che quindi valore infine",
         subjects="lui lei loro noi suo sua questo questa per con da e distanza somma area lunghezza numero quantità"
         " risultato soluzione velocità prezzo costo tempo corretta corretto finale definitiva ogni",
     ),
@@ -269,10 +271,10 @@ LANGUAGES = [
         question=r"Вопрос|Задача|Пользователь",
         words=r"ответ|это|равно|равен|равна|итак|получаем|осталось|расстояние|стоит|составляет|он|она|они|значит|всего|что"
         r"|поэтому|следовательно",
-        frames="это ровно точно равен равна равно равняется так итого всего значение число",
+        frames="это ровно точно равен равна равно равняется так итого всего значение число таким образом",
         subjects="мы он она они его её их в на за с по и для у из этого этой этот эта расстояние сумма площадь"
         " длина количество результат решение скорость цена стоимость время правильный верный"
-        " окончательный каждый",
+        " окончательный искомое искомый искомая каждый",
     ),
     Language(
         name="Chinese",
@@ -281,7 +283,7 @@ LANGUAGES = [
         states=r"得到|得|剩下|还剩|還剩|共有|有|需要|花费|花了|共",
         ending="",
         final=r"最终|最終|最后|最後",
-        conclusion=r"所以|因此|故|于是|於是|综上|綜上|总共|總共|一共",
+        conclusion=r"所以|因此|故|于是|於是|综上(?:所述)?|綜上(?:所述)?|总共|總共|一共",
         about=r"大约是?|大約是?|约为?|約為?|大概是?|差不多",
         no=r"不是|不等于|不等於|并非|並非|不为|不為|没有|沒有|非|不",
         bound=r"至少|最少|至多|最多|超过|超過|不到|不足|大于|大於|小于|小於|多于|多於|少于|少於|负|負|接近|将近",

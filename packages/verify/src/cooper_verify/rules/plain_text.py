@@ -29,10 +29,15 @@ _NUMBER_WORDS = (
 _ORDINAL_WORDS = (
     "1st first 2nd second 3rd third 4th fourth 5th fifth 6th sixth 7th seventh 8th eighth 9th ninth 10th tenth "
     "11th eleventh 12th twelfth 13th thirteenth 14th fourteenth 15th fifteenth 16th sixteenth 17th seventeenth "
-    "18th eighteenth 19th nineteenth 20th twentieth 21st twenty-first"
+    "18th eighteenth 19th nineteenth 20th twentieth"
 )
 _FIGURES = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
 _FIGURES |= zip(_ORDINAL_WORDS.split()[1::2], _ORDINAL_WORDS.split()[::2], strict=True)
+_TEN_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_TENS = {word: number for number, word in enumerate(_TEN_WORDS.split(), start=2)}
+_IN_TENS = re.compile(
+    rf"\b({'|'.join(_TENS)})(?: ({'|'.join([*_FIGURES][1:10] + _ORDINAL_WORDS.split()[1:18:2])}))?\b", re.IGNORECASE
+)
 
 
 def without_accents(text: str) -> str:
@@ -74,9 +79,15 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
     text = re.sub(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)", r"\1\2", text)
     text = re.sub(r"(?:(?<!\s)\s++)?[,;]\s*+|(?<!\s)\s++(?:and|&)(?=\s)\s*+", ", ", text)
-    text = _ERA.sub(lambda era: " bc" if era.group(1) else " ad", text)
+    text = _ERA.sub(lambda era: " bc" if era.group(1) else " ad", _ERA_IN_FRONT.sub(r"\2 \1", text))
+    text = _IN_TENS.sub(_in_figures, text)
     text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
     return " ".join(_FIGURES.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
+
+
+def _in_figures(tens: re.Match[str]) -> str:
+    """Tens with what follows them: `95` for "ninety five", `21st` for "twenty first"."""
+    return f"{_TENS[tens[1].casefold()]}{_FIGURES[tens[2].casefold()] if tens[2] else 0}"
 
 
 def _joined(between: re.Match[str]) -> str:
@@ -89,10 +100,21 @@ _IN_FORMULA = re.compile(
 )
 
 
+_CODE = re.compile(
+    r"\b(?:[A-Za-z]*[A-Z][a-z]?\d|(?=[a-z]*[A-Z])([A-Za-z])(?i:\1)(?![^\W_])"
+    r"|(?=[A-Za-z]*[a-z][A-Z])(?:[A-Za-z]{2,4}|(?:[A-Z][a-z]?){2,})(?![^\W_]))"
+)
+
+
+def has_code(text: str) -> bool:
+    """Whether a text has a word in which the case of a letter counts: CO2, NaCl, AaBb, TT; not McDonald and iPhone."""
+    return _CODE.search(text) is not None
+
+
 def case_matters(text: str) -> bool:
-    """Whether the case of an answer may carry meaning: in a formula, and where it is so short that Co is cobalt, CO is
-    a gas, and mW is not MW."""
-    if _IN_FORMULA.search(text):
+    """Whether the case of an answer may carry meaning: in a formula or a code, and where it is so short that Co is
+    cobalt, CO is a gas, and mW is not MW."""
+    if _IN_FORMULA.search(text) or has_code(text):
         return True
     letters = bare_text(text).strip(_EDGES)
     return len(letters) == 2 and letters.isalpha() and letters != letters.lower() and letters.casefold() != "no"
@@ -133,6 +155,7 @@ _WRITTEN = (
     re.compile(rf"\b{_MONTH}(?P<day>),?\s+(?:of\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
     re.compile(r"(?<![\d-])(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?![\d-])"),
 )
+_ERA_IN_FRONT = re.compile(r"\b(AD|BCE?|CE)\s(\d{1,4})\b", re.IGNORECASE)
 _ERA = re.compile(r"(?<=\d)\s?(?:(BC)E?|AD|CE)\b", re.IGNORECASE)
 _NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
 _TIME = re.compile(

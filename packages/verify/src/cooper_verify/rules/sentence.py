@@ -70,7 +70,7 @@ _CONCLUSION = re.compile(
 )
 _JOIN = re.compile(rf"\s*(?:,\s*)?(?:{words_of('either', 'both')}\s*)?", re.IGNORECASE)
 _COORDINATED = re.compile(rf"(?i){words_of('either', 'both')}|(?<!\w)(?:but|while|whereas)(?!\w)|;|,(?!\d)")
-_ENDING = re.compile(rf"(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})\Z")
+ENDING = re.compile(rf"(?:{'|'.join(language.ending for language in LANGUAGES if language.ending)})\Z")
 _SUBORDINATE = re.compile(
     r"(?i)(?<![\w'])(?:when|if|because|since|as|while|where|after|before|that|which|who|whose|to)(?!\w)"
 )
@@ -96,6 +96,10 @@ _UNIT_WORD = re.compile(
 )
 
 
+_GOES_ON = re.compile(r"\d(?:\.{3}|\u2026)[\s*$]*\Z")
+"""A number that is cut off, or whose figures go on."""
+
+
 class Stated(NamedTuple):
     """What a sentence states."""
 
@@ -114,7 +118,7 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     `is_after_verb`: the sentence is what follows the verb of a statement, such as "the answer is".
     """
     text = sentence.strip()
-    if not text or len(text) > LONGEST or text.endswith("?"):
+    if not text or len(text) > LONGEST or text.endswith("?") or _GOES_ON.search(text):
         return None
     text = _ABBREVIATED.sub(r"\1", _MINUS_IN_WORDS.sub("-", text.rstrip(" .,;:!")))
     tokens = _tokens(text)
@@ -142,9 +146,9 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     unit = text[last:unit_end]
     counted = counted_words(text[:begin], unit)
     if about:
-        return Stated(_ENDING.sub("", text[about.start() : unit_end]).strip(), tuple(words), counted)
+        return Stated(ENDING.sub("", text[about.start() : unit_end]).strip(), tuple(words), counted)
     value = reduced(text[begin:last]) if len(stated) == 1 else text[begin:last]
-    value = (value + _ENDING.sub("", unit)).strip()
+    value = (value + ENDING.sub("", unit)).strip()
     return Stated(value, tuple(words), counted) if value else None
 
 
@@ -355,7 +359,7 @@ _PART_UNIT = re.compile(
 def unit_length(after: str) -> int:
     """How many characters of the text after a value are its unit: a few words, up to one that begins another phrase."""
     if match := re.match(rf"[\s~]?(?:\\[,; ])?([{CJK}]+)", after):
-        return match.end() if len(_ENDING.sub("", match.group(1))) <= 4 else 0
+        return match.end() if len(ENDING.sub("", match.group(1))) <= 4 else 0
     length = 0
     for _ in range(_UNIT_WORDS):
         word = _UNIT_WORD.match(after, length)

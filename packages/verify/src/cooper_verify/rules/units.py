@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal
 
 from cooper_verify.rules.languages import LANGUAGES
-from cooper_verify.rules.number_words import CHANGES_NUMBER, CONDITION, changes_after, changes_number
+from cooper_verify.rules.number_words import CHANGES_NUMBER, CONDITION, ONES, changes_after, changes_number
 from cooper_verify.rules.plain_text import bare_text, stem
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.unit_table import (
@@ -225,6 +225,8 @@ def is_unit(text: str) -> bool:
     words = re.findall(r"[^\W\d_]+", flat)
     if words and (words[0] in ("st", "nd", "rd", "th") or words[-1] in ("a", "an")):
         return False
+    if any(ONES.get(word.casefold(), 0) > 1 for word in words) or flat.lstrip().startswith(("(a ", "(an ", "(the ")):
+        return False  # "one in four", "12 (a lower bound)"
     if any(_GREEK.search(word.removeprefix("\u03bc").removesuffix("\u03a9")) for word in words):
         return False
     letters = [word for word in words if len(word) == 1 and word.isascii() and word not in LETTERS]
@@ -251,6 +253,7 @@ _NO_FIXED_RATIO = (
     {"length^3", "household"},  # gallons differ by country
     {"mass", "household"},  # there are ounces of both
     {"mass", "gbp"},  # pounds
+    {"temperature", "current time"},  # C is Celsius and coulombs
     {"mass", "tons"},
     {"angle", "temperature"},
     {"angle", "radian"},
@@ -281,7 +284,8 @@ def compare_units(one: Unit, other: Unit) -> Literal["same", "converted", "diffe
     if _is_price(one, other) or _is_price(other, one):
         return "unknown"
     if one.powers == other.powers and (one.size, one.offset) == (other.size, other.offset):
-        return "same"
+        words, others = ({*map(_stem, unit.words)} for unit in (one, other))
+        return "same" if words <= others or others <= words else "unknown"  # "red balls" and "blue balls"
     if one.is_known and other.is_known:
         if one.powers == other.powers:
             return "converted"
@@ -310,6 +314,7 @@ _DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
 _MONEY = re.compile(rf"-?\s*(?P<sign>[{CURRENCY_SIGNS}]|\\?\$)\s?-?[\d.]")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
 _COMMAND = re.compile(r"\\(?!Omega|mu(?![A-Za-z])|cdot|text|math)[A-Za-z]+")
+_EXPONENT = re.compile(r"(?<=\d)[eE](?=[-+]?\d)")
 _FIRST = re.compile(rf"[^\W\d_]|[%\u00b0\u00a2${CURRENCY_SIGNS}]|\\Omega|\\mu|/(?=\s?[A-Za-z])")
 
 
@@ -318,7 +323,7 @@ def unit_of(text: str) -> Unit:
     """The unit of a value, which its text has behind it or, of money, in front of it; `NO_UNIT` if there is none."""
     if len(text) > _LONGEST:
         return NO_UNIT
-    bare = _flat(text)
+    bare = _EXPONENT.sub("1", _flat(text))
     is_formula = text.startswith("$") and text.count("$") % 2 == 0  # `$12$ dozen` has no dollars
     if not is_formula and (money := _MONEY.match(text) or _MONEY.match(bare)):
         rest = _FIRST.search(_COMMAND.sub(" 1 ", bare), 1)

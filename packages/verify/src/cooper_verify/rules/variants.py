@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 _TRUTH = [{"yes", "no"}, {"true", "false"}, {"correct", "incorrect"}, {"right", "wrong"}]
+_TRUTH += [{"yeah", "nope"}, {"yep", "nah"}]
 """Pairs of opposites. `yes` and `true` often say the same, and a question may be put the other way round."""
 _VOWELS = {*"aeiouy"}
 _SMALL_WORDS = {"of", "the", "and", "for", "in"}
@@ -21,6 +22,8 @@ _ROMAN_VALUES = {"x": 10, "v": 5, "i": 1}
 _CLOCK = re.compile(r"\d:\d\d")
 _SPOKEN_CLOCK = re.compile(r"\b(?:half|quarter|past|to|o'clock)\b")
 _LETTER = re.compile(r"[^\W_]")
+_NOT_KNOWN = re.compile(r"\b(?:cannot|can(?: not|'t)|insufficient|not enough|undetermined|unknown|indetermina\w+)\b")
+"""Of a reference: nobody can tell, which has many names."""
 _A_WORD = re.compile(r"[^\W\d]{4,}(?: [^\W\d]+)*")
 _IN_BASE = re.compile(r"0x[\da-f]+|[\da-f]+_ ?\d+")
 _WITH_FIGURES = re.compile(r"[^\W\d]+\d\w*")
@@ -36,31 +39,56 @@ def may_name_the_same(text: str, other: str) -> bool:
     if re.search(r"\d", text + other):
         return _have_other_figures(text, other)
     words, others = (re.findall(r"[^\W_]+", side) for side in (text, other))
+    if (text.isascii() != other.isascii() and not {*words} & {*others}) or _NOT_KNOWN.search(text):
+        return True  # a name in another language; "not enough information"
     return (
         [*"".join(words)] == others
         or [*"".join(others)] == words
         or _are_other_truths(text, other)
         or _are_one_figure(text, other)
         or _are_turned("".join(words), "".join(others))
-        or all(side[0].startswith("infinit") for side in (words, others))
+        or all(side[0].startswith(("infinit", "diverg")) for side in (words, others))
         or _are_initials(words, others)
         or _are_initials(others, words)
         or (len(words) == len(others) and all(map(_are_forms_of_a_word, words, others)))
         or ("," not in text + other and ({*words} < {*others} or {*others} < {*words}))
+        or _share_a_word(words, others)
     )
 
 
+def _share_a_word(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether a word of both stands elsewhere in each: "world war ii" and "second world war"."""
+    shared = [word for word in words if len(word) >= _SHORTEST and word in others]
+    return any(words.index(word) != others.index(word) for word in shared)
+
+
 def _have_other_figures(text: str, other: str) -> bool:
-    """Whether figures stand for words or other figures: Roman numerals, indices, times in words, formulas of chemistry,
-    another base, feet and inches."""
-    text, other = (re.sub(r"(?<=\d) (?=[a-z])", "", re.sub(r"_(?=\d)", "", side)) for side in (text, other))
-    plain = [re.sub(r"\w+", _in_figures, side.replace("_", "")) for side in (text, other)]
-    sides = (plain, plain[::-1])
+    """Whether figures stand for words or other figures: times in words, formulas of chemistry, another base."""
+    sides = (text, other), (other, text)
     spoken = any(_CLOCK.search(one) and _SPOKEN_CLOCK.search(two) for one, two in sides)
-    named = any(_WITH_FIGURES.fullmatch(one) and _A_WORD.fullmatch(two) for one, two in sides)
-    primed = any("'" in one for one in plain) and re.findall(r"\d+", plain[0]) == re.findall(r"\d+", plain[1])
-    based = any(map(_IN_BASE.fullmatch, (text, other)))
-    return plain[0] == plain[1] or spoken or named or primed or based
+    named = any(_WITH_FIGURES.fullmatch(one.replace("_", "")) and _A_WORD.fullmatch(two) for one, two in sides)
+    return spoken or named or any(map(_IN_BASE.fullmatch, (text, other))) or _are_arranged_otherwise(text, other)
+
+
+def _are_arranged_otherwise(text: str, other: str) -> bool:
+    """Whether the same figures stand in other places or beside other signs: "john: 3" and "john 3", "2:30" and "2 hours
+    30 minutes", "9:00" and "9 o'clock", "world war 2" and "world war ii". In the same places, another word is another
+    text; so is another order, date or half of the day. Numbers and words with figures (H2O, HO2) are none of these."""
+    text, other = (re.sub(r"[^\W_]+", _in_figures, side.replace("_", "")) for side in (text, other))
+    if all(map(_SIZE.fullmatch, (text, other))):
+        return sorted(text.split("x")) == sorted(other.split("x"))
+    if (text.isalnum() and other.isalnum() and text != other) or text.isdecimal() or other.isdecimal():
+        return False
+    figures = [[*filter(None, map(int, re.findall(r"\d{1,9}", side)))] for side in (text, other)]
+    if not figures[0] or sorted(figures[0]) != sorted(figures[1]) or all(map(_WHOLE_DATE.fullmatch, (text, other))):
+        return False
+    shapes = [re.sub(r"[^\W\d_]+", "w", re.sub(r"\d+", "0", side)) for side in (text, other)]
+    words = [re.findall(r"[^\W\d_]+", side) for side in (text, other)]
+    return shapes[0] != shapes[1] or (figures[0] == figures[1] and all(map(_are_forms_of_a_word, *words)))
+
+
+_SIZE = re.compile(r"\d+(?:x\d+)+")
+_WHOLE_DATE = re.compile(r"\d*-\d\d-(?:\d\d)?")
 
 
 def _in_figures(word: re.Match[str]) -> str:
@@ -96,9 +124,9 @@ def _are_other_truths(text: str, other: str) -> bool:
 
 def _are_initials(short: Sequence[str], words: Sequence[str]) -> bool:
     """Whether one word is made of the beginnings of all others in turn: "wwii". Small words may be left out."""
-    if len(short) != 1 or not 1 < len(words) <= len(short[0]) <= _LONGEST_INITIALS:
-        return False
     full = [word for word in words if word not in _SMALL_WORDS]
+    if len(short) != 1 or not 1 < len(full) <= len(short[0]) <= _LONGEST_INITIALS:
+        return False
     return any(_begin(short[0], some) for some in (words, full) if len(some) > 1)
 
 

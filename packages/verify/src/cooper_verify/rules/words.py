@@ -127,7 +127,10 @@ def _without_counts(tokens: Sequence[str], counts: bool) -> list[str]:
     for place, token in enumerate(tokens):
         if counts and (token.casefold() in _WHICH or _is_number_word(token)):
             continue
-        if not (_is_number_word(token) and _names_things(tokens[place + 1 : place + 4])):
+        word, after = token.casefold(), tokens[place + 1 : place + 4]
+        is_rank = word in _RANKS and bool(after) and after[0].casefold() in _NAMES
+        is_part = word in PARTS and after[:1] in (["of"], ["the"])  # "half the sum"
+        if is_part or not (is_rank or (_is_number_word(token) and _names_things(after))):
             kept.append(token)
     return kept
 
@@ -149,6 +152,8 @@ def _is_number_word(token: str) -> bool:
 
 
 _ORDINALS = _set("first second seventh ninth last next other")
+_RANKS = _ORDINALS - {"other"} | {"third", "fourth", "fifth", "sixth", "eighth", "tenth"}
+"""Before a name of values: "the sixth term"."""
 
 
 def _is_in_subject(word: str) -> bool:
@@ -176,9 +181,12 @@ def main_verb(clause: str) -> int | None:
         return None
     if not (verb["phrase"] or is_verb(verb["verb"])):
         return None
+    if not verb["phrase"] and not verb["verb"].endswith(("ed", "ing")) and _BEFORE_NOUN.search(clause, 0, verb.start()):
+        return None  # "in row 12"
     return verb.start()
 
 
+_BEFORE_NOUN = re.compile(r"(?i)\b(?:in|on|at|from|with|by|of|the|an?|is|are|was|were|be|my|his|her|their|its)\s+\Z")
 _AGENT = re.compile(r"(?i)\b(the|an?|his|her|their|each|every)\s+[a-z]{2,}(?![\w-])")
 
 
@@ -200,11 +208,15 @@ def unread_behind(text: str, figures: Container[str] = (), has_unit: bool = Fals
     """
     end = _SENTENCE_END.search(text)
     first = text[: end.start()] if end else text
+    if added := _AND_NOUN.fullmatch(first):
+        return [added[1]]
     return _with_neighbours(text, figures, False, _in_phrases(_tokens(first), has_unit))
 
 
+_AND_NOUN = re.compile(r"[\s$)}]*and\s+([a-z]+)\s*")
+"""What is added to a value: "12 and change"."""
 _OPENS_PHRASE = _set(
-    "in on at from for to with into onto per each every during after before within through across over by of and"
+    "in on at from for to with into onto per each every during after within through across over by of and"
 )
 _INSIDE_PHRASE = _set("the a an his her their its my our your this that these those all both one's")
 _BEFORE_VERB = _set("to he she they we it i you who that was were is are has have had")

@@ -66,7 +66,8 @@ _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*)[)\s.]*+\Z"
 )
 _ELIMINATION = re.compile(
-    r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?)\b",
+    r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?"
+    r"|between|choose|pick|select|prefer|go(?:ing)? with)\b",
     re.IGNORECASE,
 )
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
@@ -248,6 +249,8 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
         and not (option["enclosed"] and rest[0] == " ")
     ):
         return None
+    if reason and "(" in reason.group() and {*_ANY.findall(rest)} - {letter} and not _NEGATION.search(rest):
+        return None  # "B (but C is possible too)"
     aside = _ASIDE.match(rest)
     others = set() if aside else {(other["joined"] or other["marked"]).upper() for other in _ANOTHER.finditer(rest)}
     if not aside and delimiter and delimiter.group().strip() in (",", "\u2014", "-"):

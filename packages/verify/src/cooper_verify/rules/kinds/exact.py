@@ -9,15 +9,23 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.around_answer import behind_answer
 from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, reference_text, text_answer
-from cooper_verify.rules.plain_text import bare_text, case_matters, differ_in_form, plain_text, without_accents
+from cooper_verify.rules.plain_text import (
+    bare_text,
+    case_matters,
+    differ_in_form,
+    has_code,
+    plain_text,
+    without_accents,
+)
 from cooper_verify.rules.rule import RULES, ComputedConfig
+from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.none import read_none
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.variants import may_name_the_same
 from cooper_verify.rules.words import Words, unread
 
 _REASON = re.compile(r"(?:,|(?<!\s))\s++(?:because|since)\b|,\s++(?:as|which|who|where|so)\b", re.IGNORECASE)
-_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|non|except|but)\b|/", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|non|except|but|cannot)\b|/", re.IGNORECASE)
 _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )
@@ -96,16 +104,15 @@ def _line_verdict(reference: str, line: str, words: Words) -> tuple[Verdict, str
 
 
 def _is_same(reference: str, text: str, words: Words, polar: bool = True) -> bool:
-    fold_case = not case_matters(reference)
+    fold_case = not (case_matters(reference) or has_code(text))
     expected = plain_text(reference, fold_case)
     if not expected:
         return text.strip() == reference.strip()  # only signs, such as > or +
     found = plain_text(text, fold_case)
     if found == expected:
         return True
-    if _CHEMISTRY.fullmatch(bare_text(reference).strip(" .")):
-        sides = (re.sub(r"[_{}\s]", "", bare_text(side)).strip(".") for side in (reference, text))
-        return len({*sides}) == 1
+    if chemical(reference):
+        return are_same_formula(reference, text) is True
     if (none := read_none(reference)) and none == read_none(text):
         return True
     spelled = bare_text(reference)
@@ -138,8 +145,14 @@ def _difference(reference: str, text: str) -> Verdict:
     """`unparsed` if the text has the same words ("Curie, Marie"; "cats" for "cat"), others that may name the same
     ("Mon" for "Monday"), or the reference and no contradiction; else wrong."""
     expected, found = plain_text(reference), plain_text(text)
-    if len(expected.split()) > _FEW_WORDS or (may_name_the_same(expected, found) and not _SEVERAL.search(text)):
+    is_single = not _SEVERAL.search(text) or _SEVERAL.search(expected)
+    if len(expected.split()) > _FEW_WORDS or (may_name_the_same(expected, found) and is_single):
         return "unparsed"
+    is_name = has_code(reference) and _NAME.fullmatch(bare_text(text).strip(" ."))
+    if is_name or (chemical(text) and chemical(reference) and are_same_formula(reference, text) is None):
+        return "unparsed"  # of NaCl; the same atoms
+    if expected in _AGAINST and found.startswith("not ") and found[4:] != expected:
+        return "unparsed"  # "not false", "not necessarily"
     if (none := read_none(reference)) and (read_none(text) or (found == "0" and not none.is_undefined)):
         return "unparsed"  # "none" may count
     if _figures(expected) == _figures(found) != [] and (
@@ -155,8 +168,7 @@ def _difference(reference: str, text: str) -> Verdict:
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
 
 
-_CHEMISTRY = re.compile(r"(?=[^\d]*\d)\d?(?:(?:[A-Z][a-z]?|[()])(?:_?\s?\{?\d{1,2}\}?)?\s?)+")
-"""A formula of chemistry, whose figures are indices in any notation: H2O, `H_2O`."""
+_NAME = re.compile(r"[a-z]{4,}(?:[ -][a-z]+)*")
 _HALF = re.compile(r"(?<=\d) [ap]m\b")
 
 

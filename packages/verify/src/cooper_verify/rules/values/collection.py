@@ -20,6 +20,8 @@ Read = Callable[[str], Sequence[Any]]
 """The readings of a part of a text."""
 Compare = Callable[[Sequence[Any], Sequence[Any]], Verdict]
 """The verdict on the readings of a part of an answer."""
+Form = Literal["set", "list", "alternatives", "thousands"]
+"""`thousands`: `1,200`, which may be one number."""
 _MOST_PAIRS = 900
 """Comparisons of elements that are not written alike."""
 _MOST = 300
@@ -31,7 +33,7 @@ class Several:
     """Values in no order. Each element is the readings of one part."""
 
     elements: tuple[Sequence[Any], ...]
-    form: Literal["set", "list", "alternatives"]
+    form: Form
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def items(text: str) -> list[str]:
     return [part for place, part in enumerate(parts) if part or not place]  # ", and" leaves an empty one
 
 
-def read_list(parts: Sequence[str], read: Read, form: Literal["set", "list", "alternatives"]) -> Several | None:
+def read_list(parts: Sequence[str], read: Read, form: Form) -> Several | None:
     if len(parts) > _MOST or not all(parts):
         return None
     elements = tuple(read(part) for part in parts)
@@ -193,7 +195,7 @@ def compare_several(reference: Several, answer: Several, compare: Compare) -> Ve
     """The verdict on values in any order, with their repeats."""
     missing, left = _unmatched(reference.elements, answer.elements, compare)
     if not missing and not left:
-        return "correct"
+        return "unparsed" if {reference.form, answer.form} == {"set", "thousands"} else "correct"
     if not missing or not left:
         extra, others = (left, reference.elements) if left else (missing, answer.elements)
         repeats = all(any(compare(one, other) == "correct" for other in others) for one in extra)

@@ -130,6 +130,20 @@ def is_rounding(answer: Tree, reference: Tree) -> bool:
     return has_decimal(reference) or places > 0
 
 
+_NEAR = 0.001
+
+
+def is_estimate(reference: Tree, answer: Tree) -> bool:
+    """Whether a reference of one or two figures may be an exact value, rounded (`0.33` and 1/3), or an expression with
+    decimals is near the reference: `12 \\cdot 3.14` and 12 pi."""
+    if reference[0] == "number" and reference[2] and not has_decimal(answer):
+        return is_rounding(reference, answer)
+    if answer[0] == "number" or not has_decimal(answer):
+        return False
+    sizes = value_of(reference), value_of(answer)
+    return None not in sizes and abs(sizes[0] - sizes[1]) <= _NEAR * abs(sizes[0])  # pyright: ignore
+
+
 def decimal_places(value: Fraction) -> int | None:
     """The number of decimals of a value; None if they do not end."""
     for places in range(19):

@@ -150,7 +150,7 @@ def _signs(separators: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join([f"[{re.escape(_OPEN + _CLOSE)}]", *map(re.escape, separators)]))
 
 
-_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?!\d|,\d)")
 
 
 def _in_thousands(text: str, place: int) -> bool:

@@ -52,6 +52,10 @@ _MONEY_WITH_POINT = re.compile(
 """`€1.200`, which is 1200 in most countries with euros."""
 _MIXED = re.compile(r"(\d{1,9}) and ((?:\\[dt]?frac\s?)?(?:\{?\d{1,9}\}?){2}|\d{1,9}/\d{1,9})")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
+_LAKHS = re.compile(r"[1-9]\d?(?:,\d{2}){1,6},\d{3}")
+"""Groups as in India: `12,34,567`."""
+_POINTS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3}){1,9}")
+_MIXED_WITH_HYPHEN = re.compile(r"\d{1,9}-\d{1,9}/\d{1,9}")
 
 
 @text_cache(8192)
@@ -65,10 +69,24 @@ def readings(text: str) -> tuple[Any, ...]:
 def answer_readings(text: str) -> tuple[Any, ...]:
     """The readings of an answer, in which `1,22` may be 1.22 too, and `1,200` a list. In a reference, `1,22` is two
     numbers and `1,200` one."""
-    value = figures_value(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else None
-    comma = () if value is None else (Scalar(text, number(value, True), True),)
+    comma = [_figures(text, text.replace(",", "."))] if _DECIMAL_COMMA.fullmatch(text) else []
+    listed = [read_list(text.split(","), _read, "thousands")] if _THOUSANDS.fullmatch(text) else []
+    lakhs = [_figures(text, text.replace(",", ""))] if _LAKHS.fullmatch(text) else []
+    return (*readings(text), *filter(None, (*comma, *listed, *lakhs)))
+
+
+def doubtful_readings(text: str) -> tuple[Any, ...]:
+    """What a text may be where its writer's country or habit is not known: 1000 for `1.000`, a list for `1,234`,
+    and 3/2 for `1-1/2`. Nobody can say that such a text differs from this value, nor that it is it."""
+    points = [_figures(text, text.replace(".", ""))] if _POINTS.fullmatch(text) else []
     listed = [read_list(text.split(","), _read, "list")] if _THOUSANDS.fullmatch(text) else []
-    return (*readings(text), *comma, *filter(None, listed))
+    mixed = [read_scalar(text.replace("-", " "))] if _MIXED_WITH_HYPHEN.fullmatch(text) else []
+    return (*answer_readings(text), *filter(None, (*points, *listed, *mixed)))
+
+
+def _figures(text: str, figures: str) -> Scalar | None:
+    value = figures_value(figures)
+    return None if value is None else Scalar(text, number(value, "." in figures), True)
 
 
 def ratio_readings(text: str) -> tuple[Any, ...]:

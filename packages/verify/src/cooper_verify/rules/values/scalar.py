@@ -23,7 +23,7 @@ from cooper_verify.rules.number_words import (
 from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import NO_UNIT, Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
-from cooper_verify.rules.values.expression import Symbolic, is_rounded, is_rounding, same
+from cooper_verify.rules.values.expression import Symbolic, is_estimate, is_rounded, is_rounding, same
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.values.tree import (
@@ -80,7 +80,7 @@ _WITH_REMAINDER = re.compile(r"\d{1,20}\s?[Rr]\s?\d{1,20}")
 """`17 R 3`, which is no product."""
 _CALL = re.compile(r"(?<![A-Za-z\\])(\\[A-Za-z]+|[A-Za-z])\s*(?:\\left\s*)?\(")
 """A name before a bracket, which may be a function: `\\Gamma(n+1)`, `\\zeta(2)`, `f(3)`."""
-_CONSTANTS = {*"cCkK"}
+_CONSTANTS = {*"ABCDKcdk"}
 _POWER_OF_UNIT = re.compile(
     r"(?<=[A-Za-z])\s?\^\s?(?:\{\s?)?-?\d\s?\}?|(?<=[A-Za-z])[23](?!\d)|(?<=[a-z])\s(?:squared|cubed)\b"
 )
@@ -270,7 +270,7 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if any(is_rounded(reference.tree, tree) for tree in trees):
         return "correct"
-    if any(is_rounding(tree, reference.tree) for tree in trees):
+    if any(is_rounding(tree, reference.tree) or is_estimate(reference.tree, tree) for tree in trees):
         return "unparsed"
     if answer.unit.is_("percent") and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
@@ -278,22 +278,31 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
 
 
 def _compare_converted(reference: Scalar, answer: Scalar) -> Verdict:
-    """The verdict on values in two units of one dimension. Decimals may be rounded in their seventh figure."""
+    """The verdict on values in two units of one dimension. Decimals may be rounded in their seventh figure. Where no
+    power of ten converts the units, a near value may be a rounded one."""
     expected, found = constant(reference.tree), constant(answer.tree)
     if expected is None or found is None:
         return "unparsed"
-    found = converted(found, answer.unit, reference.unit)
+    unit = reference.unit
+    found = converted(found, answer.unit, unit)
     tolerance = _ROUNDING if has_decimal(reference.tree) or has_decimal(answer.tree) else 0
-    return "correct" if abs(found - expected) <= tolerance * abs(expected) else "wrong"
+    if abs(found - expected) <= tolerance * abs(expected):
+        return "correct"
+    ratio = answer.unit.size / unit.size
+    is_power_of_ten = str(max(ratio, 1 / ratio)).rstrip("0") == "1" and unit.offset == answer.unit.offset
+    is_near = abs(found - expected) * unit.size <= _NEAR * abs(expected * unit.size + unit.offset)
+    return "unparsed" if is_near and not is_power_of_ten else "wrong"
 
 
 def _may_be_unit(scalar: Scalar, other: Scalar) -> bool:
     """Whether the letters of a value without a unit may be the unit that the other has: `5/s` and `5 s^{-1}`."""
     found = names(scalar.tree)
-    return bool(other.unit and not scalar.unit and found and not names(other.tree)) and all(map(measures, found))
+    return bool(other.unit and not scalar.unit and found and not names(other.tree)) and all(
+        measures(name) or name.isupper() for name in found
+    )
 
 
-_ROUNDING = Fraction(1, 10**6)
+_ROUNDING, _NEAR = Fraction(1, 10**6), Fraction(1, 300)
 
 
 def _readings(reference: Scalar, answer: Scalar) -> list[Tree]:
@@ -357,12 +366,14 @@ def _called(scalar: Scalar) -> set[str]:
 _PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
 _FEET = re.compile(r"(\d+)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
 """`5'6"`."""
+_HOURS = re.compile(r"(\d+)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")
+"""`2h30m`, whose m is no metre."""
 _BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
 
 
 def read_parts(text: str) -> Scalar | None:
     """A quantity in several units of one kind, the largest first: "5 ft 6 in", "1 hour and 30 minutes"."""
-    text = _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text))
+    text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))
     parts, position = [], 0
     while part := _PART.match(text, position):
         parts.append(part.group())
@@ -370,7 +381,7 @@ def read_parts(text: str) -> Scalar | None:
     if len(parts) < 2 or text[position:].strip(" ."):
         return None
     scalars = [read_scalar(part) for part in parts]
-    first = unit_of(parts[0])
+    first = scalars[0].unit if scalars[0] else NO_UNIT
     total = Fraction(0)
     previous: Fraction | None = None
     for scalar in scalars:

@@ -1,17 +1,12 @@
 r"""The spelling of a formula: what cannot be read is an answer only where it is written as the reference is."""
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\S", re.DOTALL)
 _FIGURE_OVER_FIGURE = re.compile(r"(\\[dtc]?(?:frac|binom))\s*+(\d)\s*+(\d)")
 _UPRIGHT_LETTER = re.compile(r"\\(?:mathrm|text|textrm|operatorname)\s*\{\s*([dei])\s*\}")
-_UPRIGHT_SYMBOLS = re.compile(
-    r"\\(?:mathrm|text|textrm|ce)\s*\{((?=[^{}]*[A-Z])(?:[A-Z][a-z]?|[\d_^+-]|\{[\d+-]{1,4}\})+)\}"
-)
-"""Symbols of elements: `\\mathrm{SO_4^{2-}}`, `\\text{Fe}`."""
 _ABOUT = re.compile(r"\A\s*~\s?(?=[-\d.])")
 """A tilde that is no space: `~3` is about 3."""
 _SAME_TOKEN = {
@@ -31,8 +26,6 @@ _SPACE |= {rf"\{name}" for name in ("quad", "qquad", "left", "right", "displayst
 @lru_cache(maxsize=1024)
 def spelling(text: str) -> tuple[str, ...]:
     r"""The symbols of a formula in order, in one of the spellings that mean the same: `\frac12` and `\dfrac{1}{2}`."""
-    if "\\" in text:
-        text = _UPRIGHT_SYMBOLS.sub(r"\1", text)
     text = _UPRIGHT_LETTER.sub(r" \1 ", _FIGURE_OVER_FIGURE.sub(r"\1{\2}{\3}", _ABOUT.sub(r"\\sim ", text)))
     tokens = [_SAME_TOKEN.get(token, token) for token in _TOKEN.findall(text) if token not in _SPACE]
     symbols: list[Any] = []
@@ -42,9 +35,4 @@ def spelling(text: str) -> tuple[str, ...]:
             symbols[-3:] = [symbols[-2]]
     if symbols and symbols[-1] in ".,;" and symbols[-2:] != [".", "."]:
         symbols.pop()
-    return tuple(symbol for at, symbol in enumerate(symbols) if symbol != "_" or not _is_before_index(symbols, at))
-
-
-def _is_before_index(symbols: Sequence[str], at: int) -> bool:
-    """Whether a `_` stands between a capital letter and a figure: `H_2O` is written `H2O` too, unlike `x_2`."""
-    return 0 < at < len(symbols) - 1 and symbols[at - 1].isupper() and symbols[at + 1].isdigit()
+    return tuple(symbols)

@@ -24,6 +24,7 @@ _NO_MEANING = re.compile(
 _SPELLINGS = (
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
+    (re.compile(r"\\times(?=\s*\{?\s*\\(?:vec|mathbf|boldsymbol|bm|hat|overrightarrow)(?![A-Za-z]))"), "\u2a2f"),
     (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])|[\u00d7\u00b7\u22c5\u2217]"), " * "),
     (re.compile(r"\\div(?![A-Za-z])|\u00f7"), " / "),
     (re.compile(r"\*\*"), "^"),
@@ -31,6 +32,7 @@ _SPELLINGS = (
     (re.compile(r"\\(?:mathrm|text|textrm)\s*\{\s*([dei])\s*\}"), r" \1"),
     (re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degree(?![A-Za-z])"), "\u00b0"),
     (re.compile(r"\{,\}"), ","),
+    (re.compile(r"(?<!\d)\.(?=\\(?:overline|bar|dot)(?![A-Za-z]))"), "0."),
     (re.compile(r"(?<![\w.])(\d{0,20}\.\d{0,20})\((\d{1,20})\)(?![\d^!])"), r"\1\\overline{\2}"),  # 0.(3)
     (re.compile(r"\\epsilon(?![A-Za-z])"), r"\\varepsilon "),
     (re.compile(r"\\phi(?![A-Za-z])"), r"\\varphi "),
@@ -85,7 +87,7 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
                 raise NoFormulaError  # words in a row
             found += _words(written, spaced)
         elif kind == "number" and _is_index(text, token, found):
-            raise NoFormulaError  # H2O
+            raise NoFormulaError
         else:
             found.append((kind, written, spaced))
         position = token.end()
@@ -93,10 +95,10 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
 
 
 def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
-    """Whether figures right behind a capital letter may be an index of chemistry, unlike those of `N2^{-N}`."""
-    is_behind_capital = bool(before) and before[-1][0] == "word" and before[-1][1].isupper()
+    """Whether figures stand right behind a letter: `x2` may be 2x, x squared or the second x, unlike `N2^{-N}`."""
+    is_behind_letter = bool(before) and before[-1][0] == "word"
     is_joined = figures.start("number") == figures.start()
-    return is_behind_capital and is_joined and not text.startswith("^", figures.end())
+    return is_behind_letter and is_joined and not text.startswith("^", figures.end())
 
 
 _KNOWN_WORDS = sorted(
@@ -105,7 +107,7 @@ _KNOWN_WORDS = sorted(
 
 
 _NO_PRODUCT = re.compile(
-    r"[A-Z][a-z]{2,}|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
+    r"[A-Z][a-z]{2,}|pH|pOH|pK[ab]?|(?i:yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any|so|it|its|as|or|and|an|we|be|do|go|he|she|has"
     r"|had|can|get|for|was|but|out|per|her|his|you|our|am|pm|my|us|let|one|two|six|ten|see|sum)"
 )
 
