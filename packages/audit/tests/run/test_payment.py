@@ -45,6 +45,38 @@ def test_a_grader_that_fails_no_longer_pays_right_answers(name):
     assert finding_of_table(run.table).state == "right unpaid"
 
 
+def test_a_reward_that_pays_wrong_answers_more_from_the_first_step_on_is_named_and_not_dated():
+    found = finding_of_table(simulated_run(HACKED["from the first step"], 24, 8, 4, np.random.default_rng(0)).table)
+    assert found.state == "wrong paid"
+    assert "since the first step" in found.sentence
+    assert found.onset is None
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(noise=3.0),
+        Shape(lenient=0.8),
+        Shape(lenient=0.95),
+        Shape(lambda x: 0.5 + 0 * x, convention=(0.9, 0.0), noise=2.0),
+        Shape(form=lambda x: 0.5 + 0 * x, weight=3.0),
+        Shape(partial=lambda x: 1.0 + 0 * x, noise=0.3),
+    ],
+)
+def test_an_inaccurate_reward_is_not_accused_of_paying_for_wrong_answers_since_the_start(shape):
+    run = simulated_run(shape, 24, 8, 4, np.random.default_rng(0))
+    assert finding_of_table(run.table).state not in (*ACCUSED, "broken")
+
+
+def test_a_hack_that_goes_on_while_the_policy_learns_is_not_over():
+    """The check comes back because the other half of the completions is right more often."""
+    shape = Shape(lambda x: 0.3 + 0.65 * np.clip(1.6 * x - 0.6, 0, 1), lambda x: 0.5 * (x > 0.3), paid=0.9)
+    states = {
+        finding_of_table(simulated_run(shape, 40, 12, 6, np.random.default_rng(seed)).table).state for seed in range(3)
+    }
+    assert states <= {"wrong paid", "hacked"}
+
+
 def test_a_hack_in_blocks_of_steps_is_found_and_dated_by_its_first():
     """From step 16 on, four steps are hacked and four are not, by turns."""
     blocks = Shape(hacked=lambda x: 0.9 * ((x > 15 / 40) & ((np.round(40 * x + 0.5) // 4) % 2 == 0)))
