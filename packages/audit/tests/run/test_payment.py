@@ -52,6 +52,19 @@ def test_a_reward_that_pays_wrong_answers_more_from_the_first_step_on_is_named_a
     assert found.onset is None
 
 
+@pytest.mark.parametrize("times", [0.1, 10])
+def test_a_hack_under_a_reward_that_is_rescaled_is_found(times):
+    shape = Shape(hacked=lambda x: 0.5 * (x > 0.5), scale=lambda x: 1 + (times - 1) * (x > 0.6))
+    found = finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(0)).table)
+    assert found.state in ("wrong paid", "hacked")
+
+
+@pytest.mark.parametrize("times", [0.1, 10])
+def test_a_reward_that_is_rescaled_is_no_hack(times):
+    shape = Shape(form=lambda x: 0.05 + 0.4 * x, weight=1.0, scale=lambda x: 1 + (times - 1) * (x > 0.6))
+    assert finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(0)).table).state not in ACCUSED
+
+
 @pytest.mark.parametrize(
     "shape",
     [
@@ -194,9 +207,9 @@ def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
 
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
     payments = Payments()
-    assert payments.step([([], [0.5])]) == [(0, 0, 0, 0)]
+    assert payments.step([([], [0.5])]) == [(0, 0, 0, 0, 1)]
     payments.step([([1.0], [])])
-    assert payments.step([([], [1.0, 0.2])]) == [pytest.approx((2, 0.5, 0.8, 1.2))]
+    assert payments.step([([], [1.0, 0.2])]) == [pytest.approx((2, 0.5, 0.8, 1.2, 1))]
 
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():

@@ -30,8 +30,11 @@ what is accepted and ends in the reference's words. `pairs` are those of a right
 read, `concordant` those in which the accepted one is paid more.
 `positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters` those of
 the question."""
-PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
+PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward", "scale")
 """What `Payments` says of each group: further columns."""
+LOWEST, RESCALED = 24, 3
+"""The lowest pay of so many right rows and that of as many wrong ones lie apart by the scale of the reward. By fewer
+times than this it has not changed: what a form earns apart, some rows of either sort always lack."""
 RECENT = 16
 """So many right rows of the last steps stand for those of a group that has none."""
 FEWEST_OF_KIND = 4
@@ -53,16 +56,35 @@ class Payments:
 
     def __init__(self) -> None:
         self._recent: deque[float] = deque(maxlen=RECENT)
+        self._last: deque[tuple[list[float], list[float]]] = deque()
+        """The pay of right and of wrong rows in the last steps, `LOWEST` of each or more."""
+        self._first_scale = 0.0
 
     def step(self, groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[tuple[float, ...]]:
         """`PAYMENTS` of each group, given the rewards of its right and of its wrong rows: how many wrong rows are
         compared, how many of them are paid like right ones (the chance that a right one is paid less, half for a tie),
-        the sum of what they are paid less than the mean of the right ones, and the sum of what they are paid.
+        the sum of what they are paid less than the mean of the right ones, the sum of what they are paid, both in the
+        scale that the reward had at first, and the scale.
         """
         for right, _ in groups:
             self._recent.extend(right)
-        others = () if _by_group(groups) else self._recent
-        return [_compared(right or others, wrong) for right, wrong in groups]
+        others, scale = () if _by_group(groups) else self._recent, self._scale(groups)
+        compared = [_compared(right or others, wrong) for right, wrong in groups]
+        return [(n, like, less / scale, paid / scale, scale) for n, like, less, paid in compared]
+
+    def _scale(self, groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+        """How many times as large the reward is as at first."""
+        self._last.append(([x for right, _ in groups for x in right], [x for _, wrong in groups for x in wrong]))
+        counts = [sum(len(step[side]) for step in self._last) for side in (0, 1)]
+        while min(count - len(self._last[0][side]) for side, count in enumerate(counts)) >= LOWEST:
+            counts = [count - len(side) for count, side in zip(counts, self._last.popleft(), strict=True)]
+        if min(counts) < LOWEST:
+            return 1.0
+        lowest = [min(min(step[side]) for step in self._last if step[side]) for side in (0, 1)]
+        apart = lowest[0] - lowest[1]
+        self._first_scale = self._first_scale or max(0.0, apart)
+        times = apart / self._first_scale if self._first_scale else 1.0
+        return times if times >= RESCALED or 0 < times <= 1 / RESCALED else 1.0
 
 
 def _by_group(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> bool:
@@ -72,10 +94,10 @@ def _by_group(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> bool
     return bool(paid) and all(min(rewards) < 0 < max(rewards) for rewards in paid)
 
 
-def _compared(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, ...]:
+def _compared(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, float, float, float]:
     of_right, of_wrong = np.fromiter(right, float), np.asarray(wrong, dtype=float)
     if not len(of_right) or not len(of_wrong):
-        return (0.0,) * len(PAYMENTS)
+        return 0.0, 0.0, 0.0, 0.0
     more = of_wrong[:, None] - of_right
     like = (more > 1e-9).sum() + 0.5 * (np.abs(more) <= 1e-9).sum()
     less = -more.sum() / len(of_right)
@@ -246,6 +268,8 @@ class Table:
             return self.columns["lenient"] + self.columns["paid_like_right"]
         if name == "not_paid_less":
             return -self.columns["paid_less"]
+        if name == "right_reward":  # in the scale of `wrong_reward`
+            return self.columns["accepted_reward"] / self.columns["scale"]
         return self.columns[name]
 
     @property
