@@ -11,7 +11,7 @@ from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.pay_tracks import LEVEL, PAY, PayTracks
 from cooper_audit.run.payment import is_the_check
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
+from cooper_audit.run.table import JudgedRow, payment_metrics, payment_shares, payments_of
 from cooper_audit.run.verdict import verdict_of
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
@@ -206,10 +206,25 @@ def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
 
 
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
-    payments = Payments()
-    assert payments.step([([], [0.5])]) == [(0, 0, 0, 0, 1)]
-    payments.step([([1.0], [])])
-    assert payments.step([([], [1.0, 0.2])]) == [pytest.approx((2, 0.5, 0.8, 1.2, 1))]
+    steps = payments_of([[([], [0.5])], [([1.0], [])], [([], [1.0, 0.2])]])
+    assert steps[0] == [(0, 0, 0, 0, 1)]
+    assert steps[2] == [pytest.approx((2, 0.5, 0.8, 1.2, 1))]
+
+
+@pytest.mark.parametrize("times", [0.1, 10])
+def test_what_is_paid_is_compared_in_the_first_scale_of_the_reward_from_the_step_on_that_changes_it(times):
+    steps = [[([scale * 1.0] * 8, [scale * 0.2] * 8)] for scale in [1.0] * 5 + [times] * 5]
+    of_steps = [of_group for [of_group] in payments_of(steps)]
+    assert [paid_less for _, _, paid_less, _, _ in of_steps] == pytest.approx([6.4] * 10)
+    assert [scale for *_, scale in of_steps] == pytest.approx([1.0] * 5 + [times] * 5)
+
+
+@pytest.mark.parametrize("form", [1.0, 3.0])
+def test_a_form_that_is_paid_apart_is_no_scale(form):
+    generator = np.random.default_rng(0)
+    formed = [form * (generator.random((2, 16)) < step / 20) for step in range(20)]
+    payments = payments_of([[((0.9 + right).tolist(), (0.2 + wrong).tolist())] for right, wrong in formed])
+    assert {scale for [(*_, scale)] in payments[:16]} == {1.0}
 
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():

@@ -5,6 +5,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +33,7 @@ read, `concordant` those in which the accepted one is paid more.
 `positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters` those of
 the question."""
 PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward", "scale")
-"""What `Payments` says of each group: further columns."""
+"""What `payments_of` says of each group: further columns."""
 LOWEST, RESCALED = 24, 3
 """The lowest pay of so many right rows and that of as many wrong ones lie apart by the scale of the reward. By fewer
 times than this it has not changed: what a form earns apart, some rows of either sort always lack."""
@@ -51,43 +53,52 @@ SHARED = 30
 """So many problems in both windows show that the problems did not become harder; also half of one window's."""
 
 
-class Payments:
-    """Compares the wrong rows of each group with its right ones, a step after another."""
+Paid = tuple[Sequence[float], Sequence[float]]
+"""Of a group the rewards of its right and of its wrong rows."""
 
-    def __init__(self) -> None:
-        self._recent: deque[float] = deque(maxlen=RECENT)
-        self._last: deque[tuple[list[float], list[float]]] = deque()
-        """The pay of right and of wrong rows in the last steps, `LOWEST` of each or more."""
-        self._first_scale = 0.0
 
-    def step(self, groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[tuple[float, ...]]:
-        """`PAYMENTS` of each group, given the rewards of its right and of its wrong rows: how many wrong rows are
-        compared, how many of them are paid like right ones (the chance that a right one is paid less, half for a tie),
-        the sum of what they are paid less than the mean of the right ones, the sum of what they are paid, both in the
-        scale that the reward had at first, and the scale.
-        """
+def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]]:
+    """`PAYMENTS` of each group of each step: how many wrong rows are compared, how many of them are paid like right
+    ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
+    the right ones, the sum of what they are paid, both in the scale that the reward had at first, and the scale.
+    """
+    recent: deque[float] = deque(maxlen=RECENT)
+    payments = []
+    for groups, scale in zip(steps, _scales(steps), strict=True):
         for right, _ in groups:
-            self._recent.extend(right)
-        others, scale = () if _by_group(groups) else self._recent, self._scale(groups)
+            recent.extend(right)
+        others = () if _by_group(groups) else recent
         compared = [_compared(right or others, wrong) for right, wrong in groups]
-        return [(n, like, less / scale, paid / scale, scale) for n, like, less, paid in compared]
-
-    def _scale(self, groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
-        """How many times as large the reward is as at first."""
-        self._last.append(([x for right, _ in groups for x in right], [x for _, wrong in groups for x in wrong]))
-        counts = [sum(len(step[side]) for step in self._last) for side in (0, 1)]
-        while min(count - len(self._last[0][side]) for side, count in enumerate(counts)) >= LOWEST:
-            counts = [count - len(side) for count, side in zip(counts, self._last.popleft(), strict=True)]
-        if min(counts) < LOWEST:
-            return 1.0
-        lowest = [min(min(step[side]) for step in self._last if step[side]) for side in (0, 1)]
-        apart = lowest[0] - lowest[1]
-        self._first_scale = self._first_scale or max(0.0, apart)
-        times = apart / self._first_scale if self._first_scale else 1.0
-        return times if times >= RESCALED or 0 < times <= 1 / RESCALED else 1.0
+        payments.append([(n, like, less / scale, paid / scale, scale) for n, like, less, paid in compared])
+    return payments
 
 
-def _by_group(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> bool:
+def _scales(steps: Sequence[Sequence[Paid]]) -> list[float]:
+    """By step how many times as large the reward is as at first."""
+    by_step = [tuple([x for group in groups for x in group[side]] for side in (0, 1)) for groups in steps]
+    # Where the scale changes, either the steps before a step or those behind it have its own, and the others less.
+    apart = np.fmax(_apart(by_step), _apart(by_step[::-1])[::-1])
+    first = next((value for value in apart if value > 0), 1.0)
+    return [times if times >= RESCALED or 0 < times <= 1 / RESCALED else 1.0 for times in (apart / first).tolist()]
+
+
+def _apart(by_step: Sequence[tuple[list[float], ...]]) -> Float[ndarray, " N"]:
+    """How far the lowest pay of right and of wrong rows lie apart, over each step and as many before it as hold
+    `LOWEST` of each; NaN where there are fewer.
+    """
+    apart, last = np.full(len(by_step), math.nan), deque[tuple[list[float], ...]]()
+    for place, step in enumerate(by_step):
+        last.append(step)
+        counts = [sum(len(rows[side]) for rows in last) for side in (0, 1)]
+        while min(count - len(rows) for count, rows in zip(counts, last[0], strict=True)) >= LOWEST:
+            counts = [count - len(rows) for count, rows in zip(counts, last.popleft(), strict=True)]
+        if min(counts) >= LOWEST:
+            lowest = [min(min(rows[side]) for rows in last if rows[side]) for side in (0, 1)]
+            apart[place] = lowest[0] - lowest[1]
+    return apart
+
+
+def _by_group(groups: Sequence[Paid]) -> bool:
     """Whether the rewards of each group lie around 0, as if they were normalised by group: then those of one group say
     nothing about another's."""
     paid = [rewards for right, wrong in groups if any(rewards := [*right, *wrong])]
@@ -231,21 +242,23 @@ class Groups:
     groups: list[GroupSums] = field(default_factory=list)
     scored: list[tuple[float, bool]] = field(default_factory=list)
     """Reward of every judged row, and whether it is accepted."""
-    payments: list[tuple[float, ...]] = field(default_factory=list)
-    _payments: Payments = field(default_factory=Payments)
 
     def add(self, step: int, groups: Sequence[GroupSums], scored: Sequence[Sequence[float]] = ()) -> None:
         """The groups of a step, later than those before."""
         self.steps += [step] * len(groups)
         self.groups += groups
-        self.payments += self._payments.step([(group.right, group.wrong) for group in groups])
         self.scored += [(float(reward), bool(accepted)) for reward, accepted in scored]
 
     def table(self) -> "Table":
         names = ([group.problem for group in self.groups], [group.kind for group in self.groups])
         problems, kinds = (np.unique(np.array(part, dtype=object), return_inverse=True)[1] for part in names)
         values = np.array([group.sums for group in self.groups], dtype=float).reshape(len(self.steps), len(COLUMNS))
-        payments = np.array(self.payments, dtype=float).reshape(len(self.steps), len(PAYMENTS))
+        by_step = [
+            [(group.right, group.wrong) for _, group in of_step]
+            for _, of_step in groupby(zip(self.steps, self.groups, strict=True), key=itemgetter(0))
+        ]
+        of_groups = [payment for of_step in payments_of(by_step) for payment in of_step]
+        payments = np.array(of_groups, dtype=float).reshape(len(self.steps), len(PAYMENTS))
         times = Counter(word for group in self.groups for word in group.words)
         once = [float(sum(times[word] == 1 for word in group.words)) for group in self.groups]
         columns = dict(zip((*COLUMNS, *PAYMENTS), (*values.T, *payments.T), strict=True))
