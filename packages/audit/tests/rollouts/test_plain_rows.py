@@ -33,6 +33,15 @@ def test_columns_are_known_by_their_names(tmp_path, names, paths):
     assert said == ("What is 2 + 3?", "It is 5.", 0.5, 7, ("5",))
 
 
+@pytest.mark.parametrize("name", ["messages", "Conversation"])
+def test_the_first_reply_of_a_chat_and_all_behind_it_are_the_completion(tmp_path, name):
+    turns = [("user", "2 + 3?"), ("assistant", "Let me see."), ("user", "Go on."), ("assistant", "It is 5.")]
+    row = {name: [{"role": role, "content": text} for role, text in turns], "score": 1, "target": "5"}
+    (tmp_path / "iter_7.jsonl").write_text(json.dumps(row) + "\n")
+    _, [rollout] = read(tmp_path)
+    assert (rollout.step, rollout.prompt, rollout.answer.text) == (7, "2 + 3?", "It is 5.")
+
+
 @pytest.mark.parametrize("lacking", ["prompt", "completion", "reward"])
 def test_rows_without_one_of_the_three_are_refused(tmp_path, lacking):
     row = {"prompt": "2 + 3?", "completion": "5", "reward": 1.0, "step": 1, "answer": {"value": "5"}}

@@ -18,13 +18,13 @@ from cooper_audit.rollouts.unrolling import (
     EVALUATION,
     LOGGED,
     DumpRecord,
+    chats_in,
     episodes_of_prime,
     number,
     parse_dump,
     record_of_gym,
     sample_of_inspect,
     total,
-    trace_of_trackio,
     trajectories_of_art,
     trajectories_of_rllm,
 )
@@ -196,7 +196,7 @@ FORMATS = (
         left_out=r"_metadata\.jsonl",
     ),
     # what slime, AReaL and TRL's asynchronous GRPO log to trackio; a version of the policy stands for the step
-    _format("trackio", "trackio_trace metadata", _TRACE, unroll=trace_of_trackio),
+    _format("trackio", "trackio_trace metadata", _TRACE, unroll=chats_in("trackio_trace")),
     # its training data are pickles, its evaluations are not
     _format(
         "skyrl",
@@ -227,19 +227,26 @@ _NAMES = {
     "advantage": "advantage advantages",
 }
 """What columns of files of no trainer's format are called, also in capitals or in several words."""
+_CHATS = ("messages", "conversation", "chat", "transcript")
 
 
 def plain_format(record: DumpRecord) -> Format | None:
-    """The format of a row whose columns say what they are; None unless it has a prompt, a completion and a reward."""
+    """The format of a row whose columns say what they are; None unless it has a reward, and a prompt with a completion
+    or the messages of both.
+    """
     named = {re.sub(r"[\s-]+", "_", str(name).strip().casefold()): str(name) for name in record}
     paths = {
         field: named[column]
         for field, columns in _NAMES.items()
         if (column := next((name for name in columns.split() if name in named), None)) and _PLAIN.match(named[column])
     }
+    paths.setdefault("step", r"$path((?:step|iter|iteration|update)[_-]?(\d++))")
+    unroll = None
+    if "completion" not in paths and (chat := next((named[name] for name in _CHATS if name in named), None)):
+        unroll, paths = chats_in(chat), paths | {"prompt": "prompt", "completion": "messages"}
     if not {"prompt", "completion", "reward"} <= paths.keys():
         return None
-    return Format(PLAIN, frozenset(paths.values()), paths)
+    return Format(PLAIN, frozenset(), paths, unroll)
 
 
 def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callable[[DumpRecord], Format | None]:
