@@ -74,8 +74,9 @@ def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]
 
 
 def _scales(steps: Sequence[Sequence[Paid]]) -> list[float]:
-    """By step how many times as large the reward is as at first."""
-    by_step = [tuple([x for group in groups for x in group[side]] for side in (0, 1)) for groups in steps]
+    """By step how many times as large the reward is as at first; once where it is normalised by group."""
+    own = [() if _by_group(groups) else groups for groups in steps]
+    by_step = [tuple([x for group in groups for x in group[side]] for side in (0, 1)) for groups in own]
     # Where the scale changes, either the steps before a step or those behind it have its own, and the others less.
     apart = np.fmax(_apart(by_step), _apart(by_step[::-1])[::-1])
     first = next((value for value in apart if value > 0), 1.0)
