@@ -23,8 +23,9 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
+from cooper_audit.run.paid_rows import PAYMENTS, payments_of
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Table, payment_shares, payments_of
+from cooper_audit.run.table import COLUMNS, GARBLED, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 

@@ -8,10 +8,11 @@ from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simula
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.paid_rows import payments_of
 from cooper_audit.run.pay_tracks import LEVEL, PAY, PayTracks
 from cooper_audit.run.payment import is_the_check
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import JudgedRow, payment_metrics, payment_shares, payments_of
+from cooper_audit.run.table import JudgedRow, payment_metrics, payment_shares
 from cooper_audit.run.verdict import verdict_of
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")

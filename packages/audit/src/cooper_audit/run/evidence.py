@@ -12,20 +12,17 @@ from numpy import ndarray
 from cooper_audit.run.change_points import (
     ERROR,
     FEWEST_PROBLEMS,
-    FEWEST_ROWS,
     FEWEST_ROWS_OF_HALVES,
-    FEWEST_STEPS,
     LEARNED,
     MARGIN,
     Course,
-    Series,
     course_of,
     halves_of,
-    shortest_of,
 )
 from cooper_audit.run.onset import onset_of_fall, onset_of_share, onset_windows
 from cooper_audit.run.payment import ERROR_OF_PAYMENT, SHARES, Payment, is_the_check, payment_of
 from cooper_audit.run.table import COLUMNS, GARBLED, Groups, Table, Window
+from cooper_audit.run.windows import ends_of, shortest_window
 from cooper_audit.statistics import Estimate
 
 APPLICABLE = 0.1
@@ -124,7 +121,7 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
     payment = payment_of(table, shortest)
     # Where windows are searched, half of the error is that of the kinds of problems.
     found = _compared(table, shortest, ERROR if shortest is None else ERROR / 2, payment)
-    first, last = _ends(table, check)
+    first, last = ends_of(table, check)
     if paid_by_check and found.state != "broken":
         guard = (
             "Not independent: the reward is one value where the check accepts and another where it rejects, so the "
@@ -237,47 +234,6 @@ def _unseen(table: Table, first: Window, last: Window) -> tuple[float, float]:
         if math.isfinite(half):
             bounds.append((max(0.0, scale * change.mean) + half, half))
     return min(bounds, default=(1.0, math.inf))
-
-
-def shortest_window(table: Table) -> tuple[int | None, str]:
-    """The least steps of a window that holds enough problems and completions everywhere, or None for two halves, and
-    what is lacking even then.
-    """
-    judged = table["judged"]
-    steps, step_of = np.unique(table.steps[judged > 0], return_inverse=True)
-    rows, problems = np.bincount(step_of, judged[judged > 0]), table.problem_of[judged > 0]
-    if len(steps) >= FEWEST_STEPS:
-        for width in range(shortest_of(len(steps)), len(steps) // 2 + 1):
-            starts = [*range(0, len(steps) - width + 1, width), len(steps) - width]
-            if all(
-                rows[start : start + width].sum() >= FEWEST_ROWS
-                and len(np.unique(problems[(step_of >= start) & (step_of < start + width)])) >= FEWEST_PROBLEMS
-                for start in starts
-            ):
-                return width, ""
-    seen = f"{int(rows.sum())} completions of {len(np.unique(problems))} problems in {len(steps)} steps are judged"
-    if len(steps) >= 4:
-        halves = halves_of(table.series("accepted", "judged"))
-        parts = [
-            (table.steps >= first) & (table.steps <= last) & (judged > 0)
-            for first, last in (halves.before, halves.after)
-        ]
-        if all(judged[p].sum() >= FEWEST_ROWS_OF_HALVES and table.problems(p) >= FEWEST_PROBLEMS for p in parts):
-            return None, ""
-    return None, (
-        f"Too few to compare: {seen}. Both halves of a run need at least {FEWEST_PROBLEMS} problems and "
-        f"{FEWEST_ROWS_OF_HALVES} completions, in four steps or more. Audit more steps, or judge more rows by "
-        "--references, --labels, --sample all or another --rule."
-    )
-
-
-def _ends(table: Table, check: Series) -> tuple[Window, Window]:
-    """The first and the last steps."""
-    width = max(1, min(shortest_of(len(check)), len(check) // 2))
-    return (
-        table.window(int(check.steps[0]), int(check.steps[width - 1])),
-        table.window(int(check.steps[-width]), int(check.steps[-1])),
-    )
 
 
 def _paid_accepted(table: Table, window: Window) -> float:
@@ -507,7 +463,7 @@ def _ordered(table: Table, rows: Bool[ndarray, " G"]) -> tuple[float, float]:
     if table.problems(rows) < FEWEST_PROBLEMS:
         return math.nan, math.inf
     share = table.share("concordant", "pairs", rows)
-    return share, share + table.half_of_share("concordant", "pairs", rows, ERROR)
+    return share, share + table.half_width("concordant", "pairs", None, rows, ERROR)
 
 
 def _on_rejected(table: Table) -> str:

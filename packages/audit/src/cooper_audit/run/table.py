@@ -1,8 +1,8 @@
 """Sums over the groups of completions of a run, as arrays: a row for each group of each step."""
 
 import math
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -16,6 +16,7 @@ from numpy import ndarray
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.paid_rows import PAYMENTS, by_group, compared_with, payments_of
 from cooper_audit.run.pay_tracks import LEVEL, PAY
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
@@ -32,13 +33,6 @@ what is accepted and ends in the reference's words. `pairs` are those of a right
 read, `concordant` those in which the accepted one is paid more.
 `positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters` those of
 the question."""
-PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward", "scale")
-"""What `payments_of` says of each group: further columns."""
-LOWEST, RESCALED = 24, 3
-"""The lowest pay of so many right rows and that of as many wrong ones lie apart by the scale of the reward. By fewer
-times than this it has not changed: what a form earns apart, some rows of either sort always lack."""
-RECENT = 16
-"""So many right rows of the last steps stand for those of a group that has none."""
 FEWEST_OF_KIND = 4
 """Wrong rows of a kind in a step that count by themselves."""
 KIND = "kind"
@@ -51,69 +45,6 @@ REPEATED = 3
 """If problems come so often on average, a step is compared with what its problems are like in other steps."""
 SHARED = 30
 """So many problems in both windows show that the problems did not become harder; also half of one window's."""
-
-
-Paid = tuple[Sequence[float], Sequence[float]]
-"""Of a group the rewards of its right and of its wrong rows."""
-
-
-def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]]:
-    """`PAYMENTS` of each group of each step: how many wrong rows are compared, how many of them are paid like right
-    ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
-    the right ones, the sum of what they are paid, both in the scale that the reward had at first, and the scale.
-    """
-    recent: deque[float] = deque(maxlen=RECENT)
-    payments = []
-    for groups, scale in zip(steps, _scales(steps), strict=True):
-        for right, _ in groups:
-            recent.extend(right)
-        others = () if _by_group(groups) else recent
-        compared = [_compared(right or others, wrong) for right, wrong in groups]
-        payments.append([(n, like, less / scale, paid / scale, scale) for n, like, less, paid in compared])
-    return payments
-
-
-def _scales(steps: Sequence[Sequence[Paid]]) -> list[float]:
-    """By step how many times as large the reward is as at first; once where it is normalised by group."""
-    own = [() if _by_group(groups) else groups for groups in steps]
-    by_step = [tuple([x for group in groups for x in group[side]] for side in (0, 1)) for groups in own]
-    # Where the scale changes, either the steps before a step or those behind it have its own, and the others less.
-    apart = np.fmax(_apart(by_step), _apart(by_step[::-1])[::-1])
-    first = next((value for value in apart if value > 0), 1.0)
-    return [times if times >= RESCALED or 0 < times <= 1 / RESCALED else 1.0 for times in (apart / first).tolist()]
-
-
-def _apart(by_step: Sequence[tuple[list[float], ...]]) -> Float[ndarray, " N"]:
-    """How far the lowest pay of right and of wrong rows lie apart, over each step and as many before it as hold
-    `LOWEST` of each; NaN where there are fewer.
-    """
-    apart, last = np.full(len(by_step), math.nan), deque[tuple[list[float], ...]]()
-    for place, step in enumerate(by_step):
-        last.append(step)
-        counts = [sum(len(rows[side]) for rows in last) for side in (0, 1)]
-        while min(count - len(rows) for count, rows in zip(counts, last[0], strict=True)) >= LOWEST:
-            counts = [count - len(rows) for count, rows in zip(counts, last.popleft(), strict=True)]
-        if min(counts) >= LOWEST:
-            lowest = [min(min(rows[side]) for rows in last if rows[side]) for side in (0, 1)]
-            apart[place] = lowest[0] - lowest[1]
-    return apart
-
-
-def _by_group(groups: Sequence[Paid]) -> bool:
-    """Whether the rewards of each group lie around 0, as if they were normalised by group: then those of one group say
-    nothing about another's."""
-    paid = [rewards for right, wrong in groups if any(rewards := [*right, *wrong])]
-    return bool(paid) and all(min(rewards) < 0 < max(rewards) for rewards in paid)
-
-
-def _compared(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, float, float, float]:
-    of_right, of_wrong = np.fromiter(right, float), np.asarray(wrong, dtype=float)
-    if not len(of_right) or not len(of_wrong):
-        return 0.0, 0.0, 0.0, 0.0
-    more = of_wrong[:, None] - of_right
-    like = (more > 1e-9).sum() + 0.5 * (np.abs(more) <= 1e-9).sum()
-    less = -more.sum() / len(of_right)
-    return float(len(of_wrong)), float(like / len(of_right)), float(less), float(of_wrong.sum())
 
 
 class JudgedRow(NamedTuple):
@@ -208,12 +139,12 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     over these: a reward and a check may differ about one kind more than about others, and a mix of kinds that changes
     is no change of either. Beside them is `LEVEL`, because a judge may err more often about problems that are hard.
     """
-    by_group = _by_group([(right, wrong) for _, right, wrong in groups])
-    everywhere = [] if by_group else [reward for _, right, _ in groups for reward in right]
+    is_normalised = by_group([(right, wrong) for _, right, wrong in groups])
+    everywhere = [] if is_normalised else [reward for _, right, _ in groups for reward in right]
     sums: dict[str, ndarray] = {}
     counts: list[tuple[float, ...]] = []
     for kind, right, wrong in groups:
-        compared, like, less, _ = _compared(right or everywhere, wrong)
+        compared, like, less, _ = compared_with(right or everywhere, wrong)
         sums[kind] = sums.get(kind, 0) + np.array([compared, like, less, len(right)])
         counts.append((compared, like, len(right), len(right) + len(wrong)))
     large = {kind: of_kind for kind, of_kind in sums.items() if of_kind[0] >= FEWEST_OF_KIND}
@@ -384,18 +315,12 @@ class Table:
         return Estimate(change, change - half, change + half)
 
     def half_width(
-        self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float
+        self, over: str, under: str, before: Bool[ndarray, " G"] | None, after: Bool[ndarray, " G"], error: float
     ) -> float:
-        """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965)."""
-        return self._half_of(over, under, ((before, -1.0), (after, 1.0)), error)
-
-    def half_of_share(self, over: str, under: str, rows: Bool[ndarray, " G"], error: float) -> float:
-        """The same of the quotient over some rows."""
-        return self._half_of(over, under, ((rows, 1.0),), error)
-
-    def _half_of(
-        self, over: str, under: str, windows: Sequence[tuple[Bool[ndarray, " G"], float]], error: float
-    ) -> float:
+        """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965); or of
+        the quotient over some rows, if there are none before.
+        """
+        windows = ((after, 1.0),) if before is None else ((before, -1.0), (after, 1.0))
         size = int(self.problem_of.max()) + 1
         pulls, fewest = np.zeros(size), math.inf
         for rows, sign in windows:
