@@ -274,8 +274,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
             said = lacking if state == "unknown" else _sentence(state, chosen, outcome, first)
         said += _silence(chosen, run)
         if state in ("healthy", "nothing learned") and alarm_at is not None:
-            said += f" The alarm went off at step {alarm_at}, but not beyond doubt"
-            said += ", and gold did not follow." if chosen.is_gold else "."
+            said += f" The alarm went off at step {alarm_at}, but not beyond doubt{_of_gold(chosen)}."
         signals_of_truth = _truth_signals(accuracies, chosen, outcome)
     elif accuracies and run.step >= FEWEST:
         said = f"Fewer than {FEWEST} steps were paid a reward, so nothing can be said of hacking."
@@ -287,12 +286,18 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
         state = "faults"
     fired = _fired(run)
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
-    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *notes]
+    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *_notes(run)]
     said = " ".join(filter(None, [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]))
-    check = f"Check: {chosen.name}." if chosen else ""
-    basis = [check] if finding is None or finding.state != state else finding.basis(check)
-    return RunVerdict(state, said, signals, chosen, first, alarm_at, basis)
+    return RunVerdict(state, said, signals, chosen, first, alarm_at, _basis(chosen, finding, state))
+
+
+def _basis(truth: Truth | None, finding: Finding | None, state: State) -> list[str]:
+    check = f"Check: {truth.name}." if truth else ""
+    return [check] if finding is None or finding.state != state else finding.basis(check)
+
+
+def _notes(run: RunRecord) -> list[Signal]:
+    return [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
 
 
 def _fired(run: RunRecord) -> dict[str, Signal]:
@@ -325,6 +330,10 @@ def _faults(run: RunRecord) -> list[str]:
         for rule, since in Watch((), seen=run.metrics).lasting
         if isinstance(rule, DefaultRule) and rule.metric in FAULTS
     ]
+
+
+def _of_gold(truth: Truth) -> str:
+    return ", and gold did not follow" if truth.is_gold else ""
 
 
 def _shortest_window(run: RunRecord, truth: Truth, values: int, problems: int | None) -> tuple[int | None, str]:
