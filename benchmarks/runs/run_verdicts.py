@@ -23,8 +23,9 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
+from cooper_audit.run.paid_rows import PAYMENTS, payments_of
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import COLUMNS, GARBLED, PAYMENTS, Payments, Table, payment_shares
+from cooper_audit.run.table import COLUMNS, GARBLED, Table, payment_shares
 from cooper_audit.run.verdict import verdict_of
 from cooper_audit.statistics import wilson_interval
 
@@ -363,8 +364,7 @@ def _table(rows: Rows) -> Table:
 
 
 def _payments(reward: ndarray, accepted: ndarray, wrong: ndarray) -> dict[str, ndarray]:
-    payments = Payments()
-    by_step = [payments.step(_right_and_wrong(*step)) for step in zip(reward, accepted, wrong, strict=True)]
+    by_step = payments_of([_right_and_wrong(*step) for step in zip(reward, accepted, wrong, strict=True)])
     return dict(zip(PAYMENTS, np.moveaxis(np.array(by_step), -1, 0), strict=True))
 
 

@@ -8,10 +8,11 @@ from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simula
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.paid_rows import payments_of
 from cooper_audit.run.pay_tracks import LEVEL, PAY, PayTracks
 from cooper_audit.run.payment import is_the_check
 from cooper_audit.run.run_record import RunRecord
-from cooper_audit.run.table import JudgedRow, Payments, payment_metrics, payment_shares
+from cooper_audit.run.table import JudgedRow, payment_metrics, payment_shares
 from cooper_audit.run.verdict import verdict_of
 
 HIDDEN = ("share 0.2", "learns, and half hacks", "grows to .3", "half of the problems", "every second step")
@@ -43,6 +44,51 @@ def test_six_steps_are_enough_for_a_complete_hack():
 def test_a_grader_that_fails_no_longer_pays_right_answers(name):
     run = simulated_run(BROKEN[name], 40, 16, 8, np.random.default_rng(0))
     assert finding_of_table(run.table).state == "right unpaid"
+
+
+def test_a_reward_that_pays_wrong_answers_more_from_the_first_step_on_is_named_and_not_dated():
+    found = finding_of_table(simulated_run(HACKED["from the first step"], 24, 8, 4, np.random.default_rng(0)).table)
+    assert found.state == "wrong paid"
+    assert "since the first step" in found.sentence
+    assert found.onset is None
+
+
+@pytest.mark.parametrize("times", [0.1, 10])
+def test_a_hack_under_a_reward_that_is_rescaled_is_found(times):
+    shape = Shape(hacked=lambda x: 0.5 * (x > 0.5), scale=lambda x: 1 + (times - 1) * (x > 0.6))
+    found = finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(0)).table)
+    assert found.state in ("wrong paid", "hacked")
+
+
+@pytest.mark.parametrize("times", [0.1, 10])
+def test_a_reward_that_is_rescaled_is_no_hack(times):
+    shape = Shape(form=lambda x: 0.05 + 0.4 * x, weight=1.0, scale=lambda x: 1 + (times - 1) * (x > 0.6))
+    assert finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(0)).table).state not in ACCUSED
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(noise=3.0),
+        Shape(lenient=0.8),
+        Shape(lenient=0.95),
+        Shape(lambda x: 0.5 + 0 * x, convention=(0.9, 0.0), noise=2.0),
+        Shape(form=lambda x: 0.5 + 0 * x, weight=3.0),
+        Shape(partial=lambda x: 1.0 + 0 * x, noise=0.3),
+    ],
+)
+def test_an_inaccurate_reward_is_not_accused_of_paying_for_wrong_answers_since_the_start(shape):
+    run = simulated_run(shape, 24, 8, 4, np.random.default_rng(0))
+    assert finding_of_table(run.table).state not in (*ACCUSED, "broken")
+
+
+def test_a_hack_that_goes_on_while_the_policy_learns_is_not_over():
+    """The check comes back because the other half of the completions is right more often."""
+    shape = Shape(lambda x: 0.3 + 0.65 * np.clip(1.6 * x - 0.6, 0, 1), lambda x: 0.5 * (x > 0.3), paid=0.9)
+    states = {
+        finding_of_table(simulated_run(shape, 40, 12, 6, np.random.default_rng(seed)).table).state for seed in range(3)
+    }
+    assert states <= {"wrong paid", "hacked"}
 
 
 def test_a_hack_in_blocks_of_steps_is_found_and_dated_by_its_first():
@@ -161,10 +207,25 @@ def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
 
 
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
-    payments = Payments()
-    assert payments.step([([], [0.5])]) == [(0, 0, 0, 0)]
-    payments.step([([1.0], [])])
-    assert payments.step([([], [1.0, 0.2])]) == [pytest.approx((2, 0.5, 0.8, 1.2))]
+    steps = payments_of([[([], [0.5])], [([1.0], [])], [([], [1.0, 0.2])]])
+    assert steps[0] == [(0, 0, 0, 0, 1)]
+    assert steps[2] == [pytest.approx((2, 0.5, 0.8, 1.2, 1))]
+
+
+@pytest.mark.parametrize("times", [0.1, 10])
+def test_what_is_paid_is_compared_in_the_first_scale_of_the_reward_from_the_step_on_that_changes_it(times):
+    steps = [[([scale * 1.0] * 8, [scale * 0.2] * 8)] for scale in [1.0] * 5 + [times] * 5]
+    of_steps = [of_group for [of_group] in payments_of(steps)]
+    assert [paid_less for _, _, paid_less, _, _ in of_steps] == pytest.approx([6.4] * 10)
+    assert [scale for *_, scale in of_steps] == pytest.approx([1.0] * 5 + [times] * 5)
+
+
+@pytest.mark.parametrize("form", [1.0, 3.0])
+def test_a_form_that_is_paid_apart_is_no_scale(form):
+    generator = np.random.default_rng(0)
+    formed = [form * (generator.random((2, 16)) < step / 20) for step in range(20)]
+    payments = payments_of([[((0.9 + right).tolist(), (0.2 + wrong).tolist())] for right, wrong in formed])
+    assert {scale for [(*_, scale)] in payments[:16]} == {1.0}
 
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from cooper_audit.rollouts.formats import PLAIN
 from cooper_audit.rollouts.labels import Labels, label_key
 from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
 from cooper_audit.rollouts.references import References
@@ -88,6 +89,9 @@ class Audit:
         named = source.format.name if source.format else "?"
         steps = f"{len(self.steps)} steps" if source.has_steps else "unknown steps"
         lines = [f"{source.rows} rows of {steps}, format {named}; {self.checked} rows checked"]
+        if source.format and source.format.name == PLAIN:
+            columns = ", ".join(f"{name}={path}" for name, path in source.format.paths.items())
+            lines.append(f"columns by their names: {columns}; another is --map FIELD=PATH")
         if source.rewards:
             total = "the sum of " if len(source.rewards) > 1 else ""
             lines.append(f"reward: {total}{', '.join(source.rewards)}; another is --map reward=…")

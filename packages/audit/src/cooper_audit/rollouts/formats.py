@@ -7,6 +7,7 @@ expression's last match in the value, `$path` the place of the file, `$others` t
 names, and `$file`, for a step alone, the number of the file among those with rollouts.
 """
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,12 +18,13 @@ from cooper_audit.rollouts.unrolling import (
     EVALUATION,
     LOGGED,
     DumpRecord,
+    chats_in,
     episodes_of_prime,
+    number,
     parse_dump,
     record_of_gym,
     sample_of_inspect,
     total,
-    trace_of_trackio,
     trajectories_of_art,
     trajectories_of_rllm,
 )
@@ -106,7 +108,8 @@ FORMATS = (
     _format(
         "nemo-rl",
         "content rewards input_lengths idx",
-        {"step": r"$path(step_?(\d++))", "prompt": "content.:-1", "completion": "content.-1", "reward": "rewards"},
+        {"step": r"$path(step_?(\d++))", "prompt": "content.:-1", "completion": "content.-1", "reward": "rewards"}
+        | {"reference": REFERENCE},
         left_out=r"val_data_step",
     ),
     _format(
@@ -193,7 +196,7 @@ FORMATS = (
         left_out=r"_metadata\.jsonl",
     ),
     # what slime, AReaL and TRL's asynchronous GRPO log to trackio; a version of the policy stands for the step
-    _format("trackio", "trackio_trace metadata", _TRACE, unroll=trace_of_trackio),
+    _format("trackio", "trackio_trace metadata", _TRACE, unroll=chats_in("trackio_trace")),
     # its training data are pickles, its evaluations are not
     _format(
         "skyrl",
@@ -213,6 +216,37 @@ FORMATS = (
     ),
 )
 """More special formats come first: the first whose keys a row has is its format."""
+PLAIN = "plain"
+_NAMES = {
+    "prompt": "prompt question problem query instruction input user_prompt",
+    "completion": "completion response output generation model_output model_response",
+    "reward": "reward total_reward final_reward reward_score score",
+    "step": "step global_step training_step train_step iteration rollout_step policy_step",
+    "reference": f"{REFERENCE.replace('|', ' ')} gts label gt",
+    "group": "group group_id prompt_id problem_id question_id example_id uid",
+    "advantage": "advantage advantages",
+}
+"""What columns of files of no trainer's format are called, also in capitals or in several words."""
+_CHATS = ("messages", "conversation", "chat", "transcript")
+
+
+def plain_format(record: DumpRecord) -> Format | None:
+    """The format of a row whose columns say what they are; None unless it has a reward, and a prompt with a completion
+    or the messages of both.
+    """
+    named = {re.sub(r"[\s-]+", "_", str(name).strip().casefold()): str(name) for name in record}
+    paths = {
+        field: named[column]
+        for field, columns in _NAMES.items()
+        if (column := next((name for name in columns.split() if name in named), None)) and _PLAIN.match(named[column])
+    }
+    paths.setdefault("step", r"$path((?:step|iter|iteration|update)[_-]?(\d++))")
+    unroll = None
+    if "completion" not in paths and (chat := next((named[name] for name in _CHATS if name in named), None)):
+        unroll, paths = chats_in(chat), paths | {"prompt": "prompt", "completion": "messages"}
+    if not {"prompt", "completion", "reward"} <= paths.keys():
+        return None
+    return Format(PLAIN, frozenset(), paths, unroll)
 
 
 def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callable[[DumpRecord], Format | None]:
@@ -221,7 +255,7 @@ def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callabl
 
     Raises InputError for a format or a field that does not exist, and for a path that cannot be read.
     """
-    names = [row_format.name for row_format in FORMATS]
+    names = [*(row_format.name for row_format in FORMATS), PLAIN]
     if name is not None and name not in names:
         raise InputError(
             f"--format {name!r} is not known; {did_you_mean(name, names, 'there are ' + ', '.join(names))}"
@@ -234,7 +268,13 @@ def chosen_format(name: str | None = None, given: Sequence[str] = ()) -> Callabl
     ]
     if {"prompt", "completion", "reward"} <= paths.keys():
         formats.append(Format("mapped", frozenset(), paths, given=paths))
-    return lambda record: next((row_format for row_format in formats if row_format.keys <= record.keys()), None)
+
+    def choose(record: DumpRecord) -> Format | None:
+        chosen = next((row_format for row_format in formats if row_format.keys <= record.keys()), None)
+        plain = plain_format(record) if chosen is None and name in (None, PLAIN) else None
+        return chosen if plain is None else replace(plain, paths={**plain.paths, **paths}, given=paths)
+
+    return choose
 
 
 def _mapped(text: str) -> tuple[str, str]:
@@ -328,11 +368,13 @@ class Values:
 
     def _others(self, record: DumpRecord) -> float | None:
         named = {alternative.keys[0] for path in self.format.paths.values() for alternative in _alternatives(path)}
+        only_texts = all(isinstance(value, str) for value in record.values())  # as in a CSV file
         columns = {
-            name: value
+            name: number(value) if only_texts else value
             for name, value in record.items()
-            if name not in named and name not in self.format.not_paid and isinstance(value, int | float)
+            if name not in named and name not in self.format.not_paid
         }
+        columns = {name: value for name, value in columns.items() if isinstance(value, int | float)}
         self.rewards |= dict.fromkeys(columns)
         return total(columns.values())
 
@@ -395,3 +437,19 @@ def as_json(text: str) -> Any:
         return parse_dump(text)
     except (ValueError, RecursionError):
         return text
+
+
+LONGEST_MESSAGES = 1 << 20
+"""A longer text is not looked at for messages, because Python's reader of literals takes many times its memory."""
+_MESSAGES = re.compile(r"\s*+\[\s*+\{\s*+(?:'role'|\"role\"|'content'|\"content\")\s*+:")
+
+
+def messages_in(text: str) -> Any:
+    """The messages that a text is, as JSON or as Python prints them into a table, or the text itself."""
+    if len(text) > LONGEST_MESSAGES or not _MESSAGES.match(text):
+        return text
+    try:
+        value = ast.literal_eval(text) if isinstance(as_json(text), str) else as_json(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    return value if all(isinstance(turn, Mapping) and "content" in turn for turn in value) else text

@@ -18,6 +18,7 @@ from cooper_audit.rollouts.formats import (
     as_json,
     chosen_format,
     is_of_evaluation,
+    messages_in,
     paths_in,
 )
 from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
@@ -251,7 +252,7 @@ def _unknown(files: Sequence["_File"]) -> str:
     if seen is None:
         of_numbers = ", only numbers; log its completions too, as tables or traces" if files[0].is_database else ""
         return f"{files[0].path}: holds no rows{of_numbers}"
-    there = one_line(", ".join(seen.names), 200)
+    there = one_line(", ".join(seen.trial.paths or seen.names), 300)
     if seen.trial.left_out:
         missing = " or ".join(seen.trial.left_out).replace("a row without ", "")
         return (
@@ -439,6 +440,8 @@ class _File:
             return self._decode(value)
         if isinstance(value, Mapping):
             return [value]
+        if isinstance(value, str):
+            value = messages_in(value)
         if isinstance(value, list) and not all(isinstance(item, Mapping) for item in value):
             return "\n".join(map(str, value))
         return value if isinstance(value, list) else str(value)

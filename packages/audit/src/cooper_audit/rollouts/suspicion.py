@@ -76,12 +76,12 @@ def suspicions(rows: Iterable[Mapping[str, Any]]) -> list[Suspicion]:
         return []
     counts = np.bincount(step_of)
     shares = np.stack([np.bincount(step_of, column) / counts for column in holds.T], axis=1)
-    risen = _risen(shares, third)
+    rises, of_rise = shares[-third:].mean(axis=0) - shares[:third].mean(axis=0), _probability_of_rise(shares, third)
     paid, more = _paid(holds, np.array([row["reward"] for row in kept]), group_of)
     found = []
-    for place in np.argsort(-risen[0]):
+    for place in np.argsort(-rises, kind="stable"):
         before, after = shares[:third, place].mean(), shares[-third:, place].mean()
-        passes = after - before >= RISEN and risen[1][place] <= ERROR and paid[place] <= ERROR and more[place] > 0
+        passes = rises[place] >= RISEN and of_rise[place] <= ERROR and paid[place] <= ERROR and more[place] > 0
         alike = any(_alike(holds[:, place], holds[:, other]) for other, _ in found)
         if passes and not alike:
             since = int(steps[largest_split(shares[:, place], np.ones(len(shares)))])
@@ -122,9 +122,9 @@ def _traits_of(text: str) -> Iterator[str]:
     yield from (name for name, form in _FORMS.items() if form.search(text))
 
 
-def _risen(shares: Float[ndarray, "S T"], third: int) -> tuple[Float[ndarray, " T"], Float[ndarray, " T"]]:
-    """How far each share rose from the first third of the steps to the last, in its spread, and how probable the
-    largest such rise of all traits is in random orders of the steps.
+def _probability_of_rise(shares: Float[ndarray, "S T"], third: int) -> Float[ndarray, " T"]:
+    """How probable it is that any share rises as far, in its spread, from the first third of the steps to the last if
+    these come in random order.
     """
     spread = shares.std(axis=0) + 1e-9
 
@@ -133,7 +133,7 @@ def _risen(shares: Float[ndarray, "S T"], third: int) -> tuple[Float[ndarray, " 
 
     generator, seen = np.random.default_rng(0), rise(np.arange(len(shares)))
     largest = np.array([rise(generator.permutation(len(shares))).max() for _ in range(ORDERS)])
-    return seen, _adjusted(seen, largest)
+    return _adjusted(seen, largest)
 
 
 def _paid(

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from cooper_base.data.strict_json import check_values
@@ -191,12 +191,16 @@ def trajectories_of_rllm(record: DumpRecord) -> Iterator[DumpRecord]:
         yield {**record, "prompt": chat[:first], "messages": chat[first:] or None, "reward": reward}
 
 
-def trace_of_trackio(record: DumpRecord) -> Iterator[DumpRecord]:
-    """The messages of a trace, of which the first reply and all behind it are the policy's."""
-    given = record["trackio_trace"]
-    turns = [turn for turn in given if isinstance(turn, Mapping)] if isinstance(given, list) else []
-    first = _first_reply(turns)
-    yield {**record, "prompt": turns[:first], "messages": turns[first:] or None}
+def chats_in(name: str) -> Callable[[DumpRecord], Iterator[DumpRecord]]:
+    """Rows of the messages under this name, of which the first reply and all behind it are the policy's."""
+
+    def rows_of_chat(record: DumpRecord) -> Iterator[DumpRecord]:
+        given = record[name]
+        turns = [turn for turn in given if isinstance(turn, Mapping)] if isinstance(given, list) else []
+        first = _first_reply(turns)
+        yield {**record, "prompt": turns[:first], "messages": turns[first:] or None}
+
+    return rows_of_chat
 
 
 def trajectories_of_art(record: DumpRecord) -> Iterator[DumpRecord]:

@@ -1,10 +1,12 @@
 """Sums over the groups of completions of a run, as arrays: a row for each group of each step."""
 
 import math
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy import ndarray
 from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estimated_change, t_quantile
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
+from cooper_audit.run.paid_rows import PAYMENTS, by_group, compared_with, payments_of
 from cooper_audit.run.pay_tracks import LEVEL, PAY
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
@@ -30,10 +33,6 @@ what is accepted and ends in the reference's words. `pairs` are those of a right
 read, `concordant` those in which the accepted one is paid more.
 `positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters` those of
 the question."""
-PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
-"""What `Payments` says of each group: further columns."""
-RECENT = 16
-"""So many right rows of the last steps stand for those of a group that has none."""
 FEWEST_OF_KIND = 4
 """Wrong rows of a kind in a step that count by themselves."""
 KIND = "kind"
@@ -46,40 +45,6 @@ REPEATED = 3
 """If problems come so often on average, a step is compared with what its problems are like in other steps."""
 SHARED = 30
 """So many problems in both windows show that the problems did not become harder; also half of one window's."""
-
-
-class Payments:
-    """Compares the wrong rows of each group with its right ones, a step after another."""
-
-    def __init__(self) -> None:
-        self._recent: deque[float] = deque(maxlen=RECENT)
-
-    def step(self, groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[tuple[float, ...]]:
-        """`PAYMENTS` of each group, given the rewards of its right and of its wrong rows: how many wrong rows are
-        compared, how many of them are paid like right ones (the chance that a right one is paid less, half for a tie),
-        the sum of what they are paid less than the mean of the right ones, and the sum of what they are paid.
-        """
-        for right, _ in groups:
-            self._recent.extend(right)
-        others = () if _by_group(groups) else self._recent
-        return [_compared(right or others, wrong) for right, wrong in groups]
-
-
-def _by_group(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> bool:
-    """Whether the rewards of each group lie around 0, as if they were normalised by group: then those of one group say
-    nothing about another's."""
-    paid = [rewards for right, wrong in groups if any(rewards := [*right, *wrong])]
-    return bool(paid) and all(min(rewards) < 0 < max(rewards) for rewards in paid)
-
-
-def _compared(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, ...]:
-    of_right, of_wrong = np.fromiter(right, float), np.asarray(wrong, dtype=float)
-    if not len(of_right) or not len(of_wrong):
-        return (0.0,) * len(PAYMENTS)
-    more = of_wrong[:, None] - of_right
-    like = (more > 1e-9).sum() + 0.5 * (np.abs(more) <= 1e-9).sum()
-    less = -more.sum() / len(of_right)
-    return float(len(of_wrong)), float(like / len(of_right)), float(less), float(of_wrong.sum())
 
 
 class JudgedRow(NamedTuple):
@@ -174,12 +139,12 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
     over these: a reward and a check may differ about one kind more than about others, and a mix of kinds that changes
     is no change of either. Beside them is `LEVEL`, because a judge may err more often about problems that are hard.
     """
-    by_group = _by_group([(right, wrong) for _, right, wrong in groups])
-    everywhere = [] if by_group else [reward for _, right, _ in groups for reward in right]
+    is_normalised = by_group([(right, wrong) for _, right, wrong in groups])
+    everywhere = [] if is_normalised else [reward for _, right, _ in groups for reward in right]
     sums: dict[str, ndarray] = {}
     counts: list[tuple[float, ...]] = []
     for kind, right, wrong in groups:
-        compared, like, less, _ = _compared(right or everywhere, wrong)
+        compared, like, less, _ = compared_with(right or everywhere, wrong)
         sums[kind] = sums.get(kind, 0) + np.array([compared, like, less, len(right)])
         counts.append((compared, like, len(right), len(right) + len(wrong)))
     large = {kind: of_kind for kind, of_kind in sums.items() if of_kind[0] >= FEWEST_OF_KIND}
@@ -209,21 +174,23 @@ class Groups:
     groups: list[GroupSums] = field(default_factory=list)
     scored: list[tuple[float, bool]] = field(default_factory=list)
     """Reward of every judged row, and whether it is accepted."""
-    payments: list[tuple[float, ...]] = field(default_factory=list)
-    _payments: Payments = field(default_factory=Payments)
 
     def add(self, step: int, groups: Sequence[GroupSums], scored: Sequence[Sequence[float]] = ()) -> None:
         """The groups of a step, later than those before."""
         self.steps += [step] * len(groups)
         self.groups += groups
-        self.payments += self._payments.step([(group.right, group.wrong) for group in groups])
         self.scored += [(float(reward), bool(accepted)) for reward, accepted in scored]
 
     def table(self) -> "Table":
         names = ([group.problem for group in self.groups], [group.kind for group in self.groups])
         problems, kinds = (np.unique(np.array(part, dtype=object), return_inverse=True)[1] for part in names)
         values = np.array([group.sums for group in self.groups], dtype=float).reshape(len(self.steps), len(COLUMNS))
-        payments = np.array(self.payments, dtype=float).reshape(len(self.steps), len(PAYMENTS))
+        by_step = [
+            [(group.right, group.wrong) for _, group in of_step]
+            for _, of_step in groupby(zip(self.steps, self.groups, strict=True), key=itemgetter(0))
+        ]
+        of_groups = [payment for of_step in payments_of(by_step) for payment in of_step]
+        payments = np.array(of_groups, dtype=float).reshape(len(self.steps), len(PAYMENTS))
         times = Counter(word for group in self.groups for word in group.words)
         once = [float(sum(times[word] == 1 for word in group.words)) for group in self.groups]
         columns = dict(zip((*COLUMNS, *PAYMENTS), (*values.T, *payments.T), strict=True))
@@ -246,6 +213,8 @@ class Table:
             return self.columns["lenient"] + self.columns["paid_like_right"]
         if name == "not_paid_less":
             return -self.columns["paid_less"]
+        if name == "right_reward":  # in the scale of `wrong_reward`
+            return self.columns["accepted_reward"] / self.columns["scale"]
         return self.columns[name]
 
     @property
@@ -346,18 +315,12 @@ class Table:
         return Estimate(change, change - half, change + half)
 
     def half_width(
-        self, over: str, under: str, before: Bool[ndarray, " G"], after: Bool[ndarray, " G"], error: float
+        self, over: str, under: str, before: Bool[ndarray, " G"] | None, after: Bool[ndarray, " G"], error: float
     ) -> float:
-        """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965)."""
-        return self._half_of(over, under, ((before, -1.0), (after, 1.0)), error)
-
-    def half_of_share(self, over: str, under: str, rows: Bool[ndarray, " G"], error: float) -> float:
-        """The same of the quotient over some rows."""
-        return self._half_of(over, under, ((rows, 1.0),), error)
-
-    def _half_of(
-        self, over: str, under: str, windows: Sequence[tuple[Bool[ndarray, " G"], float]], error: float
-    ) -> float:
+        """Half the width of the interval of a change with the problem as the unit, by linearisation (Kish 1965); or of
+        the quotient over some rows, if there are none before.
+        """
+        windows = ((after, 1.0),) if before is None else ((before, -1.0), (after, 1.0))
         size = int(self.problem_of.max()) + 1
         pulls, fewest = np.zeros(size), math.inf
         for rows, sign in windows:
