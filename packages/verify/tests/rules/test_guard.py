@@ -21,6 +21,7 @@ from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.maths import MathsRule, RuleVerifier
 from cooper_verify.rules.kinds.numeric import NumericRule
 from cooper_verify.rules.other_answers import are_different, stated_answers
+from cooper_verify.rules.rule import RULES as KINDS
 from cooper_verify.rules.rule import RuleConfig
 from planted import EXPONENTIAL, STALLS, planted
 from slow_members import first_fast
@@ -42,6 +43,36 @@ def _process() -> psutil.Process:
     process = guard._guard._process
     assert process is not None
     return psutil.Process(process.pid)
+
+
+SLOW_TO_IMPORT = """
+import time
+from typing import Literal
+from cooper_verify.rules.rule import ComputedConfig
+
+until = time.process_time() + 0.7
+while time.process_time() < until:
+    pass
+
+class Slow(ComputedConfig):
+    kind: Literal["slow_to_import:Slow"] = "slow_to_import:Slow"
+
+    def verdict(self, problem, text):
+        return "correct" if problem.answer in text else "wrong"
+"""
+"""A rule whose module takes longer to import than a text may take."""
+
+
+def test_what_a_rule_takes_to_import_is_not_on_the_first_text(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text(SLOW_TO_IMPORT)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    guard._guard.close()
+    rule = KINDS.read({"kind": "slow_to_import:Slow"}).build()
+    problem = Problem("p", "Which?", "12")
+    assert rule.verify_problems([(problem, "12"), (problem, "13")]) == ["correct", "wrong"]
+    assert rule.faults([(problem, "12")]) == [None]
+    guard._guard.close()
 
 
 RULES: dict[str, tuple[RuleConfig, str, str]] = {

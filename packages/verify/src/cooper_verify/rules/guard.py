@@ -15,9 +15,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from cooper_verify.faults import note_fault
 from cooper_verify.rules.child import (
@@ -41,13 +42,12 @@ _WALL_S = 60.0
 _MEMORY_MIB = 2048
 _CALLS = 256
 """Calls that are sent together. Other threads have their turn between two of these batches."""
-
-
 _CALLS_ALONE = 32
 """Calls that are sent together where each has its own reply. Between two of these batches the budget is looked at."""
 
-
 _AS_OTHERWISE = object()
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def guarded(
@@ -70,6 +70,18 @@ def guarded(
             note_fault(name, result.traceback, calls[place])
             results[place] = otherwise if at_fault is _AS_OTHERWISE else at_fault
     return results
+
+
+def prepared_by(prepare: Callable[..., Any]) -> Callable[[_Function], _Function]:
+    """What calls share is made by `prepare`, with the arguments of the first, outside of their CPU time. To import a
+    rule's module took more than a call has, on a busy machine: every reference was lost that came first in a new
+    process. It may use what the caller wrote, such as settings, and no text from outside."""
+
+    def with_preparation(function: _Function) -> _Function:
+        function.prepare = prepare  # pyright: ignore[reportAttributeAccessIssue]
+        return function
+
+    return with_preparation
 
 
 class _Raised(NamedTuple):
@@ -124,7 +136,12 @@ def main() -> None:
     for line in sys.stdin:
         name, calls, together = json.loads(line)
         seconds = _TOGETHER_CPU_S if together else CPU_S
-        replies = (_reply(_named(name), arguments, seconds) for arguments in calls)
+        function = _named(name)
+        prepare = getattr(function, "prepare", None)
+        if prepare is not None:
+            with suppress(Exception):  # the call raises it again, and that is noted
+                prepare(*calls[0])
+        replies = (_reply(function, arguments, seconds) for arguments in calls)
         if together:
             reply_to_parent([*replies])
         else:

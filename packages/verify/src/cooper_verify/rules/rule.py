@@ -18,7 +18,7 @@ from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import UserVerdict, Verdict
 from cooper_base.errors import InputError
 from cooper_verify.grader import Asked, Grader, Opinion
-from cooper_verify.rules.guard import guarded
+from cooper_verify.rules.guard import guarded, prepared_by
 
 if TYPE_CHECKING:
     from cooper_base.data.answer import AnswerGroup
@@ -168,6 +168,11 @@ def _computed(settings: str) -> ComputedConfig:
     return rule
 
 
+def _build(settings: str, *_: Any) -> None:
+    _computed(settings)
+
+
+@prepared_by(_build)
 def _computed_verdict(settings: str, question: str, reference: str, metadata: dict[str, Any], text: str) -> Verdict:
     reply = without_thoughts(text)
     if copies_question(question, reply):
@@ -175,6 +180,7 @@ def _computed_verdict(settings: str, question: str, reference: str, metadata: di
     return _computed(settings).verdict(Problem("", question, reference, metadata=metadata), reply)
 
 
+@prepared_by(_build)
 def _computed_fault(settings: str, question: str, reference: str, metadata: dict[str, Any], answer: str) -> str | None:
     rule, problem = _computed(settings), Problem("", question, reference, metadata=metadata)
     return rule.objection(problem) or unverified(rule.verdict(problem, boxed(answer)))
