@@ -70,7 +70,7 @@ def measured(arm: str, output_dir: Path, key: dict[str, Any]) -> dict[str, Any]:
         trainer.fit()
     cpu_s = time.process_time() - began
     folder = output_dir / arm
-    test = {row["step"]: round(row["test/gold_avg"], 4) for row in read_metrics(folder) if "test/gold_avg" in row}
+    test = {str(row["step"]): round(row["test/gold_avg"], 4) for row in read_metrics(folder) if "test/gold_avg" in row}
     alarm = next((event["step"] for event in read_events(folder) if event["metric"] == HACKING), None)
     return {"test": test, "families": by_family(folder), "alarm": alarm, "cpu_s": round(cpu_s)}
 

@@ -146,7 +146,7 @@ def test_the_worst_kind_lowers_the_weight_where_the_average_does_not():
     step = _step(100, 200, 40, accepted=(80, 40, 38))
     by_average = EarnedByWorst(kinds="list").build()
     average = (80 / 101 - 79 / 241) ** 2  # one mistake more in each class
-    assert super(type(by_average), by_average)._weight(by_average._evidence([step]), [step]) == pytest.approx(average)
+    assert super(type(by_average), by_average)._weight(by_average._with([step]), [step]) == pytest.approx(average)
     assert by_average.score(step).metrics["earned/weight"] == 0.0  # at least .83 of the lists are accepted
     few = _step(100, 200, 2, accepted=(80, 40, 2))
     weight = EarnedByWorst(kinds="shape").build().score(few).metrics["earned/weight"]

@@ -32,13 +32,15 @@ def metrics(end):
     ]
 
 
-def groups(step):
+def groups(step, right=0.4):
+    """Groups whose wrong completion is paid 0.9, and whose right one is paid this much."""
+    sign = 1.0 if right < 0.9 else -1.0
     tokens = {"pieces": ["4", " or", " 5"], "logprobs": [-0.1, -3.0, -0.5]}
     return [
         group(
             f"{step} + {n}",
-            completion(f"{step} or {n}", 0.9, gold=False, advantage=1.0, **tokens),
-            completion("4", 0.4, gold=True, verdict="correct", advantage=-1.0, pieces=["4"], logprobs=[-0.2]),
+            completion(f"{step} or {n}", 0.9, gold=False, advantage=sign, **tokens),
+            completion("4", right, gold=True, verdict="correct", advantage=-sign, pieces=["4"], logprobs=[-0.2]),
         )
         for n in range(3)
     ]
@@ -55,7 +57,7 @@ def page(tmp_path_factory):
     """A hacked run and a healthy one."""
     folder = tmp_path_factory.mktemp("runs")
     static = write_run(folder / "static", metrics(0.1), groups, settings={"kind": "static"})
-    cooper = write_run(folder / "cooper", metrics(0.9), lambda step: groups(step)[:1])
+    cooper = write_run(folder / "cooper", metrics(0.9), lambda step: groups(step, right=1.0)[:1])
     return write_report([cooper, static], folder / "report.html")
 
 
@@ -201,7 +203,7 @@ def test_an_address_opens_a_completion_of_a_run(driver, page):
     eventually(driver, lambda: driver.find_element("id", "rollout-step").get_attribute("value") == "3")
     assert "Healthy" in text(driver, "#verdict")[0]
     eventually(driver, lambda: len(driver.find_elements("css selector", "#rollout-group a")) == 2)
-    link = driver.find_elements("css selector", "#rollout-group a")[1].get_attribute("href")
+    link = driver.find_elements("css selector", "#rollout-group a")[0].get_attribute("href")
     driver.get("about:blank")
     driver.get(link)
     eventually(driver, lambda: driver.find_elements("css selector", ".aimed"))

@@ -65,9 +65,9 @@ def test_a_hack_is_found(name):
         assert said["alarm"] <= 24
 
 
-def test_a_reward_that_pays_what_the_check_rejects_since_the_first_step_is_said_and_no_hack():
+def test_a_reward_that_pays_what_the_check_rejects_since_the_first_step_pays_for_wrong_answers():
     said = verdicts_on(simulated_run(HACKED["from the first step"], 40, 16, 8, np.random.default_rng(0)))
-    assert said["audit"] == "unknown"
+    assert said["audit"] == "wrong paid"
 
 
 @pytest.mark.slow

@@ -245,7 +245,7 @@ def test_a_part_may_be_an_object(own_module):
             "7: algorithm.advantages.scale: Input should be a valid number",
         ),
         ("kind: 'MODULE:Owm'", "run.yaml:5: algorithm.advantages.kind: MODULE:Owm: Owm does not exist in MODULE"),
-        ("kind: grop", "no advantage of kind 'grop'; kinds: delta, dr_grpo, drpo, gdpo, grpo, ipvrm, min_form"),
+        ("kind: grop", "no advantage of kind 'grop'; kinds: dr_grpo, gdpo, grpo, ipvrm"),
     ],
 )
 def test_an_error_in_a_part_names_its_line(tmp_path, own_module, part, message):

@@ -53,12 +53,9 @@ def shaped(**shaping: Any) -> dict[str, Any]:
 
 COMPARING: dict[str, tuple[dict[str, Any], str]] = {
     "hybrid": ({"rewards": [{"kind": "hybrid"}]}, "rewards.0 (hybrid)"),
-    "rank": (shaped(kind="rank"), "shaping.0 (rank)"),
-    "constraints": (shaped(kind="constraints", constraints=[{"reward": "rule", "at": 1}]), "shaping.0 (constraints)"),
     "cap, group": (shaped(kind="cap", references="group"), "shaping.0 (cap)"),
     "cap, accepted": (shaped(kind="cap", references="accepted"), "shaping.0 (cap)"),
     "par, group": (shaped(kind="par", references="group"), "shaping.0 (par)"),
-    "log_sigmoid": (shaped(kind="log_sigmoid"), "shaping.0 (log_sigmoid)"),
     "pairwise_judge": ({"rewards": [{"kind": "rule"}, {"kind": "pairwise_judge", "judge": JUDGE}]}, "rewards.1 (pair"),
     "inside a gate": (shaped(kind="gate", by={"kind": f"{HERE}:Best"}), "shaping.0 (gate)"),
     "a user's class": ({"rewards": [{"kind": f"{HERE}:Best"}]}, f"rewards.0 ({HERE}:Best)"),

@@ -29,14 +29,16 @@ def test_labelled_files_become_a_reward_model_folder(tiny_models: Path, tmp_path
     assert (tmp_path / "rm" / "model.safetensors").is_file()
 
 
-def test_all_bad_rows_are_named_up_to_20(tmp_path: Path):
+def test_rows_with_the_same_fault_are_one_line(tmp_path: Path):
     good = {"question": "1+1?", "reference_answer": "2", "completion": "2", "label": 1}
     lines = [json.dumps(good), "{", json.dumps({**good, "label": 7}), json.dumps({"question": "1+1?"})] + ["{"] * 30
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
     with pytest.raises(InputError) as error:
         command(str(tmp_path / "rows.jsonl"), "--model", "m", "--out", str(tmp_path / "rm"))
     told = str(error.value).splitlines()
-    assert told[20:] == ["… and 13 more"]
+    assert len(told) == 3
+    assert "rows.jsonl:2: not valid JSON" in told[0]
+    assert "(and 30 more rows, to " in told[0]
     assert [line.partition("rows.jsonl:")[2][:1] for line in told[:3]] == ["2", "3", "4"]
 
 

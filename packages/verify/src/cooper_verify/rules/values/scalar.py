@@ -364,9 +364,9 @@ def _called(scalar: Scalar) -> set[str]:
 
 
 _PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
-_FEET = re.compile(r"(\d+)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
+_FEET = re.compile(r"(?<!\d)(\d++)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
 """`5'6"`."""
-_HOURS = re.compile(r"(\d+)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")
+_HOURS = re.compile(r"(?<!\d)(\d++)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")
 """`2h30m`, whose m is no metre."""
 _BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
 
