@@ -54,13 +54,6 @@ def test_a_reward_that_pays_wrong_answers_more_from_the_first_step_on_is_named_a
 
 
 @pytest.mark.parametrize("times", [0.1, 10])
-def test_a_hack_under_a_reward_that_is_rescaled_is_found(times):
-    shape = Shape(hacked=lambda x: 0.5 * (x > 0.5), scale=lambda x: 1 + (times - 1) * (x > 0.6))
-    found = finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(0)).table)
-    assert found.state in ("wrong paid", "hacked")
-
-
-@pytest.mark.parametrize("times", [0.1, 10])
 def test_a_reward_that_is_rescaled_is_no_hack(times):
     shape = Shape(form=lambda x: 0.05 + 0.4 * x, weight=1.0, scale=lambda x: 1 + (times - 1) * (x > 0.6))
     assert finding_of_table(simulated_run(shape, 40, 16, 8, np.random.default_rng(0)).table).state not in ACCUSED
@@ -208,24 +201,8 @@ def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
 
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
     steps = payments_of([[([], [0.5])], [([1.0], [])], [([], [1.0, 0.2])]])
-    assert steps[0] == [(0, 0, 0, 0, 1)]
+    assert steps[0] == [(0, 0, 0, 0)]
     assert steps[2] == [pytest.approx((2, 0.5, 0.8, 1.2, 1))]
-
-
-@pytest.mark.parametrize("times", [0.1, 10])
-def test_what_is_paid_is_compared_in_the_first_scale_of_the_reward_from_the_step_on_that_changes_it(times):
-    steps = [[([scale * 1.0] * 8, [scale * 0.2] * 8)] for scale in [1.0] * 5 + [times] * 5]
-    of_steps = [of_group for [of_group] in payments_of(steps)]
-    assert [paid_less for _, _, paid_less, _, _ in of_steps] == pytest.approx([6.4] * 10)
-    assert [scale for *_, scale in of_steps] == pytest.approx([1.0] * 5 + [times] * 5)
-
-
-@pytest.mark.parametrize("form", [1.0, 3.0])
-def test_a_form_that_is_paid_apart_is_no_scale(form):
-    generator = np.random.default_rng(0)
-    formed = [form * (generator.random((2, 16)) < step / 20) for step in range(20)]
-    payments = payments_of([[((0.9 + right).tolist(), (0.2 + wrong).tolist())] for right, wrong in formed])
-    assert {scale for [(*_, scale)] in payments[:16]} == {1.0}
 
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():

@@ -109,7 +109,7 @@ def payment_of(
     def course(over: str, under: str) -> tuple[float, float]:
         return table.share(over, under, before.rows), table.share(over, under, end.rows)
 
-    right, wrong = course("right_reward", "accepted"), course("wrong_reward", "compared")
+    right, wrong = course("accepted_reward", "accepted"), course("wrong_reward", "compared")
     return Payment(
         spans=Spans(spans.before, (end.first, end.last)),
         of_wrong=course(*SHARES[0]),

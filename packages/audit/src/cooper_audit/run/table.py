@@ -213,8 +213,6 @@ class Table:
             return self.columns["lenient"] + self.columns["paid_like_right"]
         if name == "not_paid_less":
             return -self.columns["paid_less"]
-        if name == "right_reward":  # in the scale of `wrong_reward`
-            return self.columns["accepted_reward"] / self.columns["scale"]
         return self.columns[name]
 
     @property

@@ -25,8 +25,8 @@ DOSE = Path(__file__).parent / "dose.json"
 """Gold after 40 steps on seeds 0 to 4, by the share of problems that the rule judges."""
 FIVE_SEEDS = (
     "This is one seed. Over seeds 0 to 4 the rule ended at 0.78 on average, the static reward model and Cooper as "
-    "published at 0.03 or below, and Cooper at 0.89, above the rule on each; in the family where it is lowest, of what "
-    "the policy wrote in the last five steps, 0.58 are right (docs/reward-hacking.md)."
+    "published at 0.03 or below, and Cooper at 0.87, above the rule on each; in the family where it is lowest, of what "
+    "the policy wrote in the last five steps, 0.50 are right (docs/reward-hacking.md)."
 )
 
 
