@@ -202,7 +202,7 @@ def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
 def test_wrong_rows_of_a_group_without_right_ones_are_compared_with_those_of_the_last_steps():
     steps = payments_of([[([], [0.5])], [([1.0], [])], [([], [1.0, 0.2])]])
     assert steps[0] == [(0, 0, 0, 0)]
-    assert steps[2] == [pytest.approx((2, 0.5, 0.8, 1.2, 1))]
+    assert steps[2] == [pytest.approx((2, 0.5, 0.8, 1.2))]
 
 
 def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
