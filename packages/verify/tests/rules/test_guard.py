@@ -22,7 +22,7 @@ from cooper_verify.rules.kinds.maths import MathsRule, RuleVerifier
 from cooper_verify.rules.kinds.numeric import NumericRule
 from cooper_verify.rules.other_answers import are_different, stated_answers
 from cooper_verify.rules.rule import RULES as KINDS
-from cooper_verify.rules.rule import RuleConfig
+from cooper_verify.rules.rule import ComputedConfig, RuleConfig
 from planted import EXPONENTIAL, STALLS, planted
 from slow_members import first_fast
 
@@ -68,7 +68,9 @@ def test_what_a_rule_takes_to_import_is_not_on_the_first_text(tmp_path, monkeypa
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
     guard._guard.close()
-    rule = KINDS.read({"kind": "slow_to_import:Slow"}).build()
+    settings = KINDS.read({"kind": "slow_to_import:Slow"})
+    assert isinstance(settings, ComputedConfig)
+    rule = settings.build()
     problem = Problem("p", "Which?", "12")
     assert rule.verify_problems([(problem, "12"), (problem, "13")]) == ["correct", "wrong"]
     assert rule.faults([(problem, "12")]) == [None]
