@@ -20,7 +20,7 @@ SomeConfig = TypeVar("SomeConfig", bound=Config)
 class Settings:
     """Settings before they are checked, with their source, the line of each key and the keys that `overrides` set."""
 
-    values: Mapping[str, Any]
+    values: dict[str, Any]
     source: str = "config"
     lines: Lines = field(default_factory=dict)
     overrides: Sequence[str] = ()

@@ -86,7 +86,7 @@ class CooperReward:
         invalid settings, files or models.
         """
         if not isinstance(config, CooperRewardConfig):
-            config = check_settings(CooperRewardConfig, Settings(config))
+            config = check_settings(CooperRewardConfig, Settings(config))  # pyright: ignore[reportArgumentType] - it is checked there
         inputs = read_reward_inputs(config) if inputs is None else inputs
         steps = total_steps if total_steps is not None else config.planned_steps
         model, settings = None, config.loaded_model
