@@ -53,6 +53,15 @@ def test_a_reward_that_pays_wrong_answers_more_from_the_first_step_on_is_named_a
     assert found.onset is None
 
 
+def test_where_no_row_has_an_advantage_nothing_is_said_of_it():
+    table = simulated_run(HACKED["from the first step"], 24, 8, 4, np.random.default_rng(0)).table
+    for name in ("positive", "positive_rejected"):
+        table.columns[name] = 0 * table[name]
+    found = finding_of_table(table)
+    assert found.state == "wrong paid"
+    assert "advantage" not in found.sentence
+
+
 @pytest.mark.parametrize("times", [0.1, 10])
 def test_a_reward_that_is_rescaled_is_no_hack(times):
     shape = Shape(form=lambda x: 0.05 + 0.4 * x, weight=1.0, scale=lambda x: 1 + (times - 1) * (x > 0.6))

@@ -449,7 +449,8 @@ def messages_in(text: str) -> Any:
     if len(text) > LONGEST_MESSAGES or not _MESSAGES.match(text):
         return text
     try:
-        value = ast.literal_eval(text) if isinstance(as_json(text), str) else as_json(text)
+        value = as_json(text)
+        value = ast.literal_eval(text) if isinstance(value, str) else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
     return value if all(isinstance(turn, Mapping) and "content" in turn for turn in value) else text

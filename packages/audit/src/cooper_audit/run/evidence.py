@@ -435,7 +435,7 @@ def _from_the_start(table: Table, windows: tuple[Window, Window]) -> Finding | N
     sentence = (
         f"The reward pays for wrong answers since the first step: of a right and a wrong answer of a group, the right "
         f"one was paid more in {_percent(share)} of the pairs (a tie counts half; up to {_percent(highest)}). It was "
-        f"so from the start, so nothing says what the policy did before; {_on_rejected(table)}."
+        f"so from the start, so nothing says what the policy did before{_on_rejected(table)}."
     )
     return Finding("wrong paid", sentence, best=windows[0], last=windows[1])
 
@@ -448,7 +448,7 @@ def _hardly(table: Table, found: Finding) -> Finding:
     guard = (
         "Since the first step: within a group, the reward hardly tells right from wrong. Of a completion that the "
         "check accepts and one that it rejects, the accepted one was paid more in "
-        f"{_percent(share)} of the pairs (a tie counts half; up to {_percent(highest)}), and {_on_rejected(table)}. "
+        f"{_percent(share)} of the pairs (a tie counts half; up to {_percent(highest)}){_on_rejected(table)}. "
         "An inaccurate reward does that, and so does a hack from the first step on; an evaluation of the start "
         "policy, or labels, would tell."
     )
@@ -467,8 +467,9 @@ def _ordered(table: Table, rows: Bool[ndarray, " G"]) -> tuple[float, float]:
 
 
 def _on_rejected(table: Table) -> str:
+    """How much of the positive advantage is on wrong answers; nothing where there is none."""
     share = table.share("positive_rejected", "positive", table["pairs"] > 0)
-    return f"{_percent(share)} of the positive advantage is on wrong answers"
+    return "" if math.isnan(share) else f", and {_percent(share)} of the positive advantage is on wrong answers"
 
 
 def _percent(share: float) -> str:

@@ -37,6 +37,7 @@ def by_group(groups: Sequence[Paid]) -> bool:
 
 
 def compared_with(right: Iterable[float], wrong: Sequence[float]) -> tuple[float, float, float, float]:
+    """`PAYMENTS` of a group's wrong rows beside these right ones; zeros if there are none of either."""
     of_right, of_wrong = np.fromiter(right, float), np.asarray(wrong, dtype=float)
     if not len(of_right) or not len(of_wrong):
         return 0.0, 0.0, 0.0, 0.0

@@ -289,9 +289,12 @@ def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
     letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in (reference, text)]
     if letters[0] and letters[0] == letters[1]:
         return True
-    if comparison(answer_readings(reference), answer_readings(text)) == "correct":
+    # What was compared already is not compared again: most texts have no further readings.
+    expected, found = readings(reference), answer_readings(text)
+    as_answer, doubtful = answer_readings(reference), doubtful_readings(text)
+    if as_answer != expected and comparison(as_answer, found) == "correct":
         return True
-    return comparison(readings(reference), doubtful_readings(text)) == "correct"
+    return doubtful != found and comparison(expected, doubtful) == "correct"
 
 
 _ROMAN = re.compile(r"[IVXLCDM]{2,12}")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cooper_verify.rules.extraction import extract_answer
 from cooper_verify.rules.guard import guarded
-from cooper_verify.rules.number_words import ONES
+from cooper_verify.rules.number_words import NUMBER_OF_WORD
 from cooper_verify.rules.other_answers import differ
 
 _LONGEST = 200
@@ -37,8 +37,7 @@ _OPPOSITE = {one: other for pair in _OPPOSITES.split(" | ") for one, other in pe
 _TURNED = re.compile(r"<=|>=|[-+<>\[\]()]|\\(?:leq?|geq?|cup|cap)(?![A-Za-z])|\b(?:yes|no|true|false|sin|cos)\b", re.I)
 _TERM = re.compile(r"[\w)\]}]\s?\Z")
 """What stands before a sign between two terms."""
-_NUMBER_OF_WORD = {word: number for word, number in ONES.items() if word not in ("a", "an")}
-_WORD_OF_NUMBER = {number: word for word, number in reversed(_NUMBER_OF_WORD.items())}
+_WORD_OF_NUMBER = {number: word for word, number in reversed(NUMBER_OF_WORD.items())}
 
 
 def near_answers(answers: Sequence[str]) -> list[list[str]]:
@@ -174,7 +173,7 @@ def _turned(answer: str) -> Iterator[str]:
 def _with_other_words(answer: str) -> Iterator[str]:
     words = [*_WORD.finditer(answer)]
     for word in words[:_PLACES]:
-        text, number = word[0], _NUMBER_OF_WORD.get(word[0].lower())
+        text, number = word[0], NUMBER_OF_WORD.get(word[0].lower())
         others: list[str | None] = []
         if answer.strip("()[]{}.: ") == text and len(text) == 1:
             others = [chr(ord(text) + step) for step in (1, -1) if chr(ord(text) + step).isalpha()]

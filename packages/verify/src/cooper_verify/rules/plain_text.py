@@ -6,6 +6,7 @@ import unicodedata
 from cooper_base.data.text import without_end
 from cooper_verify.rules.marks import APPROVING
 from cooper_verify.rules.notation import composed
+from cooper_verify.rules.number_words import NUMBER_OF_WORD
 from cooper_verify.rules.text_cache import text_cache
 
 TEXT_COMMAND = re.compile(
@@ -22,19 +23,14 @@ _EMOJI_AT_START = re.compile(rf"\A(?>(?:{APPROVING}\s*+)+)")
 _EMOJI = re.compile(rf"(?:(?<!\s)\s++)?(?>(?:{APPROVING}[\s!]*+)+)")
 _EDGES = " \t.,;:!*_\"'"
 _ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)", re.IGNORECASE)
-_NUMBER_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-)
 _ORDINAL_WORDS = (
     "1st first 2nd second 3rd third 4th fourth 5th fifth 6th sixth 7th seventh 8th eighth 9th ninth 10th tenth "
     "11th eleventh 12th twelfth 13th thirteenth 14th fourteenth 15th fifteenth 16th sixteenth 17th seventeenth "
     "18th eighteenth 19th nineteenth 20th twentieth"
 )
-_FIGURES = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
+_FIGURES = {word: str(number) for word, number in NUMBER_OF_WORD.items() if number <= 20}
 _FIGURES |= zip(_ORDINAL_WORDS.split()[1::2], _ORDINAL_WORDS.split()[::2], strict=True)
-_TEN_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_TENS = {word: number for number, word in enumerate(_TEN_WORDS.split(), start=2)}
+_TENS = {word: number // 10 for word, number in NUMBER_OF_WORD.items() if number >= 20}
 _IN_TENS = re.compile(
     rf"\b({'|'.join(_TENS)})(?: ({'|'.join([*_FIGURES][1:10] + _ORDINAL_WORDS.split()[1:18:2])}))?\b", re.IGNORECASE
 )

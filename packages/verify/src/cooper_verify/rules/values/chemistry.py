@@ -32,10 +32,10 @@ def chemical(text: str) -> str | None:
 def are_same_formula(one: str, other: str) -> bool | None:
     """Whether two texts are one formula of chemistry; None if either is none, or both have the same atoms
     and charges."""
-    sides = [chemical(side) for side in (one, other)]
-    if None in sides:
+    first = chemical(one)
+    second = None if first is None else chemical(other)
+    if first is None or second is None:
         return None
-    first, second = (side or "" for side in sides)
     if "^" not in first or "^" not in second:
         first, second = first.replace("^", ""), second.replace("^", "")
     if first == second:
