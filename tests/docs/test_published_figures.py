@@ -155,7 +155,7 @@ def section(begin: str, end: str) -> str:
 
 
 BY_HOLE = [
-    ("silence_report", "**Holes and silences", "**Today's default"),
+    ("silence_report", "**Holes and silences", "**The default with near references"),
     ("silence_units", "**A rule that cannot read units**", "**Rules that slip**"),
     ("silence_slips", "**Rules that slip**", "```bash"),
 ]
