@@ -1,5 +1,6 @@
 """What a reward pays for: innocent while problems, answers and forms change, and seen where wrong answers are paid."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,9 +56,8 @@ def test_a_reward_that_pays_wrong_answers_more_from_the_first_step_on_is_named_a
 
 def test_where_no_row_has_an_advantage_nothing_is_said_of_it():
     table = simulated_run(HACKED["from the first step"], 24, 8, 4, np.random.default_rng(0)).table
-    for name in ("positive", "positive_rejected"):
-        table.columns[name] = 0 * table[name]
-    found = finding_of_table(table)
+    without = {name: 0 * table[name] for name in ("positive", "positive_rejected")}
+    found = finding_of_table(replace(table, columns={**table.columns, **without}))
     assert found.state == "wrong paid"
     assert "advantage" not in found.sentence
 
