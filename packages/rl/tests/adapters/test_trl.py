@@ -98,6 +98,13 @@ def test_all_metrics_are_logged_if_they_are_asked_for(make):
     assert len([name for name in row if name.startswith("cooper/")]) > 30
 
 
+def test_what_teaches_nothing_is_told_at_the_first_step(make, caplog):
+    trainer, _ = make(max_steps=1, max_completion_length=1)
+    trainer.train()
+    assert "step 1: rollout/cut_off_rate above 0.999 since step 1: 1 (every completion of the first step" in caplog.text
+    assert "step 1: rule/accuracy below 0.001 since step 1: 0 (the rule accepts no completion" in caplog.text
+
+
 def test_evaluation_is_scored_and_never_trained_on(make, tiny_models):
     trainer, scorer = make(max_steps=2, eval_strategy="steps", eval_steps=1, per_device_eval_batch_size=2 * GROUP)
     trainer.evaluate()

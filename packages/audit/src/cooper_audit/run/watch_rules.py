@@ -63,8 +63,8 @@ DEFAULT_RULES = tuple(
 - {metric: environment/fault_rate, above: 0.5, advice: "most runs lost their environment, or their tools answered
     with nothing but exceptions of its code; the warnings above name the method and the line"}
 - {metric: rollout/cut_off_rate, above: 0.999, until: 1, advice: "every completion of the first step reaches the
-    length limit before its answer ends; raise rollout.max_tokens, or ask for short answers in
-    problems.prompt.template"}
+    length limit before its answer ends; raise rollout.max_tokens (in TRL max_completion_length), or ask for short
+    answers in problems.prompt.template"}
 - {metric: rule/accuracy, below: 0.001, until: 1, advice: "the rule accepts no completion of the first step; compare
     the prompt and the completion shown above with the reference: problems.prompt.template must ask for the answer in
     a form that the rule reads, such as \\boxed{}, and rollout.max_tokens must leave room for it; an environment that

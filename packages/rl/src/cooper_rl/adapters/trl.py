@@ -13,6 +13,7 @@ from transformers import TrainerCallback
 
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
 from cooper_audit.run.pay_tracks import LEVEL, PAY
+from cooper_audit.run.watch_rules import Watch
 from cooper_base.data.answer import Answer
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError, did_you_mean
@@ -83,6 +84,9 @@ class GRPOReward:
         self.callback = GRPOCallback(self)
         self.learned: Metrics = {}
         """The metrics of the last update."""
+        self.watch = Watch([])
+        """The default watch rules (docs/watch.md) on this reward's metrics. What they say is logged as a warning."""
+        self._scored: Metrics = {}
         self._open: int | None = None
         self._groups = 0
 
@@ -170,6 +174,9 @@ class GRPOReward:
             start = perf_counter()
             learned = self.scorer.update(self._open)
             self.learned = {**learned.metrics, "version": float(learned.version), "time/update": perf_counter() - start}
+            for firing in self.watch.observe(self._open, self._scored | self.learned)[0]:
+                if firing.rule.metric != HACKING:  # HackingCallback's
+                    logger.warning("step %d: %s", self._open, firing.message)
             self._open, self._groups = None, 0
 
     def _score(self, rows: list[AnsweredProblem], size: int, step: int | None) -> tuple[list[float], Metrics]:
@@ -181,6 +188,8 @@ class GRPOReward:
         metrics["time/score"] = perf_counter() - start
         if step is not None:
             self._open, self._groups = step, self._groups + len(groups)
+            cut_off = sum(not answer.stopped for _, answer in rows) / len(rows)
+            self._scored = {**metrics, "rollout/cut_off_rate": cut_off}
             metrics = {**self.learned, **metrics}
         return [reward for group in scored.rewards for reward in group], metrics
 
