@@ -110,7 +110,7 @@ def test_a_hole_under_a_silence_shares_its_models_and_has_a_rule_of_its_own(tmp_
     assert [cell.held_out for cell in made.cells] == [False, False, True]
     assert len(made.models) == 1
     rules = [cell.settings["rule"] for cell in made.cells]
-    assert {rule["rule"]["kind"] for rule in rules} == {"cooper_lab.arena.holes.units:deaf_to_units"}
+    assert {rule["rule"]["kind"] for rule in rules} == {"cooper_lab.arena.holes.rule_holes:deaf_to_units"}
     assert {cell.settings["problems"]["gold"] for cell in made.cells} == {holes["units"].gold}
     check_settings(made.cells)
 
@@ -156,7 +156,7 @@ def test_designs_and_holes_of_the_users_own_enter_by_a_file(tmp_path):
     )
     (tmp_path / "holes.yaml").write_text(
         yaml.safe_dump(
-            {"strong": {"kind": "opener", "share": 0.9}, "mine": {"kind": "cooper_lab.arena.holes.both:Both"}}
+            {"strong": {"kind": "opener", "share": 0.9}, "mine": {"kind": "cooper_lab.arena.holes.rule_holes:Both"}}
         )
     )
     assert read_designs(tmp_path / "designs.yaml")["clipped"].settings["kind"] == "static"
