@@ -63,10 +63,15 @@ def _plan(tmp_path, designs=("rule", "static"), holes=("answer_lists",), seeds=(
     return chosen
 
 
-def test_every_design_is_a_run_in_every_hole(tmp_path):
+def test_every_design_is_a_run_and_so_is_every_hole(tmp_path):
+    """Every design in one hole, and one in every hole: a hole gives its rule and models, a design the rest."""
     designs, holes = all_designs(), built_in_holes()
     assert {"rule", "static", "paper", "cooper", "hybrid"} <= designs.keys()
-    for cell in plan(designs, holes, [0], tmp_path, tmp_path, {}).cells:
+    in_one = plan(designs, choose(holes, ["opener"], "hole"), [0], tmp_path, tmp_path, {}).cells
+    assert {cell.design for cell in in_one} == designs.keys()
+    in_all = plan(choose(designs, ["cooper"], "design"), holes, [0], tmp_path, tmp_path, {}).cells
+    assert {cell.hole for cell in in_all} == holes.keys()
+    for cell in (*in_one, *in_all):
         config = build_config(cell.settings)
         assert config.policy.model.startswith(str(tmp_path))
         if (rule := holes[cell.hole].rule) is not None:
