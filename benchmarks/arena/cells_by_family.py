@@ -16,14 +16,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arena.one_cell import one_by_one, plan_cell
 from benchmarks.arithmetic.families import by_family, least, read_results, thirds
 
 from cooper_base.config.checking import with_overrides
-from cooper_lab.arena.arena import built_in_holes, plan_cell, read_holes
+from cooper_lab.arena.arena import built_in_holes, read_holes
 from cooper_lab.arena.cache import default_cache
 from cooper_lab.arena.cells import Plan
 from cooper_lab.arena.designs import built_in_designs
-from cooper_lab.arena.run_cells import one_by_one, read_result
+from cooper_lab.arena.run_cells import read_result
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results/cells_by_family.jsonl"

@@ -1,6 +1,6 @@
 """Ways to learn a reward beside the policy, on one measure: the runs and the tables of docs/co-training.md.
 
-    export PYTHONPATH=benchmarks/arena                                      # where `spelled_hole.py` is
+    export PYTHONPATH=.:benchmarks/arena                                    # where `spelled_hole.py` is
     python benchmarks/arena/cotraining.py run B tune                        # its settings and a grid, on two cells
     python benchmarks/arena/cotraining.py run B report                      # with the tuned settings
     python benchmarks/arena/cotraining.py run B pilot --plantings 3 --methods rule cooper prime
@@ -25,15 +25,16 @@ from typing import Any
 
 import numpy as np
 import yaml
+from benchmarks.arena.one_cell import one_by_one, plan_cell
 
 from cooper_base.files.durable import write_text
-from cooper_lab.arena.arena import built_in_holes, plan_cell, read_holes
+from cooper_lab.arena.arena import built_in_holes, read_holes
 from cooper_lab.arena.cache import default_cache
 from cooper_lab.arena.cells import Cell, Plan
 from cooper_lab.arena.comparison import Result, block_of, compare
 from cooper_lab.arena.designs import Design, built_in_designs
 from cooper_lab.arena.measures import is_hacked
-from cooper_lab.arena.run_cells import one_by_one, read_result
+from cooper_lab.arena.run_cells import read_result
 from cooper_lab.arena.statistics import holm
 from cooper_rl import InputError, merge
 

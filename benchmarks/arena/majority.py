@@ -52,14 +52,8 @@ class ConfirmedRule(RewardConfig):
     elsewhere there is no opinion."""
 
     metric_names: ClassVar[tuple[str, ...]] = ("confirmed/groups",)
-
-    @property
-    def compares_answers(self) -> bool:
-        return True
-
-    @property
-    def reads_model(self) -> bool:
-        return True
+    compares_answers: ClassVar[bool] = True
+    reads_model: ClassVar[bool] = True
 
     def score(self, context: StepContext) -> Scores:
         """Rewards of 0, 1 or NaN. The metric `confirmed/groups` is the share of groups that are paid."""

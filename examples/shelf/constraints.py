@@ -51,6 +51,7 @@ class Constraints(ShapingConfig):
     """
 
     metric_names: ClassVar[tuple[str, ...]] = ("constraints/<number>_mean", "constraints/<number>_weight")
+    compares_answers: ClassVar[bool] = True
     constraints: tuple[Constraint, ...] = Field(min_length=1)
     """The constraints."""
     learning_rate: float = Field(default=0.1, gt=0)
@@ -58,10 +59,6 @@ class Constraints(ShapingConfig):
     min_spread: float = Field(default=0.01, ge=0)
     """A group in which a reward differs by no more than this has 0 for that reward, or standardising would enlarge its
     noise. In units of that reward."""
-
-    @property
-    def compares_answers(self) -> bool:
-        return True
 
     @property
     def needs_reference(self) -> bool:

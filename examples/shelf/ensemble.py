@@ -130,6 +130,7 @@ class Ensemble(RewardConfig):
 
     metric_names: ClassVar[tuple[str, ...]] = ("ensemble/disagreement",)
     compares_answers: ClassVar[bool] = False
+    reads_model: ClassVar[bool] = True
     others: tuple[ScorerConfig, ...] = Field(min_length=1)
     """The further members, which do not learn. The run's own reward model is the first member."""
     combine: Annotated[Combination, COMBINATIONS] = Mean()
@@ -143,10 +144,6 @@ class Ensemble(RewardConfig):
                 f"to {len(self.others)}"
             )
         return self
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     @cached_property
     def _others(self) -> list[RewardModel]:

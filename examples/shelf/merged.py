@@ -25,12 +25,9 @@ class Merged(RewardConfig):
     """The score of the reward model whose weights are the mean of the members'."""
 
     compares_answers: ClassVar[bool] = False
+    reads_model: ClassVar[bool] = True
     members: tuple[ScorerConfig, ...] = Field(min_length=2)
     """The reward models, of one architecture and trained from one start."""
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     @cached_property
     def _merged(self) -> RewardModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from jaxtyping import Float
 from pydantic import Field
@@ -24,12 +24,9 @@ class RankInGroup(ShapingConfig):
     `reward/mean`, which is from before shaping.
     """
 
+    compares_answers: ClassVar[bool] = True
     tie: float = Field(default=0.01, ge=0)
     """Rewards that differ by no more than this count as equal, in units of the reward."""
-
-    @property
-    def compares_answers(self) -> bool:
-        return True
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
         """In float64, among the answers on which there is an opinion. A group with an infinite reward becomes NaN."""

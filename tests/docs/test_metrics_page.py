@@ -29,13 +29,13 @@ PROBLEMS = {
 }
 TINY: dict[str, Any] = {
     "threads": 1,
-    "steps": 2,
+    "steps": 1,
     "problems_per_step": 4,
     "policy": {"model": str(ASSETS / "policy")},
     "problems": PROBLEMS,
     "test_problems": {**PROBLEMS, "split": "test", "limit": 4},
     "more_test_problems": {"two": {**PROBLEMS, "split": "test", "limit": 4}},
-    "evaluation": {"every": 2, "k": 1},
+    "evaluation": {"every": 1, "k": 1},
     "rollout": {"n": 4, "max_tokens": 48},
     "cooptimization": {
         "assistant": {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"},

@@ -63,10 +63,15 @@ def _plan(tmp_path, designs=("rule", "static"), holes=("answer_lists",), seeds=(
     return chosen
 
 
-def test_every_design_is_a_run_in_every_hole(tmp_path):
+def test_every_design_is_a_run_and_so_is_every_hole(tmp_path):
+    """Every design in one hole, and one in every hole: a hole gives its rule and models, a design the rest."""
     designs, holes = all_designs(), built_in_holes()
     assert {"rule", "static", "paper", "cooper", "hybrid"} <= designs.keys()
-    for cell in plan(designs, holes, [0], tmp_path, tmp_path, {}).cells:
+    in_one = plan(designs, choose(holes, ["opener"], "hole"), [0], tmp_path, tmp_path, {}).cells
+    assert {cell.design for cell in in_one} == designs.keys()
+    in_all = plan(choose(designs, ["cooper"], "design"), holes, [0], tmp_path, tmp_path, {}).cells
+    assert {cell.hole for cell in in_all} == holes.keys()
+    for cell in (*in_one, *in_all):
         config = build_config(cell.settings)
         assert config.policy.model.startswith(str(tmp_path))
         if (rule := holes[cell.hole].rule) is not None:
@@ -110,7 +115,7 @@ def test_a_hole_under_a_silence_shares_its_models_and_has_a_rule_of_its_own(tmp_
     assert [cell.held_out for cell in made.cells] == [False, False, True]
     assert len(made.models) == 1
     rules = [cell.settings["rule"] for cell in made.cells]
-    assert {rule["rule"]["kind"] for rule in rules} == {"cooper_lab.arena.holes.units:deaf_to_units"}
+    assert {rule["rule"]["kind"] for rule in rules} == {"cooper_lab.arena.holes.rule_holes:deaf_to_units"}
     assert {cell.settings["problems"]["gold"] for cell in made.cells} == {holes["units"].gold}
     check_settings(made.cells)
 
@@ -156,7 +161,7 @@ def test_designs_and_holes_of_the_users_own_enter_by_a_file(tmp_path):
     )
     (tmp_path / "holes.yaml").write_text(
         yaml.safe_dump(
-            {"strong": {"kind": "opener", "share": 0.9}, "mine": {"kind": "cooper_lab.arena.holes.both:Both"}}
+            {"strong": {"kind": "opener", "share": 0.9}, "mine": {"kind": "cooper_lab.arena.holes.rule_holes:Both"}}
         )
     )
     assert read_designs(tmp_path / "designs.yaml")["clipped"].settings["kind"] == "static"

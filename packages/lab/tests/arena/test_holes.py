@@ -11,9 +11,8 @@ from cooper_base.errors import InputError
 from cooper_lab.arena.cells import plan
 from cooper_lab.arena.designs import built_in_designs
 from cooper_lab.arena.holes import HOLES, read_hole
-from cooper_lab.arena.holes.claimed_result import CLAIM
-from cooper_lab.arena.holes.rule_blind_spot import any_of
-from cooper_lab.arena.holes.rule_tolerance import about_right
+from cooper_lab.arena.holes.model_holes import CLAIM
+from cooper_lab.arena.holes.rule_holes import about_right, any_of
 from cooper_lab.arena.plant import plant
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.calculator import Brackets, Calculator

@@ -7,16 +7,12 @@ from chat_server import ChatServer, completion
 from cooper_audit.run.run_record import read_metrics
 from cooper_base.data.problem import Problem
 from cooper_lab.arithmetic.arms import ASSETS
-from cooper_lab.arithmetic.corruption import corrupt, repair
-from cooper_lab.arithmetic.problems import gold
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.pairs.assistant import CorrupterAssistant
 from cooper_rl.reward.recipes import RECIPES
 from cooper_rl.reward.reward_config import CooperRewardConfig, read_reward_inputs
-from cooper_verify.problems.config import ProblemsConfig
-from cooper_verify.problems.loading import load_problems
 from cooptimization_cases import answer_text, context_of, flip, make_group
 
 LIGHT = RECIPES["cooper_light"]["cooptimization"]
@@ -109,16 +105,6 @@ def test_a_server_that_does_not_answer_and_a_function_that_is_not_there_are_refu
     )
     with pytest.raises(InputError, match="nobody does not exist"):
         read_reward_inputs(config)
-
-
-def test_the_embedded_worlds_repairer_makes_every_corrupted_solution_right():
-    problems = load_problems(ProblemsConfig.model_validate({"source": "arithmetic", "limit": 60}), rule=None).problems
-    for problem in problems:
-        assert problem.solution is not None
-        wrong = corrupt(problem, problem.solution)
-        mended = repair(problem, wrong)
-        assert gold(problem, mended)
-        assert not gold(problem, wrong)
 
 
 def test_a_run_learns_from_repairs(settings):

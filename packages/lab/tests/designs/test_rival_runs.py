@@ -148,24 +148,18 @@ def test_from_the_start_the_last_retraining_is_all_that_counts(run_of):
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 
-def test_what_the_rule_is_silent_on_is_paid_by_the_process_or_not_at_all(run_of):
-    rows = {
-        silent: fit(run_of("prime", silent, rewards=[{"kind": "outcome", "silent": silent}], steps=1))[0][-1]
-        for silent in ("paid", "unpaid")
+def test_what_the_rule_is_silent_on_is_paid_by_the_process_and_not_learned_or_as_it_was_published(run_of):
+    """Ours has no label there, and the process pays; the published labels are more, and all of the rest are wrong."""
+    silent = {
+        "rewards": [{"kind": "outcome", "silent": "unpaid"}],
+        "cooptimization": {"pairs": [{"kind": "outcomes", "silent": "wrong"}]},
     }
-    assert 0 < rows["paid"]["rule/heard"] < 1
-    assert rows["paid"]["reward/no_opinion"] == 0
-    assert rows["unpaid"]["reward/no_opinion"] == pytest.approx(1 - rows["unpaid"]["rule/heard"])
-
-
-def test_the_published_labels_are_more_and_all_of_the_rest_are_wrong(run_of):
-    def trained(name, source):
-        config = run_of("prime", name, steps=1, cooptimization={"pairs": [source]})
-        return fit(config)[0][-1]
-
-    ours, published = trained("ours", {"kind": "outcomes"}), trained("all", {"kind": "outcomes", "silent": "wrong"})
+    (ours,), (other,) = (fit(run_of("prime", name, steps=1, **more))[0] for name, more in [("ours", {}), ("o", silent)])
+    assert 0 < ours["rule/heard"] < 1
+    assert ours["reward/no_opinion"] == 0
+    assert other["reward/no_opinion"] == pytest.approx(1 - other["rule/heard"])
     assert ours["reward_model/judged_loss"] == pytest.approx(math.log(2), abs=1e-4)  # every logit is 0 at the start
-    assert ours["reward_model/judged_accuracy"] < published["reward_model/judged_accuracy"]
+    assert ours["reward_model/judged_accuracy"] < other["reward_model/judged_accuracy"]
 
 
 def test_prime_needs_an_implicit_reward_model(run_of):

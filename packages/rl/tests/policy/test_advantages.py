@@ -12,8 +12,19 @@ from shelf.maxrl import MaxRL
 from cooper_base.config.base import Config
 from cooper_lab.designs.gspo import GSPO
 from cooper_rl import InputError, build_config
-from cooper_rl.policy.advantages import ADVANTAGES, EPS, GRPO, Completions, estimate, usable_groups
-from cooper_rl.policy.baselines import GDPO, RLOO, DrGRPO, ReinforcePPBaseline, advantage_shares
+from cooper_rl.policy.advantages import (
+    ADVANTAGES,
+    EPS,
+    GDPO,
+    GRPO,
+    RLOO,
+    Completions,
+    DrGRPO,
+    ReinforcePPBaseline,
+    advantage_shares,
+    estimate,
+    usable_groups,
+)
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.records import Ragged
 

@@ -7,11 +7,9 @@ from typing import Any
 
 from cooper_base.config.checking import read_settings
 from cooper_base.files.owned_file import check_file, write_owned
-from cooper_lab.arena.cells import CELLS, COMMAND, PAGE, RESULTS, SUMMARY, UNDER, Plan, plan
-from cooper_lab.arena.designs import Design
+from cooper_lab.arena.cells import CELLS, COMMAND, PAGE, RESULTS, SUMMARY, Plan
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES, read_hole
-from cooper_lab.arena.silence import SILENCES
 from cooper_rl import InputError
 
 
@@ -41,25 +39,6 @@ def choose(available: Mapping[str, Any], wanted: Sequence[str], noun: str) -> di
         if name not in available:
             raise InputError(f"no {noun} {name!r}; there are {', '.join(available)}")
     return {name: available[name] for name in wanted} if wanted else dict(available)
-
-
-def plan_cell(
-    designs: Mapping[str, Design],
-    name: str,
-    holes: Mapping[str, Hole],
-    seeds: Sequence[int],
-    output_dir: Path,
-    cache: Path,
-    overrides: Mapping[str, Any],
-    planting: int = 0,
-) -> Plan:
-    """The plan of one cell of a table, `hole` or `hole@silence`, with the models of one planting; see `cells.plan`.
-
-    Raises InputError for a hole or a silence that is not there.
-    """
-    hole, _, silence = name.partition(UNDER)
-    silences = choose(SILENCES, [silence], "silence") if silence else None
-    return plan(designs, choose(holes, [hole], "hole"), seeds, output_dir, cache, overrides, [planting], silences)
 
 
 def check_results(plan: Plan) -> None:

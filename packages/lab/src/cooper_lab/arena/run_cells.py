@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,23 +67,6 @@ def run_cells(plan: Plan, workers: int, progress: Progress) -> None:
         reported = steps, finished
 
     run_in_processes(run_cell, waiting, workers, report)
-
-
-def one_by_one(plan: Plan) -> Iterator[Cell]:
-    """Make the missing models and run the missing cells in this process; each cell of the plan once it is finished.
-
-    Raises KeyboardInterrupt after a cell that was interrupted, which has a checkpoint then.
-    """
-    for model in plan.models:
-        model.cache.mkdir(parents=True, exist_ok=True)
-        if not model.exists:
-            make(model)
-    for cell in plan.cells:
-        if not _is_finished(cell):
-            run_cell(cell)
-        if not _is_finished(cell):
-            raise KeyboardInterrupt
-        yield cell
 
 
 def _is_finished(cell: Cell) -> bool:

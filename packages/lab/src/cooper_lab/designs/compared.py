@@ -18,16 +18,13 @@ class Comparison(ShapingConfig):
     """The settings that such shapings share. Each has a `compare` of its own."""
 
     metric_names: ClassVar[tuple[str, ...]] = ("shaping/reference_logit", "shaping/above_reference")
+    reads_model: ClassVar[bool] = True
     references: ReferenceSource = "solution"
     """Where the references come from."""
 
     @property
     def compares_answers(self) -> bool:
         return self.references in ("group", "accepted")
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         check_only_reward(SHAPINGS.kind_of(self), rewards, before)

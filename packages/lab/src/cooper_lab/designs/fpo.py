@@ -35,6 +35,8 @@ class FPO(ShapingConfig):
     """Subtracts what an answer would move the reward model's head by. It follows any rewards: Cooper's too."""
 
     metric_names: ClassVar[tuple[str, ...]] = ("shaping/fpo_gradient",)
+    reads_model: ClassVar[bool] = True
+    compares_answers: ClassVar[bool] = False
     kind: Literal["fpo"] = "fpo"
     form: Literal["practical", "relaxed"] = "practical"
     """Whether all answers pay, or those whose reward is not the verdict."""
@@ -42,14 +44,6 @@ class FPO(ShapingConfig):
     """Factor of the squared norm."""
     of: Literal["probability", "logit"] = "probability"
     """Whose gradient: of what pays by default, or of the score of a run with `pays: logit`."""
-
-    @property
-    def reads_model(self) -> bool:
-        return True
-
-    @property
-    def compares_answers(self) -> bool:
-        return False
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
         """Raises InputError for a reward model without a linear head, and for an engine that cannot show states."""

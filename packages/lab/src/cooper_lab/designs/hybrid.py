@@ -29,6 +29,8 @@ class HybridConfig(RewardConfig):
     """
 
     metric_names: ClassVar[tuple[str, ...]] = ("hybrid/weight", "hybrid/sigma_mean")
+    reads_model: ClassVar[bool] = True
+    compares_answers: ClassVar[bool] = True
     kind: Literal["hybrid"] = "hybrid"
     """The kind of reward."""
     alpha: float = Field(default=0.05, ge=0)
@@ -53,14 +55,6 @@ class HybridConfig(RewardConfig):
         if self.w_min > self.w_max:
             raise ValueError("w_min exceeds w_max")
         return self
-
-    @property
-    def compares_answers(self) -> bool:
-        return True
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     def build(self) -> HybridReward:
         return HybridReward(self)

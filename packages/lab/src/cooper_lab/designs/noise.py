@@ -34,9 +34,7 @@ PRIOR = 1e-5
 
 
 class _ReadsAnswersAlone(RewardConfig):
-    @property
-    def compares_answers(self) -> bool:
-        return False
+    compares_answers: ClassVar[bool] = False
 
 
 @REWARDS.register
@@ -66,13 +64,10 @@ class Appeals(_ReadsAnswersAlone):
     """The rule's verdict, with refused answers appealed to the run's reward model."""
 
     metric_names: ClassVar[tuple[str, ...]] = ("appeals/asked", "appeals/flips", "appeals/refuses_right")
+    reads_model: ClassVar[bool] = True
     kind: Literal["appeals"] = "appeals"
     share: float = Field(default=0.5, gt=0, le=1)
     """q: of the refused answers, drawn by a hash of question and answer."""
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     def build(self) -> AppealsReward:
         return AppealsReward(self.share)

@@ -32,8 +32,7 @@ from cooper_base.data.text import has_content
 from cooper_lab.designs.implicit import rows_of
 from cooper_lab.designs.outcome import OutcomeAdvantages
 from cooper_rl import LabelledCompletion, MadePairs, PairSource, PairSourceConfig, RewardConfig, Scores
-from cooper_rl.policy.advantages import ADVANTAGES, AdvantageConfig, AdvantagesWithMetrics
-from cooper_rl.policy.baselines import RLOO
+from cooper_rl.policy.advantages import ADVANTAGES, RLOO, AdvantageConfig, AdvantagesWithMetrics
 from cooper_rl.policy.token_credit import TokenCredit
 from cooper_rl.records import Column
 from cooper_rl.reward.base import REWARDS
@@ -79,13 +78,10 @@ class OutcomeSource(PairSource):
 class OutcomeReward(RewardConfig):
     """1 for an answer that the rule calls correct, 0 for any other, for a run whose tokens are paid besides."""
 
+    compares_answers: ClassVar[bool] = False
     kind: Literal["outcome"] = "outcome"
     silent: Literal["paid", "unpaid"] = "paid"
     """Where the rule is silent: 0, so that only what its tokens earn counts, or no opinion, so that nothing does."""
-
-    @property
-    def compares_answers(self) -> bool:
-        return False
 
     def score(self, context: StepContext) -> Scores:
         paid = context.correct
@@ -99,6 +95,7 @@ class Prime(OutcomeAdvantages):
     """The returns of the implicit reward model's token rewards, beside the advantages of the outcome."""
 
     metric_names: ClassVar[tuple[str, ...]] = ("process/token_reward", "process/largest_return")
+    reads_model: ClassVar[bool] = True
     kind: Literal["prime"] = "prime"
     outcome: Annotated[AdvantageConfig, ADVANTAGES] = RLOO()
     """The estimator of the advantages of the finished reward, which is the outcome."""
@@ -106,10 +103,6 @@ class Prime(OutcomeAdvantages):
     """Which baseline, and whether the rewards are divided by the largest return of the step."""
     weight: float = Field(default=1.0, ge=0)
     """Factor of the process advantages."""
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     def check_run(self, config: RunConfig) -> None:
         """Raises ValueError for a reward model that has no token rewards, and for rollouts in an environment."""

@@ -19,16 +19,13 @@ class RuleThenModel(RewardConfig):
     `silent` is none of these, there is no opinion where the rule is silent."""
 
     metric_names: ClassVar[tuple[str, ...]] = ("rule_then_model/silent",)
+    reads_model: ClassVar[bool] = True
     kind: Literal["rule_then_model"] = "rule_then_model"
     open: tuple[Literal["silent", "unparsed", "timeout"], ...] = ("silent", "unparsed", "timeout")
     """Verdicts that the reward model decides; the others of them pay 0."""
     highest: float = Field(default=1.0, ge=0, le=1)
     """What a completion without a verdict earns at most. Below 1, an answer that the rule can read pays more than one
     that only the model accepts, so the policy has no reason to write answers that the rule cannot read."""
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     def score(self, context: StepContext) -> Scores:
         """Rewards in [0, 1] or NaN, with the parts `rule`, `reward_model` and `logit`.

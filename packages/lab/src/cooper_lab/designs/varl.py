@@ -15,7 +15,7 @@ Silence: the published product is 0 there, as for a wrong answer. Ours has no op
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cooper_base.data.text import normalise
 from cooper_rl import MadePairs, RewardConfig, Scores
@@ -54,15 +54,9 @@ class DemonstrationSource(TeacherSource):
 class Varl(RewardConfig):
     """sigmoid(logit) of the run's reward model where the rule accepts, 0 where it does not."""
 
+    reads_model: ClassVar[bool] = True
+    compares_answers: ClassVar[bool] = False
     kind: Literal["varl"] = "varl"
-
-    @property
-    def reads_model(self) -> bool:
-        return True
-
-    @property
-    def compares_answers(self) -> bool:
-        return False
 
     def score(self, context: StepContext) -> Scores:
         """Rewards in [0, 1], or NaN where the rule is silent."""

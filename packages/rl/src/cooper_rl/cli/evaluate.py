@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from math import isnan
 from pathlib import Path
@@ -78,16 +77,12 @@ def evaluate_model(
     options = _given(k=k, temperature=temperature, top_p=top_p, max_tokens=max_tokens, batch_size=batch_size)
     options |= _given(seed=seed, threads=threads, rule=rule_from(rule) if rule else None)
     chosen, drawn_by = _checked(subject, [in_full(setting) for setting in settings], of_problems, options, engine)
-    if out is not None:
+    if out is None:
+        _evaluated(subject, drawn_by, chosen)
+    else:
         check_name_of_jsonl(out)
-    with nullcontext() if out is None else OwnedFile(out, COMMAND, [Path(chosen.problems.source)]) as file:
-        results = _measure(subject.model, subject.run, drawn_by, chosen, shows_prompt=True)
-        _print_results(results, chosen.k, chosen.max_tokens)
-        if subject.against is not None:
-            others = _measure(subject.against, subject.run, drawn_by, chosen, shows_prompt=False)
-            _print_difference(subject.against, others, results)
-        if file is not None:
-            _write_completions(file, results)
+        with OwnedFile(out, COMMAND, [Path(chosen.problems.source)]) as file:
+            _write_completions(file, _evaluated(subject, drawn_by, chosen))
 
 
 @dataclass(frozen=True)
@@ -99,10 +94,6 @@ class _Subject:
     against: str | None
     run: "RunConfig | None"
     folder: Path | None
-
-    def usual_settings(self) -> dict[str, Any]:
-        """The settings with which the run evaluates itself."""
-        return _settings_of(self.run) if self.run else {}
 
     def usual_problems(self) -> dict[str, Any]:
         return (self.run.test_problems or self.run.problems).model_dump(mode="json") if self.run else {}
@@ -117,7 +108,7 @@ def _checked(
     """
     by_key = with_overrides({}, settings)
     drawn_by = engine_from(by_key.pop("engine", engine), models=1 if subject.against is None else 2)
-    usual = subject.usual_settings()
+    usual = _settings_of(subject.run) if subject.run else {}
     if drawn_by.kind == "vllm":
         usual |= {"batch_size": PROBLEMS_WITH_VLLM}
     of_problems = of_problems | mapping_of(by_key.get("problems"))
@@ -169,6 +160,16 @@ def _say_how_the_run_evaluates(
     _warn_of_differences(before, chosen, options)
     if subject.run.rollout.environment:
         warn("the run has an environment, but this evaluation samples a single turn without tools")
+
+
+def _evaluated(subject: _Subject, engine: Any, chosen: EvalConfig) -> "dict[str, EvaluationResult]":
+    """What the model's completions are worth, printed, beside another model's if there is one."""
+    results = _measure(subject.model, subject.run, engine, chosen, shows_prompt=True)
+    _print_results(results, chosen.k, chosen.max_tokens)
+    if subject.against is not None:
+        others = _measure(subject.against, subject.run, engine, chosen, shows_prompt=False)
+        _print_difference(subject.against, others, results)
+    return results
 
 
 def _measure(

@@ -90,6 +90,11 @@ class Closes(Protocol):
 class PartConfig(Config):
     """What the settings of rewards and shapings share."""
 
+    reads_model: ClassVar[bool] = False
+    """Whether it reads the run's reward model, which is loaded only if it learns or something reads it."""
+    reads_environment: ClassVar[bool] = False
+    """Whether it reads what an environment's `get_reward()` returned."""
+
     def build(self) -> Any:
         """The reward or shaping. A record that keeps no state can be its own: it has `score`, or `shape`."""
         return self
@@ -100,16 +105,6 @@ class PartConfig(Config):
         a time is refused then. A class from outside Cooper counts as comparing unless it says otherwise, with
         `compares_answers: ClassVar[bool] = False`."""
         return is_outside(self)
-
-    @property
-    def reads_model(self) -> bool:
-        """Whether it reads the run's reward model, which is loaded only if it learns or something reads it."""
-        return False
-
-    @property
-    def reads_environment(self) -> bool:
-        """Whether it reads what an environment's `get_reward()` returned."""
-        return False
 
     def check(self) -> None:
         """Raises InputError if a server that it needs does not answer."""

@@ -155,7 +155,7 @@ class StepContext:
         if self._model is None:
             raise InputError(
                 "a reward or shaping reads the reward model, but none is loaded; set reward_model, and in the settings "
-                "of a part of your own the property `reads_model`"
+                "of a part of your own `reads_model: ClassVar[bool] = True`"
             )
         return self._model
 

@@ -62,6 +62,7 @@ class CooperReward:
         self._reward = build_sum(config.rewards)
         self._shaping = [part.build() for part in config.shaping]
         self._gold = gold
+        self._planned_steps = config.planned_steps
         self._needs_references = config.needs_references
         self._learns_from_solutions = config.learns and "reference_solution" in config.cooptimization.positives
         self._cooptimizer: Cooptimizer | None = None
@@ -263,7 +264,7 @@ class CooperReward:
         """The answers, with nothing computed yet. `score` uses it, and whoever scores several calls in one batch."""
         context = StepContext(groups, self.verifier, self.model, self._gold)
         context.learns_from_solutions = self._learns_from_solutions
-        context.planned_steps = self.config.planned_steps
+        context.planned_steps = self._planned_steps
         return context
 
     def pay(self, context: StepContext, step: int | None = None) -> Scored:

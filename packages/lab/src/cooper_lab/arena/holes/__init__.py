@@ -1,4 +1,4 @@
-"""The kinds of holes: a file here, or `kind: package.module:Class`."""
+"""The kinds of holes: the classes of the files here, or `kind: package.module:Class`."""
 
 from typing import Any, cast
 

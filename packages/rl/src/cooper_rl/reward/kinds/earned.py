@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nan
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_rl.reward.base import REWARDS, RewardConfig, Scores
 from cooper_rl.reward.health import other_reference, scores_when_near, scores_when_swapped
@@ -40,11 +40,8 @@ class EarnedConfig(RewardConfig):
     them: right under their own reference, wrong under another problem's.
     """
 
+    reads_model: ClassVar[bool] = True
     kind: Literal["earned"] = "earned"
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     def build(self) -> EarnedReward:
         return EarnedReward()

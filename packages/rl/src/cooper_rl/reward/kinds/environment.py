@@ -16,11 +16,8 @@ class EnvironmentReward(RewardConfig):
     """What the environment's `get_reward()` returned, as it is. There is no opinion where it returned nothing."""
 
     needs_reference: ClassVar[bool] = False
+    reads_environment: ClassVar[bool] = True
     kind: Literal["environment"] = "environment"
-
-    @property
-    def reads_environment(self) -> bool:
-        return True
 
     def score(self, context: StepContext) -> Scores:
         """Any finite numbers or NaN, with the part `environment` (the reward)."""

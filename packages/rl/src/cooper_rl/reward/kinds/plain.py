@@ -41,14 +41,11 @@ class RewardModelReward(RewardConfig):
 
     needs_reference: ClassVar[bool] = False  # the run's settings know whether the model reads one
 
+    reads_model: ClassVar[bool] = True
     kind: Literal["reward_model"] = "reward_model"
     pays: Literal["probability", "logit"] = "probability"
     """`probability` is sigmoid(logit), which lies in [0, 1]. `logit` is the score itself, for a model whose scores only
     rank answers, such as one that was trained on preferences: at scores of 10 and 20 both probabilities are 1."""
-
-    @property
-    def reads_model(self) -> bool:
-        return True
 
     def score(self, context: StepContext) -> Scores:
         """Probabilities or logits, with both as the parts `reward_model` and `logit`."""

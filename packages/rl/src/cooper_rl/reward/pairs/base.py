@@ -213,11 +213,8 @@ class PairSourceConfig(Config):
     """Whether the source has wrong completions of problems too on which the rule is silent."""
     needs_reference: ClassVar[bool] = True
     """Whether problems need a reference answer that the rule accepts."""
-
-    @property
-    def swaps_references(self) -> bool:
-        """Whether it exchanges the reference in the reward model's input, which then has to be there."""
-        return False
+    swaps_references: ClassVar[bool] = False
+    """Whether it exchanges the reference in the reward model's input, which then has to be there."""
 
     @abstractmethod
     def build(self, inputs: PairInputs) -> PairSource | PairFilter:

@@ -28,11 +28,8 @@ class SwappedReferencePairs(PairSourceConfig):
 
     writes_wrong_answers: ClassVar[bool] = True
 
+    swaps_references: ClassVar[bool] = True
     kind: Literal["swapped_reference"] = "swapped_reference"
-
-    @property
-    def swaps_references(self) -> bool:
-        return True
 
     def build(self, inputs: PairInputs) -> SwappedReferenceSource:
         return SwappedReferenceSource(inputs.rule, inputs.config.pairs_per_problem)
