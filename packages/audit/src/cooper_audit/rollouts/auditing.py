@@ -42,6 +42,9 @@ SAMPLE = 256
 TO_LABEL = 40
 """Completions to label by hand, half of them of the first steps and half of the last."""
 COMMAND = "cooper audit"
+DIGITS = 9
+"""Digits behind the point of a group's sum of rewards: that of rewards normalised by group is 0, and not their
+rounding."""
 UNGRADED = "reward/no_opinion"
 """The metric of the share of completions that the reward says nothing of, as in a run of Cooper's."""
 RESULTS = ("audit.json", "config.yaml", "metrics.jsonl", "report.html")
@@ -372,7 +375,8 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
 def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequence[_Checked] | None) -> GroupSums:
     """The rows kept of a group. If the group is not sampled, none of its rows is checked."""
     first = group[0]
-    given = {"rows": len(group), "reward": math.fsum(row.reward for row in group)}
+    paid = math.fsum(row.reward for row in group)
+    given = {"rows": len(group), "reward": round(paid, DIGITS)}
     given |= {"silent": sum(row.silent for row in checked or ()), "characters": sum(len(row.question) for row in group)}
     rows = [
         JudgedRow(

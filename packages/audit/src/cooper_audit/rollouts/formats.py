@@ -51,7 +51,12 @@ TRUNCATED = ("is_truncated", "truncated")
 """Where writers of any format say that a completion was cut off."""
 PHASES, OF_EVALUATION = ("split", "phase", "mode", "metadata.split"), ("is_eval", "is_validation", "is_val", "validate")
 """Where writers of any format say that a row is of an evaluation: by its name, or as yes or no."""
-REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target|reference|gold_answer|gold"
+REFERENCE = "reference_answer|ground_truth|expected_answer|gold_answer|reference|gold|answer|solution|target"
+"""Where writers of any format keep the right answer. `answer` comes behind names that cannot mean the model's own."""
+_PLAIN_REWARDS = "total_reward|final_reward|reward|reward_score|score"
+_PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|step|iteration"
+"""Where writers of no known format keep them. Names that can mean but one thing come first: beside `global_step`,
+`step` may be a turn, and beside `total_reward`, `reward` a part of it."""
 OTHERS = "$others"
 FILE = "$file"
 _PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")
@@ -206,8 +211,12 @@ FORMATS = (
         | {"reference": "|".join(f"env_extras.{key}.ground_truth" for key in ("reward_spec", "reward_model"))},
         left_out=r"aggregated_results",
     ),
-    # without advantages, until the middle of 2025
-    _format("trl-2025", "step prompt completion", _TABLE | {"step": "step", "reward": f"reward|{OTHERS}"}),
+    # without advantages, until the middle of 2025; rows of no trainer look like it
+    _format(
+        "trl-2025",
+        "step prompt completion",
+        _TABLE | {"step": _PLAIN_STEPS, "reward": f"{_PLAIN_REWARDS}|{OTHERS}"},
+    ),
     _format(
         "ms-swift-2025",
         "gen_step prompt completion",
@@ -220,8 +229,8 @@ PLAIN = "plain"
 _NAMES = {
     "prompt": "prompt question problem query instruction input user_prompt",
     "completion": "completion response output generation model_output model_response",
-    "reward": "reward total_reward final_reward reward_score score",
-    "step": "step global_step training_step train_step iteration rollout_step policy_step",
+    "reward": _PLAIN_REWARDS.replace("|", " "),
+    "step": _PLAIN_STEPS.replace("|", " "),
     "reference": f"{REFERENCE.replace('|', ' ')} gts label gt",
     "group": "group group_id prompt_id problem_id question_id example_id uid",
     "advantage": "advantage advantages",
