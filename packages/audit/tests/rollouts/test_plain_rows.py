@@ -101,7 +101,7 @@ def test_of_two_names_the_one_that_can_mean_but_one_thing_counts(tmp_path, row, 
 
 @pytest.mark.parametrize("column", ["answer", "label"])
 def test_what_differs_among_the_completions_of_a_prompt_is_no_reference(tmp_path, column):
-    """What each completion answered, or whether it is right. In the last step all agree, and it is none there either."""
+    """It is what each completion answered, or whether it is right, and in the last step all agree."""
     said = [[5, 6], [7, 7, 7, 8]], [[5, 6], [8, 7]], [[0, 0], [0, 0]]
     rows = [
         {"step": step, "prompt": prompt, "response": f"It is {answer}.", "reward": 1.0, column: str(answer)}

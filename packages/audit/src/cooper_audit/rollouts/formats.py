@@ -84,14 +84,18 @@ def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Form
     return Format(name, frozenset(keys.split()), paths, **more)
 
 
+def _references_in(place: str) -> str:
+    return "|".join(f"{place}.{name}" for name in REFERENCE.split("|"))
+
+
 _VERL = {"step": "step", "prompt": "input", "completion": "output", "reference": "gts", "reward": "score"}
 _TABLE = {"prompt": "prompt", "completion": "completion", "reference": REFERENCE}
 _TRACE = {"prompt": "prompt", "completion": "messages", "reward": "metadata.reward|metadata.score"}
 _TRACE |= {"step": f"metadata.step|metadata.global_step|metadata.rollout_id|metadata.model_version|{LOGGED}"}
 _TRACE |= {"group": "metadata.group_id|metadata.group_index", "advantage": "metadata.advantage"}
-_TRACE |= {"reference": "|".join(f"metadata.{name}" for name in (*REFERENCE.split("|"), "label"))}
+_TRACE |= {"reference": f"{_references_in('metadata')}|metadata.label"}
 _ART = {"step": r"$path((\d++)\.(?:parquet|jsonl))", "prompt": "prompt", "completion": "messages"}
-_ART |= {"reference": "|".join(f"metadata.{name}" for name in REFERENCE.split("|")), "reward": "reward", "cut": "cut"}
+_ART |= {"reference": _references_in("metadata"), "reward": "reward", "cut": "cut"}
 _OF_ART: dict[str, Any] = {"unroll": trajectories_of_art, "left_out": r"/(?:val|eval|test)/\d++\.(?:parquet|jsonl)\Z"}
 FORMATS = (
     # trainer.rollout_data_dir; the keys of the transfer queue are {prompt}_{rollout}_{output}
@@ -140,7 +144,7 @@ FORMATS = (
             "group": "task.key|task.hash|task.data.idx",
             "prompt": "prompt",
             "completion": "messages",
-            "reference": "|".join(f"task.data.{name}" for name in REFERENCE.split("|")),
+            "reference": _references_in("task.data"),
             "reward": "reward",
             "cut": "cut",
         },
@@ -172,7 +176,7 @@ FORMATS = (
         "rllm",
         "trajectories task training_step",
         {"step": "training_step", "group": "task_hash", "prompt": "prompt", "completion": "messages"}
-        | {"reference": "|".join(f"task.{name}" for name in REFERENCE.split("|")), "reward": "reward"},
+        | {"reference": _references_in("task"), "reward": "reward"},
         unroll=trajectories_of_rllm,
         left_out=r"/val_step_",
     ),
