@@ -55,5 +55,5 @@ def _curve(series: Series) -> list[list[float]]:
 def _ends(parts: RunParts, part: Part) -> list[float]:
     """The length at the beginning and at the end."""
     series = parts.table.series(part.rows, "length")
-    pieces = [series.where(slice(None, WINDOW)), series.part(slice(-WINDOW, None))] if len(series) else []
+    pieces = [series.where(slice(None, WINDOW)), series.where(slice(-WINDOW, None))] if len(series) else []
     return [float(f"{np.average(piece.values, weights=piece.weights):.3g}") for piece in pieces]
