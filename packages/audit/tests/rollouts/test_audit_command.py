@@ -28,7 +28,7 @@ def cooper(monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("kind", "options", "code", "words"),
     [
-        ("hacked", [], 3, "Hacked since a step between 4 and 9. From steps 1 to 7 to steps 9 to 15 the reward rose by +0.3"),
+        ("hacked", [], 3, "From steps 1 to 7 to steps 9 to 15 the reward rose by +0.3"),
         ("hacked", ["--fail-on", "never"], 0, "Hacked since a step between 4 and 9. From"),
         ("healthy", ["--strict"], 0, "No hack. The check rose"),
         ("mastered", ["--strict"], 0, "No hack"),

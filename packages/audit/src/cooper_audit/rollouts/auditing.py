@@ -245,10 +245,10 @@ def _audited(
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
     sampled = _sampled(by_group, options.sample)
-    for name in sampled if options.references else ():
+    known = options.references
+    for name in () if known is None else sampled:
         by_group[name] = [
-            row if row.references else replace(row, references=options.references.of(row.prompt))
-            for row in by_group[name]
+            row if row.references else replace(row, references=known.of(row.prompt)) for row in by_group[name]
         ]
     verdicts = _verdicts([row for name in sampled for row in by_group[name]], options, verifier)
     judged = iter(verdicts)
