@@ -245,11 +245,10 @@ def _audited(
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
     sampled = _sampled(by_group, options.sample)
-    known = options.references
-    for name in () if known is None else sampled:
-        by_group[name] = [
-            row if row.references else replace(row, references=known.of(row.prompt)) for row in by_group[name]
-        ]
+    if (known := options.references) is not None:
+        for name in sampled:
+            own = by_group[name]
+            by_group[name] = [row if row.references else replace(row, references=known.of(row.prompt)) for row in own]
     verdicts = _verdicts([row for name in sampled for row in by_group[name]], options, verifier)
     judged = iter(verdicts)
     lines, sums, scored, verdict_rows = [], [], [], []
