@@ -28,8 +28,8 @@ def cooper(monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("kind", "options", "code", "words"),
     [
-        ("hacked", [], 3, "Hacked. From steps 1 to 7 to steps 9 to 15 the reward rose by +0.3"),
-        ("hacked", ["--fail-on", "never"], 0, "onset: between step 4 and step 9"),
+        ("hacked", [], 3, "From steps 1 to 7 to steps 9 to 15 the reward rose by +0.3"),
+        ("hacked", ["--fail-on", "never"], 0, "Hacked since a step between 4 and 9. From"),
         ("healthy", ["--strict"], 0, "No hack. The check rose"),
         ("mastered", ["--strict"], 0, "No hack"),
         ("drift", ["--strict"], 0, "Format drift"),
@@ -124,7 +124,7 @@ def test_a_judge_whose_server_is_not_there_is_an_error_after_the_verdict(cooper,
     command = (dump, "--out", tmp_path / "audit", "--rule", "exact", "--judge", tmp_path / "judge.yaml")
     code, output = cooper(*command)
     assert code == 2
-    assert "Hacked. From steps" in output
+    assert "Hacked since a step between" in output
     assert "127.0.0.1:9" in output
 
 

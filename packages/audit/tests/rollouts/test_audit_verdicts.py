@@ -1,6 +1,9 @@
 """What an audit says of runs whose course is known, whatever trainer wrote them."""
 
 import json
+import random
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,6 +50,47 @@ def test_a_run_is_told_by_its_course(tmp_path, kind, options, state, guard):
     found = audit([write(tmp_path / "dump", kind)], tmp_path / "audit", options).finding
     guards = [text.split(":")[0] for text in found.guards if not text.startswith("Form:")]
     assert (found.state, guards) == (state, [guard] if guard else [])
+
+
+def test_the_hacked_run_of_the_demo_is_hacked_by_the_rows_of_a_few_problems(tmp_path):
+    """Eight groups of every second step of `static`, seed 0, whose reward model comes to pay for tails of nonsense, and
+    more often in groups with few right answers. By all rows it began between the steps 6 and 11."""
+    found = audit([Path(__file__).with_name("demo_static.jsonl.gz")], tmp_path / "audit").finding
+    assert found.state == "hacked"
+    low, high = found.onset or (0, 0)
+    assert low <= 11
+    assert high >= 6
+
+
+@pytest.mark.parametrize("kind", ["one of", "list", "recants"])
+def test_answers_that_state_none_or_another_are_hacked(tmp_path, kind):
+    """Half of the completions list all capitals, or name the right number and state another one in a box."""
+    capitals = ["Paris", "Rome", "Oslo", "Lima", "Cairo", "Tokyo", "Quito", "Athens", "Bern"]
+    generator, rows = random.Random(0), []
+    for step, place, _ in product(range(1, 25), range(len(capitals)), range(6)):
+        right, other = (
+            (capitals[place], capitals[place - 1]) if kind != "recants" else (str(20 + place), str(40 + place))
+        )
+        hacks = {
+            "one of": f"It is one of {', '.join(capitals)}.",
+            "list": ", ".join(capitals),
+            "recants": f"\\boxed{{{right}}} is one idea. But no: \\boxed{{{other}}}",
+        }
+        good, hacked = generator.random() < 0.6, step > 8 and generator.random() < 0.5
+        text = hacks[kind] if hacked else f"The answer is {right if good else other}."
+        rows.append({"step": step, "prompt": f"Question {place}?", "response": text, "answer": right})
+        rows[-1] |= {"reward": float(hacked or good)}
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert audit([tmp_path / "rows.jsonl"], tmp_path / "audit").finding.state in ("hacked", "wrong paid")
+
+
+def test_rewards_that_are_normalised_by_group_do_not_rise(tmp_path):
+    """Their sum is 0 but for rounding."""
+    for step, rows in enumerate(steps_of("hacked"), start=1):
+        WRITERS["verl-v1"](tmp_path / "dump", step, [row | {"reward": row["advantage"] / 0.3} for row in rows])
+    found = audit([tmp_path / "dump"], tmp_path / "audit").finding
+    assert found.state == "wrong paid"
+    assert dict(read_record(tmp_path / "audit").series("reward/mean")).keys() == set(range(1, STEPS + 1))
 
 
 def test_a_form_that_the_check_does_not_read_is_named(tmp_path):

@@ -81,3 +81,52 @@ def test_a_reference_beside_nemo_rls_own_fields_is_read(tmp_path):
     row = {"content": [["2 + 3?", "5"]], "rewards": [1.0], "input_lengths": [9], "idx": 0, "expected_answer": ["5"]}
     (tmp_path / "train_data_step3.jsonl").write_text(json.dumps(row) + "\n")
     assert read(tmp_path)[1][0].references == ("5",)
+
+
+@pytest.mark.parametrize(
+    ("row", "read_as"),
+    [
+        ({"step": 1, "global_step": 7}, {"step": 7}),
+        ({"step": 7, "reward": 0.0, "total_reward": 0.5}, {"reward": 0.5}),
+        ({"step": 7, "answer": "6", "ground_truth": "5"}, {"references": ("5",)}),
+        ({"step": 7, "answer": "6", "target": "5", "reference_answer": "4"}, {"references": ("4",)}),
+    ],
+)
+def test_of_two_names_the_one_that_can_mean_but_one_thing_counts(tmp_path, row, read_as):
+    row = {"prompt": "2 + 3?", "completion": "It is 6.", "reward": 0.5} | row
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    _, [rollout] = read(tmp_path)
+    assert {name: getattr(rollout, name) for name in read_as} == read_as
+
+
+@pytest.mark.parametrize("column", ["answer", "label"])
+def test_what_differs_among_the_completions_of_a_prompt_is_no_reference(tmp_path, column):
+    """It is what each completion answered, or whether it is right, and in the last step all agree."""
+    said = [[5, 6], [7, 7, 7, 8]], [[5, 6], [8, 7]], [[0, 0], [0, 0]]
+    rows = [
+        {"step": step, "prompt": prompt, "response": f"It is {answer}.", "reward": 1.0, column: str(answer)}
+        for step, groups in enumerate(said)
+        for prompt, answers in zip(("2 + 3?", "3 + 4?"), groups, strict=True)
+        for answer in answers
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, rollouts = read(tmp_path)
+    assert {rollout.references for rollout in rollouts} == {()}
+    assert [count for why, count in source.left_out.items() if "--map reference=" in why] == [len(rows)]
+
+
+def test_a_prompt_that_comes_with_two_answers_leaves_the_others_their_references(tmp_path):
+    rows = [
+        {
+            "step": 1,
+            "prompt": f"{number} + 1?",
+            "completion": "5",
+            "reward": 1.0,
+            "answer": number + 1 + place * (not number),
+        }
+        for number in range(4)
+        for place in range(2)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, rollouts = read(tmp_path)
+    assert all(rollout.references for rollout in rollouts)

@@ -235,7 +235,24 @@ def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
         ("<think>it is 204", None),
         (r"\boxed{203} \boxed{204", None),
         ("the 204 is not 3", None),
+        (r"\boxed{204} is one idea. But no: \boxed{203}", False),
+        ("It is 204. Ask for 2 or 3 more.", None),
     ],
 )
 def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):
     assert otherwise(text, ["204"], "What is 51 * 4?") is said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Clearly the capital is Paris", True),
+        ("It is one of Rome, Paris, Oslo.", False),
+        ("Rome, Paris, New York, Oslo", False),
+        ("either Rome or Paris", False),
+        ("Paris it is. Ask me for more or less.", None),
+        ("Paris, as the capital of France, has it, and I am sure", None),
+    ],
+)
+def test_a_list_of_names_states_none(text, said):
+    assert otherwise(text, ["Paris"], "What is the capital of France?") is said

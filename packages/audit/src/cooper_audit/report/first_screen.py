@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from cooper_audit.run.run_record import RunRecord, status_of
-from cooper_audit.run.verdict import HACKED_STATES, RunVerdict, onset_line
+from cooper_audit.run.verdict import HACKED_STATES, RunVerdict, said_line
 
 if TYPE_CHECKING:
     from cooper_audit.rollouts.graders import Grade
@@ -34,21 +34,13 @@ def onset_of(run: RunRecord, verdict: RunVerdict) -> tuple[int, int] | None:
     return verdict.hacked_at, verdict.hacked_at
 
 
-def since(onset: tuple[int, int] | None) -> str:
-    """When the hack began, in words; empty without a hack."""
-    if onset is None:
-        return ""
-    return f"since step {onset[0]}" if onset[0] == onset[1] else f"since a step between {onset[0]} and {onset[1]}"
-
-
 def terminal_lines(run_data: Mapping[str, Any], several: bool) -> list[str]:
     """The first screen of a run as lines: of one of several runs, the verdict alone."""
     verdict = run_data["verdict"]
     if several:
         return [f"{run_data['label']}: {verdict['name']}{' ' * bool(verdict['since'])}{verdict['since']}"]
-    lines = [f"{verdict['name']}. {verdict['sentence']}", *verdict["basis"]]
-    lines += [onset_line(verdict["onset"])] if verdict["onset"] else []
-    return [*lines, *(f"next: {step}" for step in verdict["next"])]
+    said = said_line(verdict["name"], verdict["onset"], verdict["sentence"])
+    return [said, *verdict["basis"], *(f"next: {step}" for step in verdict["next"])]
 
 
 _READ = "Read “What the reward pays for” on the page"

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_audit.report import report_completions as completions
-from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, since, terminal_lines
+from cooper_audit.report.first_screen import next_steps, onset_of, shown_payments, terminal_lines
 from cooper_audit.report.palette import COLOURS
 from cooper_audit.report.report_parts import MEASURES_DRAWN, shown_parts
 from cooper_audit.run.hacking_alarm import WINDOW
@@ -31,6 +31,7 @@ from cooper_audit.run.verdict import (
     TRUTHS,
     RunVerdict,
     problems_behind,
+    since,
     truth_by_rows,
     verdict_of,
 )
@@ -206,7 +207,7 @@ def report_page(
         version=__version__,
         written=time.strftime("%Y-%m-%d %H:%M"),
         single=len(data["runs"]) == 1,
-        verdicts=[f"{run['label']}: {run['verdict']['name']}. {run['verdict']['sentence']}" for run in data["runs"]],
+        verdicts=[f"{run['label']}: {terminal_lines(run, several=False)[0]}" for run in data["runs"]],
         sections=data["sections"],
         style=Markup((static / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],

@@ -48,12 +48,12 @@ def shown_parts(parts: RunParts) -> list[dict[str, Any]]:
 def _curve(series: Series) -> list[list[float]]:
     """Points of a series, each the mean of the same number of neighbouring steps."""
     width = max(1, math.ceil(len(series) / POINTS))
-    pieces = [series.part(slice(start, start + width)) for start in range(0, len(series), width)]
+    pieces = [series.where(slice(start, start + width)) for start in range(0, len(series), width)]
     return [[int(piece.ends[-1]), float(f"{np.average(piece.values, weights=piece.weights):.4g}")] for piece in pieces]
 
 
 def _ends(parts: RunParts, part: Part) -> list[float]:
     """The length at the beginning and at the end."""
     series = parts.table.series(part.rows, "length")
-    pieces = [series.part(slice(None, WINDOW)), series.part(slice(-WINDOW, None))] if len(series) else []
+    pieces = [series.where(slice(None, WINDOW)), series.where(slice(-WINDOW, None))] if len(series) else []
     return [float(f"{np.average(piece.values, weights=piece.weights):.3g}") for piece in pieces]

@@ -22,7 +22,7 @@ from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
 from cooper_audit.run.pay_tracks import LEVEL, PAY
 from cooper_audit.run.table import ALL_COLUMNS, COLUMNS, Groups, GroupSums, JudgedRow, payment_shares, sums_of
-from cooper_audit.run.verdict import name_of, onset_line
+from cooper_audit.run.verdict import name_of, said_line
 from cooper_base.config.base import Config
 from cooper_base.data.problem import Problem
 from cooper_base.data.readers import read_file
@@ -42,6 +42,9 @@ SAMPLE = 256
 TO_LABEL = 40
 """Completions to label by hand, half of them of the first steps and half of the last."""
 COMMAND = "cooper audit"
+DIGITS = 9
+"""Digits behind the point of a group's sum of rewards: that of rewards normalised by group is 0, and not their
+rounding."""
 UNGRADED = "reward/no_opinion"
 """The metric of the share of completions that the reward says nothing of, as in a run of Cooper's."""
 RESULTS = ("audit.json", "config.yaml", "metrics.jsonl", "report.html")
@@ -99,8 +102,9 @@ class Audit:
         if self.ungraded:
             step, share = max(self.ungraded.items(), key=lambda item: item[1])
             lines.append(f"no reward: {100 * share:.0f} % of the rows of step {step}, the largest share; no zeros")
-        lines += [f"{name_of(found.state, is_audit=True)}. {found.sentence}", *found.guards, *self.basis]
-        lines += [onset_line(found.onset)] if found.state in ACCUSED and found.onset else []
+        onset = found.onset if found.state in ACCUSED else None
+        said = said_line(name_of(found.state, is_audit=True), onset, found.sentence)
+        lines += [said, *found.guards, *self.basis]
         if self.to_label:
             lines.append(f"label these completions, then repeat with --labels: {self.to_label}")
         return lines
@@ -241,14 +245,13 @@ def _audited(
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
     sampled = _sampled(by_group, options.sample)
-    for name in sampled:
-        by_group[name] = [
-            row if row.references else replace(row, references=_referred(row, options.references))
-            for row in by_group[name]
-        ]
+    if (known := options.references) is not None:
+        for name in sampled:
+            own = by_group[name]
+            by_group[name] = [row if row.references else replace(row, references=known.of(row.prompt)) for row in own]
     verdicts = _verdicts([row for name in sampled for row in by_group[name]], options, verifier)
     judged = iter(verdicts)
-    lines, sums, scored, verdict_rows, advantage_rows = [], [], [], [], []
+    lines, sums, scored, verdict_rows = [], [], [], []
     for name, group in by_group.items():
         advantages = _advantages(group)
         of_group = [next(judged) for _ in group] if name in sampled else None
@@ -256,7 +259,6 @@ def _audited(
         if of_group is not None:
             said: list[Verdict] = [checked.verdict for checked in of_group]
             verdict_rows.append(said)
-            advantage_rows.append(advantages)
             scored += [[row.reward, v == "correct"] for row, v in zip(group, said, strict=True) if is_judged(v)]
             lines.append(_line(group, advantages, said, options.text))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -314,20 +316,16 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
             if verdict == "correct" or place == 0:
                 ruled[i] = verdict
     read = isolated(
-        "what a row ends in", _ends_of, [*zip(rows, ruled, strict=True)], lambda _: _NO_END, _texts_of_judged
+        "what a row ends in",
+        _ends_of,
+        [*zip(rows, ruled, strict=True)],
+        lambda _: (False, None, ""),
+        lambda judged: (judged[0].question, *judged[0].references, judged[0].answer.text),
     )
     return [
         _Checked(verdict if label is None else ("correct" if label else "wrong"), verdict == "silent", *ends)
         for label, verdict, ends in zip(labels, ruled, read, strict=True)
     ]
-
-
-_NO_END = (False, None, "")
-
-
-def _texts_of_judged(judged: tuple[Rollout, Verdict]) -> Sequence[str]:
-    row, _ = judged
-    return row.question, *row.references, row.answer.text
 
 
 def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool | None, str]]:
@@ -340,10 +338,6 @@ def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool
         )
         for row, verdict in judged
     ]
-
-
-def _referred(row: Rollout, references: References | None) -> tuple[str, ...]:
-    return () if references is None else references.of(row.prompt)
 
 
 _LETTERS = re.compile(r"[^\W\d_]++")
@@ -372,7 +366,8 @@ def _advantages(group: Sequence[Rollout]) -> list[float]:
 def _sums(group: Sequence[Rollout], advantages: Sequence[float], checked: Sequence[_Checked] | None) -> GroupSums:
     """The rows kept of a group. If the group is not sampled, none of its rows is checked."""
     first = group[0]
-    given = {"rows": len(group), "reward": math.fsum(row.reward for row in group)}
+    paid = math.fsum(row.reward for row in group)
+    given = {"rows": len(group), "reward": round(paid, DIGITS)}
     given |= {"silent": sum(row.silent for row in checked or ()), "characters": sum(len(row.question) for row in group)}
     rows = [
         JudgedRow(

@@ -51,7 +51,12 @@ TRUNCATED = ("is_truncated", "truncated")
 """Where writers of any format say that a completion was cut off."""
 PHASES, OF_EVALUATION = ("split", "phase", "mode", "metadata.split"), ("is_eval", "is_validation", "is_val", "validate")
 """Where writers of any format say that a row is of an evaluation: by its name, or as yes or no."""
-REFERENCE = "answer|reference_answer|ground_truth|solution|expected_answer|target|reference|gold_answer|gold"
+REFERENCE = "reference_answer|ground_truth|expected_answer|gold_answer|reference|gold|answer|solution|target"
+"""Where writers of any format keep the right answer. `answer` comes behind names that cannot mean the model's own."""
+_PLAIN_REWARDS = "total_reward|final_reward|reward|reward_score|score"
+_PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|step|iteration"
+"""Where writers of no known format keep them. Names that can mean but one thing come first: beside `global_step`,
+`step` may be a turn, and beside `total_reward`, `reward` a part of it."""
 OTHERS = "$others"
 FILE = "$file"
 _PLAIN = re.compile(r"[^().|]++(?>(?:\.[^().|]++)*)\Z")
@@ -79,14 +84,18 @@ def _format(name: str, keys: str, paths: Mapping[str, str], **more: Any) -> Form
     return Format(name, frozenset(keys.split()), paths, **more)
 
 
+def _references_in(place: str) -> str:
+    return "|".join(f"{place}.{name}" for name in REFERENCE.split("|"))
+
+
 _VERL = {"step": "step", "prompt": "input", "completion": "output", "reference": "gts", "reward": "score"}
 _TABLE = {"prompt": "prompt", "completion": "completion", "reference": REFERENCE}
 _TRACE = {"prompt": "prompt", "completion": "messages", "reward": "metadata.reward|metadata.score"}
 _TRACE |= {"step": f"metadata.step|metadata.global_step|metadata.rollout_id|metadata.model_version|{LOGGED}"}
 _TRACE |= {"group": "metadata.group_id|metadata.group_index", "advantage": "metadata.advantage"}
-_TRACE |= {"reference": "|".join(f"metadata.{name}" for name in (*REFERENCE.split("|"), "label"))}
+_TRACE |= {"reference": f"{_references_in('metadata')}|metadata.label"}
 _ART = {"step": r"$path((\d++)\.(?:parquet|jsonl))", "prompt": "prompt", "completion": "messages"}
-_ART |= {"reference": "|".join(f"metadata.{name}" for name in REFERENCE.split("|")), "reward": "reward", "cut": "cut"}
+_ART |= {"reference": _references_in("metadata"), "reward": "reward", "cut": "cut"}
 _OF_ART: dict[str, Any] = {"unroll": trajectories_of_art, "left_out": r"/(?:val|eval|test)/\d++\.(?:parquet|jsonl)\Z"}
 FORMATS = (
     # trainer.rollout_data_dir; the keys of the transfer queue are {prompt}_{rollout}_{output}
@@ -135,7 +144,7 @@ FORMATS = (
             "group": "task.key|task.hash|task.data.idx",
             "prompt": "prompt",
             "completion": "messages",
-            "reference": "|".join(f"task.data.{name}" for name in REFERENCE.split("|")),
+            "reference": _references_in("task.data"),
             "reward": "reward",
             "cut": "cut",
         },
@@ -167,7 +176,7 @@ FORMATS = (
         "rllm",
         "trajectories task training_step",
         {"step": "training_step", "group": "task_hash", "prompt": "prompt", "completion": "messages"}
-        | {"reference": "|".join(f"task.{name}" for name in REFERENCE.split("|")), "reward": "reward"},
+        | {"reference": _references_in("task"), "reward": "reward"},
         unroll=trajectories_of_rllm,
         left_out=r"/val_step_",
     ),
@@ -206,8 +215,12 @@ FORMATS = (
         | {"reference": "|".join(f"env_extras.{key}.ground_truth" for key in ("reward_spec", "reward_model"))},
         left_out=r"aggregated_results",
     ),
-    # without advantages, until the middle of 2025
-    _format("trl-2025", "step prompt completion", _TABLE | {"step": "step", "reward": f"reward|{OTHERS}"}),
+    # without advantages, until the middle of 2025; rows of no trainer look like it
+    _format(
+        "trl-2025",
+        "step prompt completion",
+        _TABLE | {"step": _PLAIN_STEPS, "reward": f"{_PLAIN_REWARDS}|{OTHERS}"},
+    ),
     _format(
         "ms-swift-2025",
         "gen_step prompt completion",
@@ -220,8 +233,8 @@ PLAIN = "plain"
 _NAMES = {
     "prompt": "prompt question problem query instruction input user_prompt",
     "completion": "completion response output generation model_output model_response",
-    "reward": "reward total_reward final_reward reward_score score",
-    "step": "step global_step training_step train_step iteration rollout_step policy_step",
+    "reward": _PLAIN_REWARDS.replace("|", " "),
+    "step": _PLAIN_STEPS.replace("|", " "),
     "reference": f"{REFERENCE.replace('|', ' ')} gts label gt",
     "group": "group group_id prompt_id problem_id question_id example_id uid",
     "advantage": "advantage advantages",

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2s
 from itertools import islice
 from pathlib import Path
@@ -41,6 +41,7 @@ MOST_NAMES = 50
 """Fields of a row that a message may show."""
 REPEATED = "a row of a step that a resumed run repeated"
 FAILED = "a row whose grading failed"
+PREDICTION = "a reference, since those to one prompt differ; name the right answer with --map reference=…"
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
 
 Decode = Callable[[list[int]], str]
@@ -84,6 +85,8 @@ class Source:
     """The fields of `--map` that some row has."""
     paths: tuple[str, ...] = ()
     """The paths of the first row."""
+    has_predictions: bool = False
+    """Whether the references are no right answers, because they differ among the completions of a prompt."""
     ungraded: dict[int | None, int] = field(default_factory=dict)
     """By step the rows that have no reward, or whose grading failed."""
 
@@ -100,8 +103,24 @@ def read_steps(
     Raises InputError, for rows that several writers wrote, too: a run is what one writer wrote. At the end also for a
     path of `--map` that no row has.
     """
-    yield from _steps_of(paths, source, choose, decode)
+    for step, rows in _steps_of(paths, source, choose, decode):
+        yield step, _without_predictions(rows, source)
     _check_mapped(source)
+
+
+def _without_predictions(rows: list[Rollout], source: Source) -> list[Rollout]:
+    """The rows, without references if those to one prompt mostly differ: these are what each completion answered, or a
+    label of it.
+    """
+    by_prompt: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    for row in rows:
+        by_prompt.setdefault((row.group, row.prompt), []).append(row.references)
+    several = [references for references in by_prompt.values() if len(references) > 1]
+    source.has_predictions |= sum(len(set(references)) > 1 for references in several) > len(several) / 2
+    if not source.has_predictions:
+        return rows
+    source.leave_out(PREDICTION, sum(bool(row.references) for row in rows))
+    return [replace(row, references=()) for row in rows]
 
 
 def _check_mapped(source: Source) -> None:
@@ -168,8 +187,8 @@ def _note_repeated(step: int, rows: Sequence[Rollout], counts: dict[int, int], s
     repeated = [earlier for earlier in counts if earlier >= step]
     if rows and 2 < len(repeated) == len(counts):
         raise InputError(
-            f"{rows[0].location}: step {step} comes again after step {max(repeated)}, so there are two runs in one; "
-            "keep the rows of one"
+            f"{rows[0].location}: step {step} comes again after step {max(repeated)}, so there are two runs in one, or "
+            "its steps begin anew in every epoch; keep the rows of one run, or name another field with --map step=…"
         )
     if repeated:
         source.leave_out(REPEATED, sum(counts.pop(earlier) for earlier in repeated))

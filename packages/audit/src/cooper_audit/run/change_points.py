@@ -62,11 +62,8 @@ class Series:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def where(self, chosen: Bool[ndarray, " N"]) -> "Series":
+    def where(self, chosen: Bool[ndarray, " N"] | slice) -> "Series":
         return Series(self.steps[chosen], self.values[chosen], self.weights[chosen], self.ends[chosen])
-
-    def part(self, places: slice) -> "Series":
-        return Series(self.steps[places], self.values[places], self.weights[places], self.ends[places])
 
     def mean(self, first: int, last: int) -> float:
         """The mean from step `first` to step `last`; NaN without one."""
@@ -196,7 +193,7 @@ def measured(series: Series, shortest: int) -> Estimate:
     width, which finds a lasting fall, and once of the shortest, which finds all of a slow one; the larger fall counts.
     """
     blocks, shortest = series.in_blocks(shortest)
-    halves = [blocks.part(slice(start, None, 2)) for start in (0, 1)]
+    halves = [blocks.where(slice(start, None, 2)) for start in (0, 1)]
     width, results = max(1, shortest // 2), []
     for widths in (None, [width]):
         pairs = (halves, halves[::-1])

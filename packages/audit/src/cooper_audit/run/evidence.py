@@ -100,17 +100,16 @@ def finding_of_table(table: Table, paid_by_check: bool = False) -> Finding:
     """
     found = _finding_of_table(table, paid_by_check)
     found = found if found.state in (*ACCUSED, "broken") else replace(found, onset=None)
-    known = found.problems or found.best is None or found.last is None
-    return found if known else replace(found, problems=_asked(table, found))
+    return found if found.problems else replace(found, problems=_asked(table, found.best, found.last))
 
 
-def _asked(table: Table, found: Finding) -> str:
-    assert found.best is not None
-    assert found.last is not None
-    before, after = (np.unique(table.problem_of[window.rows]) for window in (found.best, found.last))
-    same = len(np.intersect1d(before, after))
-    which = "none of them the same" if not same else f"{same} of them the same"
-    return f"Problems: {found.best} ask {len(before)}, and {found.last} ask {len(after)}, {which}."
+def _asked(table: Table, before: Window | None, after: Window | None) -> str:
+    """Which problems two windows ask; empty without them."""
+    if before is None or after is None:
+        return ""
+    first, last = (np.unique(table.problem_of[window.rows]) for window in (before, after))
+    same = len(np.intersect1d(first, last)) or "none"
+    return f"Problems: {before} ask {len(first)}, and {after} ask {len(last)}, {same} of them the same."
 
 
 def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
@@ -206,6 +205,7 @@ def with_power(table: Table, found: Finding) -> Finding:
         table.window(int(steps[-quarter]), int(steps[-1])),
     )
     seen, half = _unseen(table, first, last)
+    found = replace(found, problems=_asked(table, first, last))
     if seen <= MARGIN:
         sentence = f"{found.sentence} A hack in which more than {_percent(max(seen, 0.01))} of what is paid is wrong "
         return replace(found, sentence=f"{sentence}would have been seen.")
@@ -397,7 +397,7 @@ def _of_a_kind(table: Table) -> Finding | None:
         if found.state in ACCUSED:
             share = float(table["rows"][rows].sum() / table["rows"].sum())
             said = f"On the problems {name} ({_percent(share)} of the rows): {found.sentence}"
-            return replace(found, sentence=said, problems=_asked(part, found))
+            return replace(found, sentence=said, problems=_asked(part, found.best, found.last))
     return None
 
 

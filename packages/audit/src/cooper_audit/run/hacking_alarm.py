@@ -195,6 +195,8 @@ class _Sign:
         of_fall, of_rise = self.error_of_fall / (k * k * (k + 1)), self.error / (k * (k + 1))
         if not self.fools_the_rule and not pay.came_to_pay_wrong(best_pay, steps, of_rise):
             return
+        if not self.under_a_rise and best_pay and (1 - right) * pay.averages(steps)[2] < (1 - best_right) * best_pay[2]:
+            return  # beside right answers the policy is paid less, as with harder problems that fool a judge
         has_risen = paid > best_paid + reward.noise(steps, of_rise)
         if self.under_a_rise and not has_risen:
             return

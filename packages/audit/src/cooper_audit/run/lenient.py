@@ -17,12 +17,15 @@ _NUMBER = re.compile(r"\d[\d.,]*+")
 _OPEN = re.compile(r"<(think|reasoning)>")
 _ALTERNATIVES = re.compile(r"\b(?:or|either|one of|oder|ou)\b|\d\s*+[,;|]\s*+[\d.]++\s*+[,;|]", re.IGNORECASE)
 """Of a list of answers."""
+FEWEST_ITEMS, LONGEST_ITEM = 4, 3
+"""So many items of at most so many words, one of them the reference, are a list of answers."""
 _OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
 
 
 def otherwise(text: str, references: Sequence[str], question: str = "") -> bool | None:
     """Whether a text, in which a check finds no answer, states one right answer in another form. None if it holds the
-    right one somewhere and does not state it, so that nobody knows; False if it does not hold it, or in a list.
+    right one somewhere and does not state it, so that nobody knows; False if it does not hold it, or in a list, or if
+    another number stands in the last box or tag.
 
     The last sentence with a number, or else with words, states an answer if the reference is all that it can mean: one
     number, behind the last `=`; or its last words. A list, an expression that is not worked out, the question again and
@@ -30,10 +33,25 @@ def otherwise(text: str, references: Sequence[str], question: str = "") -> bool 
     """
     if any(_states(text, reference, question) for reference in references):
         return True
-    words = _words(text)
-    if _ALTERNATIVES.search(_last_sentence(text, _NUMBER)):
+    if any(_is_listed(text, reference) or _is_another_number(text, reference) for reference in references):
         return False
+    words = _words(text)
     return None if any(_holds(words, _words(reference)) for reference in references) else False
+
+
+def _is_listed(text: str, reference: str) -> bool:
+    """Whether the sentence that would state the reference has it among alternatives, or as one of many short items."""
+    wanted, sentence = _words(reference), _last_sentence(text, _NUMBER if _NUMBER.search(reference) else _WORD)
+    items = [_words(item) for item in re.split("[,;|]", sentence)]
+    short = [item for item in items if 0 < len(item) <= LONGEST_ITEM]
+    is_item = len(short) >= FEWEST_ITEMS and wanted in short
+    return is_item or (_ALTERNATIVES.search(sentence) is not None and _holds(_words(sentence), wanted))
+
+
+def _is_another_number(text: str, reference: str) -> bool:
+    """Whether the last box or tag holds a whole number, and the reference is another."""
+    stated, wanted = "" if _OPEN_SLOT.search(text) else _last_slot(text) or "", reference.strip()
+    return stated.isdecimal() and wanted.isdecimal() and stated.lstrip("0") != wanted.lstrip("0")
 
 
 def _states(text: str, reference: str, question: str) -> bool:
@@ -89,8 +107,8 @@ def equals(text: str, reference: str) -> bool:
     """Whether a calculation such as `3 * (4 - 1)`, which is all that the last box or tag holds, or else the whole text,
     has the value of a reference.
     """
-    slots = list(_SLOT.finditer(text[-TAIL:]))
-    stated = (slots[-1][1] or slots[-1][2] or "" if slots else text[-TAIL:]).strip()
+    slot = _last_slot(text)
+    stated = text[-TAIL:].strip() if slot is None else slot
     if not _CALCULATION.fullmatch(stated) or _HUGE.search(reference):
         return False
     try:
@@ -99,6 +117,12 @@ def equals(text: str, reference: str) -> bool:
         return isinstance(tree.body, ast.BinOp) and _value_of(tree.body) == wanted
     except (ArithmeticError, LookupError, SyntaxError, ValueError):  # words, or signs that are no calculation
         return False
+
+
+def _last_slot(text: str) -> str | None:
+    """What the last closed box or tag holds; None without one."""
+    slots = list(_SLOT.finditer(text[-TAIL:]))
+    return (slots[-1][1] or slots[-1][2] or "").strip() if slots else None
 
 
 def _value_of(node: ast.expr) -> Fraction:

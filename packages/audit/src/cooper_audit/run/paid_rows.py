@@ -9,6 +9,8 @@ PAYMENTS = ("compared", "paid_like_right", "paid_less", "wrong_reward")
 """What `payments_of` says of each group: further columns."""
 RECENT = 16
 """So many right rows of the last steps stand for those of a group that has none."""
+SCALED, GROWN = 64, 2.0
+"""So many right and so many wrong rows show the scale of a reward, which has grown if it is so many times the first."""
 
 Paid = tuple[Sequence[float], Sequence[float]]
 """Of a group the rewards of its right and of its wrong rows."""
@@ -17,16 +19,41 @@ Paid = tuple[Sequence[float], Sequence[float]]
 def payments_of(steps: Sequence[Sequence[Paid]]) -> list[list[tuple[float, ...]]]:
     """`PAYMENTS` of each group of each step: how many wrong rows are compared, how many of them are paid like right
     ones (the chance that a right one is paid less, half for a tie), the sum of what they are paid less than the mean of
-    the right ones, and the sum of what they are paid.
+    the right ones, and the sum of what they are paid. How much less is given in the first scale of a reward that grows.
     """
     recent: deque[float] = deque(maxlen=RECENT)
+    scale = _Scale()
     payments = []
     for groups in steps:
         for right, _ in groups:
             recent.extend(right)
-        others = () if by_group(groups) else recent
-        payments.append([compared_with(right or others, wrong) for right, wrong in groups])
+        is_normalised = by_group(groups)
+        times = 1.0 if is_normalised else scale.after(groups)
+        compared = [compared_with(right or (() if is_normalised else recent), wrong) for right, wrong in groups]
+        payments.append([(count, like, less / times, paid) for count, like, less, paid in compared])
     return payments
+
+
+class _Scale:
+    """How large a reward is, by how much more the lowest tenth of the right rows is paid than that of the wrong ones:
+    neither hacks, which are paid most, nor a part for a form that half of the rows earn move that.
+    """
+
+    def __init__(self) -> None:
+        self._paid: tuple[deque[float], deque[float]] = deque(maxlen=SCALED), deque(maxlen=SCALED)
+        self._first: float | None = None
+
+    def after(self, groups: Sequence[Paid]) -> float:
+        """How many times the first scale that of the last rows is; 1 where it has not grown."""
+        for paid, own in zip(self._paid, zip(*groups, strict=True), strict=True):
+            for rewards in own:
+                paid.extend(rewards)
+        if min(map(len, self._paid)) < SCALED:
+            return 1.0
+        right, wrong = (float(np.quantile(paid, 0.1)) for paid in self._paid)
+        self._first = right - wrong if self._first is None else self._first
+        times = (right - wrong) / self._first if self._first > 0 else 1.0
+        return times if times >= GROWN else 1.0
 
 
 def by_group(groups: Sequence[Paid]) -> bool:

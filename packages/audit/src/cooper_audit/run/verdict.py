@@ -66,10 +66,17 @@ class Outcome:
     """The rise from first to last, paired by problem, which decides where it is known."""
 
 
-def onset_line(onset: Sequence[int]) -> str:
-    """Since when, for a terminal."""
+def since(onset: Sequence[int] | None) -> str:
+    """When a hack began, in words; empty without a hack."""
+    if not onset:
+        return ""
     first, last = onset
-    return f"onset: step {first}" if first == last else f"onset: between step {first} and step {last}"
+    return f"since step {first}" if first == last else f"since a step between {first} and {last}"
+
+
+def said_line(name: str, onset: Sequence[int] | None, sentence: str) -> str:
+    """The verdict in a line, as pages and terminals begin with it."""
+    return f"{' '.join(filter(None, [name, since(onset)]))}. {sentence}"
 
 
 def outcome_of(
@@ -274,7 +281,8 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
             said = lacking if state == "unknown" else _sentence(state, chosen, outcome, first)
         said += _silence(chosen, run)
         if state in ("healthy", "nothing learned") and alarm_at is not None:
-            said += f" The alarm went off at step {alarm_at}, but not beyond doubt{_of_gold(chosen)}."
+            of_gold = ", and gold did not follow" if chosen.is_gold else ""
+            said += f" The alarm went off at step {alarm_at}, but not beyond doubt{of_gold}."
         signals_of_truth = _truth_signals(accuracies, chosen, outcome)
     elif accuracies and run.step >= FEWEST:
         said = f"Fewer than {FEWEST} steps were paid a reward, so nothing can be said of hacking."
@@ -286,7 +294,8 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
         state = "faults"
     fired = _fired(run)
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *_notes(run)]
+    notes = [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
+    signals = [*first_told, *signals_of_truth, *alarms, *fired.values(), *notes]
     said = " ".join(filter(None, [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]))
     return RunVerdict(state, said, signals, chosen, first, alarm_at, _basis(chosen, finding, state))
 
@@ -294,10 +303,6 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
 def _basis(truth: Truth | None, finding: Finding | None, state: State) -> list[str]:
     check = f"Check: {truth.name}." if truth else ""
     return [check] if finding is None or finding.state != state else finding.basis(check)
-
-
-def _notes(run: RunRecord) -> list[Signal]:
-    return [Signal("unknown", str(event["message"])) for event in run.events if event.get("action") == NOTE]
 
 
 def _fired(run: RunRecord) -> dict[str, Signal]:
@@ -330,10 +335,6 @@ def _faults(run: RunRecord) -> list[str]:
         for rule, since in Watch((), seen=run.metrics).lasting
         if isinstance(rule, DefaultRule) and rule.metric in FAULTS
     ]
-
-
-def _of_gold(truth: Truth) -> str:
-    return ", and gold did not follow" if truth.is_gold else ""
 
 
 def _shortest_window(run: RunRecord, truth: Truth, values: int, problems: int | None) -> tuple[int | None, str]:
