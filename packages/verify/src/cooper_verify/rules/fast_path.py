@@ -191,9 +191,10 @@ def verdict_by(
     comparison = Comparison(symbolic, solutions, expressions, words)
     if reference and reference_kind(reference) == "exact":
         verdict = exact_verdict(reference, completion, question)
-        if verdict != "wrong" or len(final.texts) != 1:
+        if verdict != "wrong" or len(final.texts) > 1:
             return verdict
-        is_value = _are_equal_values(reference, final.texts[0], comparison)
+        text = final.texts[0] if final.texts else clean(one_notation(completion)[:_MOST_OF_A_LINE])
+        is_value = _are_equal_values(reference, text, comparison)
         return "unparsed" if is_value else verdict  # 12:22 for the ratio 6:11
     if (
         final.kind == "unmarked"
@@ -230,14 +231,20 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         sides = [_RANGE.sub("-", plain_text(side)).replace("=", " ") for side in (reference, text)]
         if sides[0] == sides[1] or sorted(sides[0].split(", ")) == sorted(sides[1].split(", ")):
             return True
+        if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
+            return True
         may_be_value = _CLOCK.fullmatch(reference) or (
             re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
         )
-        return bool(may_be_value) and comparison(ratio_readings(reference), ratio_readings(text)) == "correct"
+        is_equal = bool(may_be_value) and comparison(ratio_readings(reference), ratio_readings(text)) == "correct"
+        return is_equal or _may_be_equal(reference, text, comparison)
     except _UndecidedError:
         return False
 
 
+_SEVERAL_WORDS = re.compile(r"[^\W\d_]{2,}\s[^\W_]")
+_IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]|[(\[].*,|\d\s?[/:]\s?\d")
+"""Of an answer: what the several words of a reference say, it may say in signs: `x \\ge 5` for "at least 5"."""
 _RANGE = re.compile(r"(?<=\d) (?:to|through) (?=\d)")
 _WORD_ALONE = re.compile(r"[^\W\d_]{2,}")
 _MOST_OF_A_LINE = 300
@@ -284,17 +291,17 @@ def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
 def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
     """Whether two texts whose readings differ may be one value in a notation that is not known: separators, Roman
     numerals, parts with labels, letters with other signs between them."""
-    if _ROMAN.fullmatch(text) or _LABELLED.match(text) or ("floor" in reference and "[" in text):
+    sides = reference, text
+    is_other = bool(_ROMAN.fullmatch(reference)) != bool(_ROMAN.fullmatch(text)) or any(map(_LABELLED.match, sides))
+    if is_other or ("floor" in reference and "[" in text):
         return True
-    letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in (reference, text)]
+    letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in sides]
     if letters[0] and letters[0] == letters[1]:
         return True
     # What was compared already is not compared again: most texts have no further readings.
-    expected, found = readings(reference), answer_readings(text)
-    as_answer, doubtful = answer_readings(reference), doubtful_readings(text)
-    if as_answer != expected and comparison(as_answer, found) == "correct":
-        return True
-    return doubtful != found and comparison(expected, doubtful) == "correct"
+    expected, found = map(doubtful_readings, sides)
+    is_read_again = (expected, found) != (readings(reference), answer_readings(text))
+    return is_read_again and comparison(expected, found) == "correct"
 
 
 _ROMAN = re.compile(r"[IVXLCDM]{2,12}")

@@ -88,7 +88,7 @@ _CUT_OFF = re.compile(
     rf"(?i)(?<![\w'])(?:{words_of('either', 'both')}|but|then|the|an?|of|to|is|with|for|from|by|because|so)\Z"
 )
 """The end of a sentence that is not finished."""
-_UNIT_WORDS = 4
+_UNIT_WORDS = 6
 _UNIT_WORD = re.compile(
     r"(?:\\[,; ]|[\s~])?"
     r"(\\(?:text|mathrm)\{[^{}]*\}(?:\^\{?\d\}?)?|/?[^\W\d_](?:[\w'/.%^-]*\w)?|\u00b0[CF]?|[\u20ac\u00a3\u00a2$])"
@@ -96,7 +96,7 @@ _UNIT_WORD = re.compile(
 )
 
 
-_GOES_ON = re.compile(r"\d(?:\.{3}|\u2026)[\s*$]*\Z")
+_GOES_ON = re.compile(r"\d(?:\.{3,}+|\u2026)[\s*$]*\Z")
 """A number that is cut off, or whose figures go on."""
 
 
@@ -136,6 +136,8 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     if _CUT_OFF.search(text) or re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
         return None
     begin, last = stated[0].start, stated[-1].end
+    if _CALL.search(text, 0, begin + 1):
+        return None
     unit_end = last + unit_length(text[last:])
     rest = text[unit_end:]
     if _is_changed(text[start:begin], text[last:], rest):
@@ -183,6 +185,8 @@ def counted_words(before: str, unit: str) -> tuple[str, ...]:
 
 
 _COUNTS_CHARS = 40
+_CALL = re.compile(r"[^\W\d_]{2}\(\Z")
+"""What is called with a value: `print(12)`."""
 _QUOTED = re.compile(
     r"(?i)\b(?:number|value) (?:in|from|of) (?:the|this) (?:question|problem|task)\b|\b(?:is|are) given\b"
 )
@@ -426,7 +430,7 @@ def reduced(text: str) -> str:
     if not value:
         return text
     if (not first.strip() or _is_calculation(_COMMAND.sub(" ", first))) and all(map(_is_calculation, others[:-1])):
-        return value
+        return text if _ONE_SYMBOL.fullmatch(value) else value  # 3 = x
     if _ONE_SYMBOL.fullmatch(first):
         return f"{first.strip()} = {value}"
     return text

@@ -175,7 +175,7 @@ def _free_verdict(expected: Choice, text: str, options: Options, words: Words) -
 
 
 def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
-    if is_boxed and _PRIMED.fullmatch(text):
+    if _PRIMED.fullmatch(text):
         return "unparsed"  # an event's complement, or a point's image
     bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
     given, plain = _read(bare, is_boxed), plain_text(text)

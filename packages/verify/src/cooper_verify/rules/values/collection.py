@@ -193,6 +193,8 @@ def compare_in_order(reference: Sequence[Any], answer: Sequence[Any], compare: C
 
 def compare_several(reference: Several, answer: Several, compare: Compare) -> Verdict:
     """The verdict on values in any order, with their repeats."""
+    if _has_sets(reference) != _has_sets(answer):
+        return "unparsed"  # {1}, {2} and {1, 2}
     missing, left = _unmatched(reference.elements, answer.elements, compare)
     if not missing and not left:
         return "unparsed" if {reference.form, answer.form} == {"set", "thousands"} else "correct"
@@ -203,6 +205,10 @@ def compare_several(reference: Several, answer: Several, compare: Compare) -> Ve
             return "unparsed"  # the same members, of which one is repeated
     pairs = [(one, other) for one in missing for other in left]
     return "wrong" if all(compare(one, other) == "wrong" for one, other in pairs) else "unparsed"
+
+
+def _has_sets(several: Several) -> bool:
+    return any(isinstance(element[0], Several) and element[0].form == "set" for element in several.elements)
 
 
 def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare) -> tuple[list[Any], list[Any]]:

@@ -115,6 +115,8 @@ def _product(*factors: Estimate) -> Estimate:
 def _power(base: Estimate, exponent: Estimate) -> Estimate:
     (value, error), (power, power_error) = base, exponent
     if power == round(power) and power_error <= 8 * abs(power) * _ROUNDING and value:
+        if power > 0:
+            return value**power, (abs(value) + error) ** power - abs(value) ** power
         share = error / (abs(value) - error) if abs(value) > error else math.inf
         return value**power, abs(value**power) * (math.expm1(min(abs(power) * share * 2, 700)))
     if value - error <= 0:

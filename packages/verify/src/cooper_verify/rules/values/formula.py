@@ -263,6 +263,8 @@ class _Reader:
         if not dots.isdecimal():
             raise NoFormulaError
         before = digits.partition(".")[2]
+        if self._place < len(self._tokens) and self._tokens[self._place][0] == "number":
+            raise NoFormulaError
         share = Fraction(int(dots), (10 ** len(dots) - 1) * 10 ** len(before))
         return number(Fraction(digits.rstrip(".") or "0") + share)
 

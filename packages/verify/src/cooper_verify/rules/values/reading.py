@@ -54,7 +54,8 @@ _MIXED = re.compile(r"(\d{1,9}) and ((?:\\[dt]?frac\s?)?(?:\{?\d{1,9}\}?){2}|\d{
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
 _LAKHS = re.compile(r"[1-9]\d?(?:,\d{2}){1,6},\d{3}")
 """Groups as in India: `12,34,567`."""
-_POINTS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3}){1,9}")
+_OTHER_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[.'_]\d{3}){1,9}(?!\d)")
+_COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
 _MIXED_WITH_HYPHEN = re.compile(r"\d{1,9}-\d{1,9}/\d{1,9}")
 
 
@@ -76,12 +77,17 @@ def answer_readings(text: str) -> tuple[Any, ...]:
 
 
 def doubtful_readings(text: str) -> tuple[Any, ...]:
-    """What a text may be where its writer's country or habit is not known: 1000 for `1.000`, a list for `1,234`,
-    and 3/2 for `1-1/2`. Nobody can say that such a text differs from this value, nor that it is it."""
-    points = [_figures(text, text.replace(".", ""))] if _POINTS.fullmatch(text) else []
+    """What a text may be where its writer's country or habit is not known: 1000 for `1.000` and `1'000`, 2.5 km for
+    `2,5 km`, a list for `1,234`, and 3/2 for `1-1/2`. Nobody can say that such a text differs from this value, nor
+    that it is it."""
     listed = [read_list(text.split(","), _read, "list")] if _THOUSANDS.fullmatch(text) else []
     mixed = [read_scalar(text.replace("-", " "))] if _MIXED_WITH_HYPHEN.fullmatch(text) else []
-    return (*answer_readings(text), *filter(None, (*points, *listed, *mixed)))
+    whole = _OTHER_THOUSANDS.sub(lambda figures: re.sub(r"\D", "", figures.group()), text)
+    others = [whole] if whole != text else []
+    if "," in whole and (";" in whole or whole[0] not in "([{\\"):
+        decimal = _COMMA_IN_NUMBER.sub(".", whole)
+        others += [] if "," in decimal else [decimal.replace(";", ",")]
+    return (*answer_readings(text), *filter(None, (*listed, *mixed)), *(value for text in others for value in readings(text)))
 
 
 def _figures(text: str, figures: str) -> Scalar | None:
