@@ -95,7 +95,7 @@ def read_bracket(text: str, read: Read) -> list[Any]:
     parts = items(content)
     if opening + closing in (SET_OPEN + "\u2984", "{}"):
         found = read_list(parts, read, "set")
-        return [found] if found and content else []
+        return [with_both_signs(found)] if found and content else []
     if len(parts) < 2 or opening + closing not in ("()", "[]", "\u27e8\u27e9"):
         return []
     found = read_list(parts, read, "list")
@@ -169,6 +169,15 @@ def both_signs(scalar: Scalar) -> Several | None:
         return None
     values = [replace(scalar, tree=tree, is_final=True) for tree in trees]
     return Several(tuple((value,) for value in values), "list")
+
+
+def with_both_signs(several: Several) -> Several:
+    r"""A list in which `\pm 1` is two elements."""
+    values: list[Sequence[Any]] = []
+    for element in several.elements:
+        is_double = isinstance(element[0], Several) and element[0].form == "list"
+        values += element[0].elements if is_double else [element]
+    return replace(several, elements=tuple(values))
 
 
 def _with_signs(tree: Tree) -> list[Tree]:

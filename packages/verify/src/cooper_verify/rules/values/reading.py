@@ -21,6 +21,7 @@ from cooper_verify.rules.values.collection import (
     read_division,
     read_list,
     read_ratio,
+    with_both_signs,
 )
 from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.none import read_none
@@ -186,7 +187,7 @@ def _listed(parts: Sequence[str], text: str) -> list[Any]:
     if named:
         return _of_one_name(parts)
     found = read_list(parts, _read, "list")
-    return [found] if found else []
+    return [with_both_signs(found)] if found else []
 
 
 def _repeated_systems(named: Sequence[Named]) -> list[Any]:

@@ -23,11 +23,13 @@ from cooper_verify.rules.number_words import (
 from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import NO_UNIT, Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
+from cooper_verify.rules.values.estimate import differ_by_a_constant
 from cooper_verify.rules.values.expression import Symbolic, is_estimate, is_rounded, is_rounding, same
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.values.tree import (
     Tree,
+    canonical,
     constant,
     has,
     has_bare_logarithm,
@@ -272,6 +274,8 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "correct"
     if any(is_rounding(tree, reference.tree) or is_estimate(reference.tree, tree) for tree in trees):
         return "unparsed"
+    if has_decimal(reference.tree) and any(has_decimal(tree) and is_rounding(reference.tree, tree) for tree in trees):
+        return "unparsed"  # 3.1416 for a reference that is rounded itself: 3.14
     if answer.unit.is_("percent") and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
@@ -336,13 +340,23 @@ def _is_measured(tree: Tree) -> bool:
 
 
 def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> bool:
-    """Whether the answer is the reference with another letter for its only variable or a constant of integration, or
-    has a name in front of a bracket that the other lacks: that may be a function."""
+    """Whether the answer is the reference with another letter for its only variable or a constant of integration, with
+    such constants exchanged, or with another part in one of them; or has a name in front of a bracket that the other
+    lacks: that may be a function."""
     one, other = names(reference.tree), names(answer.tree)
     if one != other and {*map(_bare_name, one)} == {*map(_bare_name, other)}:
         return True  # \\hat{i} and i
     if (_called(reference) & one) - other or (_called(answer) & other) - one:
         return True
+    constants = [name for name in sorted(one & other) if name[0] in "CK"]
+    if any(("name", name) in canonical(side.tree)[1:] for name in constants for side in (reference, answer)):
+        return differ_by_a_constant(reference.tree, answer.tree)
+    if len(constants) == 2:
+        first, second = [("name", name) for name in constants]
+        exchanged = replaced(replaced(replaced(answer.tree, first, ("name", "#")), second, first), ("name", "#"), second)
+        return same(reference.tree, exchanged, symbolic)
+    functions = _called(reference) & _called(answer)
+    one, other = one - functions, other - functions  # O(n) and O(N)
     if len(one) > 1 or len(other) > 1:
         one, other = one - other, other - one
         if not one | other <= _CONSTANTS:
