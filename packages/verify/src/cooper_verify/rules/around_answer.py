@@ -59,7 +59,7 @@ _SIGN = re.compile(
     r"|therefore|boxed|bf|newline|noindent)(?![A-Za-z]))[A-Za-z]+"
     r"|[^\w\s\\.,;:!'\"(){}\[\]$*`#&%=/|~\u2018-\u201f\u2026\u00ab\u00bb\u2010-\u2015\u2022\u00b7\u220e\u25a0-\u25ff\u3000-\u3011-])"
 )
-"""Behind an answer: what is neither a word nor a number, and no punctuation or decoration: `\\neq`, `?`, a thumb down."""
+"""Behind an answer: what is no word, number, punctuation or decoration: `\\neq`, `?`, a thumb down."""
 
 
 def before_box(text: str, place: int) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
-from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
+from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import plain_number
@@ -42,7 +42,10 @@ _FIGURES = re.compile(
     r"|\d+'\s?(?:\d+\"?)?"  # 5'10"
 )
 # A+, N/A, p.m, (iv), A or B
-_SIGNS = re.compile(r"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{2,}\)?|(?:[A-J]\s+or\s+)+[A-J]", re.IGNORECASE)
+_SIGNS = re.compile(
+    rf"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{{2,}}\)?|(?:{OPTION_LETTER}\s+or\s+)+{OPTION_LETTER}",
+    re.IGNORECASE,
+)
 _CLOCK = re.compile(r"(?<![\d:.])(?<!:\s)\b\d{1,2}\s?:\s?[0-5]\d(?![\d:.]|\s:)")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
 _NO_UNIT = re.compile(
@@ -185,7 +188,7 @@ def verdict_by(
     no value."""
     reference = reference_text(answer)
     if reference and (choice := reference_choice(reference)):
-        return choice_verdict(choice, completion, {}, question)
+        return choice_verdict(choice, completion, options_in(question), question)
     final = extract_answer(completion, factorials="!" in reference)
     words = Words(question, answer, *final.counted)
     comparison = Comparison(symbolic, solutions, expressions, words)
@@ -194,7 +197,7 @@ def verdict_by(
         if verdict != "wrong" or len(final.texts) > 1:
             return verdict
         text = final.texts[0] if final.texts else clean(one_notation(completion)[:_MOST_OF_A_LINE])
-        is_value = _are_equal_values(reference, text, comparison)
+        is_value = _are_equal_values(reference, text, comparison) or _names_option(text, reference, question)
         return "unparsed" if is_value else verdict  # 12:22 for the ratio 6:11
     if (
         final.kind == "unmarked"
@@ -215,6 +218,8 @@ def verdict_by(
     if verdict == "wrong" and len(texts) == 1 and (option := _OPTION.match(texts[0])):
         is_named = _text_verdict(texts[0][option.end() :], reference, comparison) == "correct"
         verdict = "unparsed" if is_named else verdict  # "(C) 12"
+    if verdict == "wrong" and len(texts) == 1 and _names_option(texts[0], reference, question):
+        return "unparsed"
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict
@@ -222,7 +227,13 @@ def verdict_by(
 
 _CALCULATION = re.compile(r"\d\s*[-+*/]\s*\d")
 """What Math-Verify's reading computes wherever it stands: "Find 19 - 10"."""
-_OPTION = re.compile(r"\(?[A-J]\)\s*(?=\S)")
+_OPTION = re.compile(rf"\(?{OPTION_LETTER}\)\s*(?=\S)")
+
+
+def _names_option(text: str, reference: str, question: str) -> bool:
+    """Whether a text is the letter of the option of the question that is the reference."""
+    choice = reference_choice(text)
+    return choice is not None and options_in(question).get(choice.letters[0]) == plain_text(reference)
 
 
 def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool:

@@ -9,6 +9,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.around_answer import behind_answer
 from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, reference_text, text_answer
+from cooper_verify.rules.kinds.choice import OPTION_LETTER
 from cooper_verify.rules.plain_text import (
     bare_text,
     case_matters,
@@ -30,7 +31,7 @@ _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )
 _GIVES_REASON = re.compile(r"(?i)[\s,;:\u2013\u2014-]*(?:because|since|as|for)\b")
-_MARKED = re.compile(r"[(\[]?([A-J])[)\].:]\s*(\S.*)", re.DOTALL)
+_MARKED = re.compile(rf"[(\[]?({OPTION_LETTER})[)\].:]\s*(\S.*)", re.DOTALL)
 _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),

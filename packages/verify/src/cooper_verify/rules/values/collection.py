@@ -253,11 +253,6 @@ def _figure(element: Sequence[Any]) -> Tree | None:
     return canonical(value.tree)
 
 
-def _look_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two elements are written alike, which needs no comparison."""
-    return _figure(one) is not None and _figure(one) == _figure(other)
-
-
 def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict:
     if len(reference.elements) == 2 and {reference.bracket, answer.bracket} == {"(", "["}:
         return "unparsed"  # an open and a closed interval, if they are intervals
@@ -325,7 +320,7 @@ def _scalar(tree: Tree) -> Scalar:
 
 
 def compare_with_several(reference: Scalar | Several, answer: Scalar | Several, compare: Compare) -> Verdict:
-    """One value against several that differ is `wrong`. The same value twice takes a reader."""
+    """One value against several of which one differs is `wrong`. The same value twice takes a reader."""
     several = reference if isinstance(reference, Several) else answer
     assert isinstance(several, Several)
     if not all(isinstance(reading, Scalar) for element in several.elements for reading in element[:1]):
@@ -333,5 +328,5 @@ def compare_with_several(reference: Scalar | Several, answer: Scalar | Several, 
     if len(several.elements) == 1:
         single = several.elements[0]
         return compare(single, [answer]) if several is reference else compare([reference], single)
-    first, *others = several.elements
-    return "unparsed" if all(_look_alike(first, other) for other in others) else "wrong"
+    single = answer if several is reference else reference
+    return "unparsed" if all(compare([single], element) == "correct" for element in several.elements) else "wrong"

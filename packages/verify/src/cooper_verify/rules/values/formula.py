@@ -120,10 +120,13 @@ class _Reader:
             elif self._begins_factor():
                 if divided and not self._tokens[self._place][2]:
                     raise NoFormulaError  # 1/2x is read in two ways
-                if self._tokens[self._place][0] == "number" and self._tokens[self._place - 1][0] == "number":
+                kind, written, spaced = self._tokens[self._place]
+                if kind == "number" and self._tokens[self._place - 1][0] == "number":
                     factors[-1] = self._mixed(factors[-1])
-                else:
-                    factors.append(self._factor())
+                    continue
+                factors.append(self._factor())
+                if (kind, written, spaced) == ("sign", "(", True) and None not in map(constant, factors):
+                    raise NoFormulaError  # 0.5 (1/2) is one number, given twice
             else:
                 return factors[0] if len(factors) == 1 else ("*", *factors)
 

@@ -56,7 +56,9 @@ _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
 _LAKHS = re.compile(r"[1-9]\d?(?:,\d{2}){1,6},\d{3}")
 """Groups as in India: `12,34,567`."""
 _OTHER_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[.'_]\d{3}){1,9}(?!\d)")
-_COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
+_COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)(?!\d{3}(?!\d))")
+_DECIMAL_OR_LIST = re.compile(r"-?\d{1,9},\d{1,2}\s?(?!and\b|or\b|\d)[^\s\d,;.)\]}][^\d,;]*")
+"""`2,5 km`, which is 2.5 km in many countries, or 2 and 5 km."""
 _MIXED_WITH_HYPHEN = re.compile(r"\d{1,9}-\d{1,9}/\d{1,9}")
 
 
@@ -88,7 +90,11 @@ def doubtful_readings(text: str) -> tuple[Any, ...]:
     if "," in whole and (";" in whole or whole[0] not in "([{\\"):
         decimal = _COMMA_IN_NUMBER.sub(".", whole)
         others += [] if "," in decimal else [decimal.replace(";", ",")]
-    return (*answer_readings(text), *filter(None, (*listed, *mixed)), *(value for text in others for value in readings(text)))
+    return (
+        *answer_readings(text),
+        *filter(None, (*listed, *mixed)),
+        *(value for text in others for value in readings(text)),
+    )
 
 
 def _figures(text: str, figures: str) -> Scalar | None:
@@ -106,7 +112,7 @@ def _read(text: str) -> list[Any]:
         return [none]
     if _MONEY_WITH_POINT.fullmatch(text):
         return []
-    if _POINTS_IN_THOUSANDS.fullmatch(text):
+    if _POINTS_IN_THOUSANDS.fullmatch(text) or _DECIMAL_OR_LIST.fullmatch(text):
         return []  # `1.234,5`, as many countries write 1234.5, or two numbers
     if division := read_division(text):
         return [division]

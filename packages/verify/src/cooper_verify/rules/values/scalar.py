@@ -353,7 +353,9 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
         return differ_by_a_constant(reference.tree, answer.tree)
     if len(constants) == 2:
         first, second = [("name", name) for name in constants]
-        exchanged = replaced(replaced(replaced(answer.tree, first, ("name", "#")), second, first), ("name", "#"), second)
+        exchanged = replaced(
+            replaced(replaced(answer.tree, first, ("name", "#")), second, first), ("name", "#"), second
+        )
         return same(reference.tree, exchanged, symbolic)
     functions = _called(reference) & _called(answer)
     one, other = one - functions, other - functions  # O(n) and O(N)
