@@ -15,7 +15,7 @@ from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, re
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.notation import one_notation
-from cooper_verify.rules.number import plain_number
+from cooper_verify.rules.number import any_number, plain_number
 from cooper_verify.rules.number_words import changes_number, with_scales
 from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
 from cooper_verify.rules.reply import code_of, reply_of
@@ -244,6 +244,8 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
             return True
         if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
             return True
+        if changes_number(reference) and any_number(text):
+            return True  # 144 for "12 squared"
         may_be_value = _CLOCK.fullmatch(reference) or (
             re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
         )
@@ -304,7 +306,7 @@ def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
     numerals, parts with labels, letters with other signs between them."""
     sides = reference, text
     is_other = bool(_ROMAN.fullmatch(reference)) != bool(_ROMAN.fullmatch(text)) or any(map(_LABELLED.match, sides))
-    if is_other or ("floor" in reference and "[" in text):
+    if is_other or (any("floor" in side for side in sides) and any("[" in side for side in sides)):
         return True
     letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in sides]
     if letters[0] and letters[0] == letters[1]:

@@ -133,7 +133,7 @@ def _are_turned(letters: str, others: str) -> bool:
 def _are_other_truths(text: str, other: str) -> bool:
     """Whether they are of two different pairs of `_TRUTH`."""
     of = [[pair for pair in _TRUTH if side in pair] for side in (text, other)]
-    return bool(of[0] and of[1]) and of[0] != of[1]
+    return bool(of[0] and of[1]) and not any(pair in of[1] for pair in of[0])
 
 
 def _are_initials(short: Sequence[str], words: Sequence[str]) -> bool:

@@ -155,8 +155,9 @@ def _difference(reference: str, text: str) -> Verdict:
     is_name = any(has_code(code) and _NAME.fullmatch(bare_text(name).strip(" .")) for code, name in sides)
     if is_name or (chemical(text) and chemical(reference) and are_same_formula(reference, text) is None):
         return "unparsed"  # of NaCl; the same atoms
-    if expected in _AGAINST and found.startswith("not ") and found[4:] != expected:
-        return "unparsed"  # "not false", "not necessarily"
+    for one, other in ((expected, found), (found, expected)):
+        if one in _AGAINST and other.startswith("not ") and other[4:] != one:
+            return "unparsed"  # "not false", "not necessarily"
     if (none := read_none(reference)) and (read_none(text) or (found == "0" and not none.is_undefined)):
         return "unparsed"  # "none" may count
     if _figures(expected) == _figures(found) != [] and (

@@ -272,13 +272,17 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if any(is_rounded(reference.tree, tree) for tree in trees):
         return "correct"
-    if any(is_rounding(tree, reference.tree) or is_estimate(reference.tree, tree) for tree in trees):
+    if any(_may_be_rounded(reference.tree, tree) for tree in trees):
         return "unparsed"
-    if has_decimal(reference.tree) and any(has_decimal(tree) and is_rounding(reference.tree, tree) for tree in trees):
-        return "unparsed"  # 3.1416 for a reference that is rounded itself: 3.14
     if answer.unit.is_("percent") and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
+
+
+def _may_be_rounded(reference: Tree, answer: Tree) -> bool:
+    if is_rounding(answer, reference) or is_estimate(reference, answer) or is_estimate(answer, reference):
+        return True
+    return has_decimal(reference) and has_decimal(answer) and is_rounding(reference, answer)  # 3.1416 for 3.14
 
 
 def _compare_converted(reference: Scalar, answer: Scalar) -> Verdict:
