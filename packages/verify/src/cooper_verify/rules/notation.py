@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
+from cooper_verify.rules.number_words import SCALE
+
 _SPECIAL = {
     **{"\u3002": ". ", "\uff61": ". ", "\u3001": ", ", "\uff64": ", ", "\uff0c": ", ", "\uff1b": "; ", "\uff1f": "? "},
     **{"\uff01": "! ", "\u2028": "\n", "\u2029": "\n", "\u066b": ".", "\u066c": ",", "\u066a": "%", "\u00ba": "\u00b0"},
@@ -207,7 +209,7 @@ _COUNTRIES = {"US": "USD", "A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "NZ
 _COUNTRIES |= {"R": "BRL"}
 _OF_COUNTRY = re.compile(
     rf"(?<![\w\\$])(?P<country>{'|'.join(sorted(_COUNTRIES, key=len, reverse=True))})\\?\$\s?"
-    r"(?P<figures>\d++(?>(?:[.,]\d++)*))(?![^\s,.;!?)}\]]|\s(?:hundred|thousand|million|billion|trillion))"
+    rf"(?P<figures>\d++(?>(?:[.,]\d++)*))(?![^\s,.;!?)}}\]]|\s{SCALE})"
 )
 """Dollars of a country that is named: `A$5`, `R$ 5`."""
 _COUNTRY_ENDS = [f"{letter}{dollar}" for letter in {name[-1] for name in _COUNTRIES} for dollar in ("$", r"\$")]

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cooper_verify.rules.languages import LANGUAGES, words_of
-from cooper_verify.rules.number_words import ONES, changes_after, is_conditional
+from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
 from cooper_verify.rules.unit_table import CURRENCY_SIGNS
 from cooper_verify.rules.words import CJK, main_verb, unread, unread_agent, unread_behind, unread_beside
@@ -56,7 +56,7 @@ class _Run(NamedTuple):
     end: int
 
 
-_NUMERAL = rf"(?:{'|'.join(word for word, value in ONES.items() if value > 1)}|hundred|thousand|[mb]illion|dozens?)"
+_NUMERAL = rf"(?:{'|'.join(word for word, value in ONES.items() if value > 1)}|{SCALE})"
 _ANOTHER_NUMBER = re.compile(rf"(?i)(?<![\w-])(?:{_NUMERAL}|one of|one in|one out)(?![\w])")
 _LABEL = re.compile(
     r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
@@ -388,9 +388,7 @@ def _is_changed(before: str, after: str, rest: str) -> bool:
     return changes_after(after) and not _SCALE_AFTER.match(after)
 
 
-_SCALE_AFTER = re.compile(
-    r"(?i)\s?(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b(?!\s(?:and|or)\b)"
-)
+_SCALE_AFTER = re.compile(rf"(?i)\s?{SCALE}(?!\s(?:and|or)\b)")
 _ARITHMETIC = re.compile(
     r"\\(?:[dtc]?frac|cdot|times|div|sqrt|left|right|pi|log|ln|lg|exp|sin|cos|tan|cot|sec|csc|d?binom|circ|degree|displaystyle"
     r"|quad|big+|Big+)(?![A-Za-z])|\\[,;:! %$]"
