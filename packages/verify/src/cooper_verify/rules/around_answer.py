@@ -55,9 +55,9 @@ _LEFT_OVER = re.compile(r"\bleft[ -]?over\b")
 _MARK = re.compile(rf"(?!{APPROVING}){EMOJI}")
 """A mark that may reject the answer beside it."""
 _SIGN = re.compile(
-    rf"(?!{APPROVING})(?:\\(?!(?:q?quad|text\w*|math(?:rm|bf)|begin|end|left|right|blacksquare|square|Box|qed|checkmark|hline"
-    r"|therefore|boxed|bf|newline|noindent)(?![A-Za-z]))[A-Za-z]+"
-    r"|[^\w\s\\.,;:!'\"(){}\[\]$*`#&%=/|~\u2018-\u201f\u2026\u00ab\u00bb\u2010-\u2015\u2022\u00b7\u220e\u25a0-\u25ff\u3000-\u3011-])"
+    r"\\(?!(?:q?quad|text\w*|math(?:rm|bf)|begin|end|left|right|blacksquare|square|Box|qed|checkmark|hline|therefore|boxed|bf"
+    r"|newline|noindent)(?![A-Za-z]))[A-Za-z]+|[^\w\s\\.,;:!'\"(){}\[\]$*`#&%=/|~\u2018-\u201f\u2026\u00ab\u00bb\u2010-\u2015\u2022"
+    rf"\u00b7\u220e\u25a0-\u25ff\u3000-\u3011-](?<!{APPROVING})"
 )
 """Behind an answer: what is no word, number, punctuation or decoration: `\\neq`, `?`, a thumb down."""
 

@@ -228,7 +228,7 @@ def _reference_in(answer: str) -> str:
 
 def clean(text: str) -> str:
     """An answer without wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
-    text = _without_edge_spaces(_LABEL.sub("", _BOLD.sub("", text), count=1))
+    text = _without_edge_spaces(_LABEL.sub("", _BOLD.sub("", text) if "**" in text else text, count=1))
     if text.startswith("$") and text.count("$") == 1 and "\\" in text:
         text = text[1:].lstrip()  # the end of the formula was cut
     for left, right in _WRAPPINGS:

@@ -13,7 +13,7 @@ TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)?|[mh]box|emph|underline|operatorname\*?)"
     r"\s*\{((?>(?:[^{}]++|\{[^{}]*+\})*))\}"
 )
-_SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|~|\s+")
+_SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|\s+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|\\left\b|\\right\b|\\?\$|\*\*|__|`")
 _ESCAPED = re.compile(r"\\([%&#_{}])")
 _DEGREE = re.compile(r"(?:(?<!\s)\s++)?\^\s*+(?:\{\s*+)?\\circ\s*+\}?|\\degree\b")
@@ -47,11 +47,12 @@ def bare_text(text: str) -> str:
     r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
     text = _EMOJI_AT_START.sub("", without_end(_EMOJI, composed(text) if not text.isascii() else text))
     text = text.translate(_QUOTES).translate(_DASHES)
-    for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
-        text = TEXT_COMMAND.sub(r" \1 ", text)
-    text = _SPACES.sub(" ", text.replace("{,}", ","))
-    text = _DELIMITERS.sub("", _DEGREE.sub("\u00b0", text))
-    return re.sub(r"\s+", " ", _ESCAPED.sub(r"\1", text)).strip()
+    text = text.replace("{,}", ",").replace("~", " ")
+    if "\\" in text:
+        for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
+            text = TEXT_COMMAND.sub(r" \1 ", text)
+        text = _DEGREE.sub("\u00b0", _SPACES.sub(" ", text))
+    return " ".join(_ESCAPED.sub(r"\1", _DELIMITERS.sub("", text)).split())
 
 
 @text_cache(4096)

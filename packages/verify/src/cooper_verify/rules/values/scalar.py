@@ -380,7 +380,7 @@ _ACCENT = re.compile(r"\A(?:vec|hat|bar|tilde|widehat|overrightarrow)\((\w+)\)")
 
 
 def _called(scalar: Scalar) -> set[str]:
-    return {*_CALL.findall(scalar.text)}
+    return {*_CALL.findall(scalar.text)} if "(" in scalar.text else set()
 
 
 _PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
@@ -388,11 +388,14 @@ _FEET = re.compile(r"(?<!\d)(\d++)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
 """`5'6"`."""
 _HOURS = re.compile(r"(?<!\d)(\d++)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")
 """`2h30m`, whose m is no metre."""
+_TWO_NUMBERS = re.compile(r"\d\s?[^\d\s.,]\D*\d")
 _BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
 
 
 def read_parts(text: str) -> Scalar | None:
     """A quantity in several units of one kind, the largest first: "5 ft 6 in", "1 hour and 30 minutes"."""
+    if not _TWO_NUMBERS.search(text):
+        return None
     text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))
     parts, position = [], 0
     while part := _PART.match(text, position):
