@@ -255,8 +255,8 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         return False
 
 
-_SEVERAL_WORDS = re.compile(r"[^\W\d_]{2,}\s[^\W_]")
-_IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]|[(\[].*,|\d\s?[/:]\s?\d")
+_SEVERAL_WORDS = re.compile(r"[^\W\d_]{2}\s[^\W_]")
+_IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]|[(\[][^(\[,]*,|\d\s?[/:]\s?\d")
 """Of an answer: what the several words of a reference say, it may say in signs: `x \\ge 5` for "at least 5"."""
 _RANGE = re.compile(r"(?<=\d) (?:to|through) (?=\d)")
 _WORD_ALONE = re.compile(r"[^\W\d_]{2,}")

@@ -125,7 +125,8 @@ class _Reader:
                     factors[-1] = self._mixed(factors[-1])
                     continue
                 factors.append(self._factor())
-                if (kind, written, spaced) == ("sign", "(", True) and None not in map(constant, factors):
+                value = constant(factors[-1]) if (kind, written, spaced) == ("sign", "(", True) else None
+                if value is not None and value == constant(("*", *factors[:-1])):
                     raise NoFormulaError  # 0.5 (1/2) is one number, given twice
             else:
                 return factors[0] if len(factors) == 1 else ("*", *factors)
