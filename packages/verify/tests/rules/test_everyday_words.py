@@ -75,6 +75,18 @@ Tom's mistake was \boxed{12}.
 The extraneous value is \boxed{12}.
 The answer used to be 12.
 The answer is 12, garden.
+The answer is 12. Take that with a grain of salt.
+\boxed{12 in the red}
+\boxed{12} \neq x
+\boxed{12}, so $x = \sqrt{12}$.
+\boxed{12} ¿
+\boxed{12} ‽
+\boxed{12}†
+\boxed{12} + \epsilon
+0.\boxed{12}
+The answer is 12....
+`print(12)`
+{"answer": 12, "correct": false}
 \boxed{12} garden
 """
 

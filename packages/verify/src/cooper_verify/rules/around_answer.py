@@ -38,6 +38,8 @@ _LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:
 _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
 """What calculations are written with."""
 _USED = re.compile(r"\bused\b(?!\s+to\b)")
+_OPERATOR_BETWEEN = re.compile(r"\s*(?:[-+*/^<>\u00d7\u00f7\u00b7]|\\(?:cdot|times|div|over)\b|\}\s*\{)\s*")
+"""Between boxes: what makes one value of them."""
 _JOINS = re.compile(rf"(?i){words_of('either', 'both')}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
@@ -48,9 +50,16 @@ _COURTESY = re.compile(
     r"[^.!?\n\d\\$]{0,80}[.!]*"
 )
 """How chat models end."""
+_TAG = re.compile(r"</?\w{1,12}\s?/?>|<\|\w{1,20}\|>")
 _LEFT_OVER = re.compile(r"\bleft[ -]?over\b")
 _MARK = re.compile(rf"(?!{APPROVING}){EMOJI}")
 """A mark that may reject the answer beside it."""
+_SIGN = re.compile(
+    r"\\(?!(?:q?quad|text\w*|math(?:rm|bf)|begin|end|left|right|blacksquare|square|Box|qed|checkmark|hline|therefore|boxed|bf"
+    r"|newline|noindent)(?![A-Za-z]))[A-Za-z]+|[^\w\s\\.,;:!'\"(){}\[\]$*`#&%=/|~\u2018-\u201f\u2026\u00ab\u00bb\u2010-\u2015\u2022"
+    rf"\u00b7\u220e\u25a0-\u25ff\u3000-\u3011-](?<!{APPROVING})"
+)
+"""Behind an answer: what is no word, number, punctuation or decoration: `\\neq`, `?`, a thumb down."""
 
 
 def before_box(text: str, place: int) -> list[str]:
@@ -85,8 +94,9 @@ def _without_calculation(clause: str) -> str:
 
 
 def between_boxes(text: str, boxes: Sequence[Box]) -> list[str]:
-    between = (text[one.end + 1 : other.command] for one, other in pairwise(boxes))
-    return [word for part in between for word in unread(_JOINS.sub(" ", _FORMULA.sub(" ", part)))]
+    between = [text[one.end + 1 : other.command] for one, other in pairwise(boxes)]
+    operators = [found.group() for part in between for found in [_OPERATOR_BETWEEN.fullmatch(part)] if found]
+    return operators + [word for part in between for word in unread(_JOINS.sub(" ", _FORMULA.sub(" ", part)))]
 
 
 def counted_in(text: str, boxes: Sequence[Box]) -> tuple[str, ...]:
@@ -117,7 +127,7 @@ def before_statement(statement: re.Match[str]) -> list[str]:
 
 
 def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
-    """What is left over behind an answer: words, other numbers than its own, marks, a question."""
+    """What is left over behind an answer: words, other numbers than its own, signs."""
     has_unit = any(_HAS_UNIT.search(answer) for answer in answers)
     text = _ORDINAL.sub("", text)
     text = _LEFT_OVER.sub("left", _DIMENSION.sub("", text) if has_unit else text)
@@ -125,8 +135,4 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
         return []
     text = _COURTESY.sub("", text)
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
-    return [
-        *_MARK.findall(text),
-        *(["?"] if "?" in text else []),
-        *unread_behind(_COMMAND.sub(" ", text), figures, has_unit),
-    ]
+    return [*_SIGN.findall(_TAG.sub(" ", text)), *unread_behind(_COMMAND.sub(" ", text), figures, has_unit)]

@@ -116,7 +116,7 @@ def _left(text: str, box: Box) -> str:
         return "-" if minus["said"] else "-{}"  # "Answer - 12" may have a dash: it cannot be read
     if "-" in near[-_MINUS_CHARS:] and _MINUS_ALONE.search(near):
         return "-"
-    if (joined := _JOINED_NUMBER.search(near)) and _in_formula(text, box.command):
+    if (joined := _JOINED_NUMBER.search(near)) and (joined.group() == "0." or _in_formula(text, box.command)):
         return joined.group()
     if opened := _OPENED.search(near):
         return opened.group()

@@ -228,7 +228,7 @@ def _reference_in(answer: str) -> str:
 
 def clean(text: str) -> str:
     """An answer without wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
-    text = _without_edge_spaces(_LABEL.sub("", _BOLD.sub("", text), count=1))
+    text = _without_edge_spaces(_LABEL.sub("", _BOLD.sub("", text) if "**" in text else text, count=1))
     if text.startswith("$") and text.count("$") == 1 and "\\" in text:
         text = text[1:].lstrip()  # the end of the formula was cut
     for left, right in _WRAPPINGS:
@@ -264,6 +264,8 @@ def _after_statement(statement: re.Match[str]) -> str:
     return statement.string[statement.end() :]
 
 
+_FALSE_FIELD = re.compile(r"[\"']\s*+:\s*+(?:false|null|False|None)\b")
+"""A field of JSON that may reject the answer beside it: `"correct": false`."""
 _FIELD_VALUE = re.compile(r"\s*+(?:\"((?>(?:[^\"\\]|\\.)*))\"|'([^'\n]*+)'|(\[[^\[\]{}]*+\])|([^\s,{}\[\]\"']++))")
 """A string, a list or a number of JSON."""
 
@@ -282,7 +284,7 @@ def _field_value(statement: re.Match[str]) -> tuple[str, str] | None:
 def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, str]:
     """The value in a statement, up to the end of its sentence, and the text after it."""
     if statement.group()[0] in "\"'" and (field := _field_value(statement)):
-        return Stated(clean(field[0]), ()), ""
+        return Stated(clean(field[0]), (*_FALSE_FIELD.findall(statement.string),)), ""
     text = _after_statement(statement)
     rest = _FENCE_OPENS.sub("", text).lstrip(" \t\n:*=")
     start = statement.end() + len(text) - len(rest)
@@ -294,7 +296,7 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, s
     is_asked = end is not None and end.group() == "?" and not rest[end.end() :].strip()
     is_kept = end is not None and (is_asked or end.group()[0] == "!" or rest.endswith("...", 0, end.end()))
     sentence = rest[: end.end() if is_kept else end.start()] if end else rest
-    after = statement.string[start + (end.end() if end else len(rest)) :]
+    after = statement.string[start + (len(rest) if end is None else end.end() if is_kept else end.start()) :]
     if changed := _CHANGED.search(statement.group()):
         sentence = f"{changed.group()} {sentence}"
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.

@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
-from cooper_verify.rules.kinds.choice import choice_verdict, reference_choice
+from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.notation import one_notation
-from cooper_verify.rules.number import plain_number
+from cooper_verify.rules.number import any_number, plain_number
 from cooper_verify.rules.number_words import changes_number, with_scales
 from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
 from cooper_verify.rules.reply import code_of, reply_of
@@ -42,7 +42,10 @@ _FIGURES = re.compile(
     r"|\d+'\s?(?:\d+\"?)?"  # 5'10"
 )
 # A+, N/A, p.m, (iv), A or B
-_SIGNS = re.compile(r"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{2,}\)?|(?:[A-J]\s+or\s+)+[A-J]", re.IGNORECASE)
+_SIGNS = re.compile(
+    rf"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{{2,}}\)?|(?:{OPTION_LETTER}\s+or\s+)+{OPTION_LETTER}",
+    re.IGNORECASE,
+)
 _CLOCK = re.compile(r"(?<![\d:.])(?<!:\s)\b\d{1,2}\s?:\s?[0-5]\d(?![\d:.]|\s:)")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
 _NO_UNIT = re.compile(
@@ -185,15 +188,16 @@ def verdict_by(
     no value."""
     reference = reference_text(answer)
     if reference and (choice := reference_choice(reference)):
-        return choice_verdict(choice, completion, {}, question)
+        return choice_verdict(choice, completion, options_in(question), question)
     final = extract_answer(completion, factorials="!" in reference)
     words = Words(question, answer, *final.counted)
     comparison = Comparison(symbolic, solutions, expressions, words)
     if reference and reference_kind(reference) == "exact":
         verdict = exact_verdict(reference, completion, question)
-        if verdict != "wrong" or len(final.texts) != 1:
+        if verdict != "wrong" or len(final.texts) > 1:
             return verdict
-        is_value = _are_equal_values(reference, final.texts[0], comparison)
+        text = final.texts[0] if final.texts else clean(one_notation(completion)[:_MOST_OF_A_LINE])
+        is_value = _are_equal_values(reference, text, comparison) or _names_option(text, reference, question)
         return "unparsed" if is_value else verdict  # 12:22 for the ratio 6:11
     if (
         final.kind == "unmarked"
@@ -214,6 +218,8 @@ def verdict_by(
     if verdict == "wrong" and len(texts) == 1 and (option := _OPTION.match(texts[0])):
         is_named = _text_verdict(texts[0][option.end() :], reference, comparison) == "correct"
         verdict = "unparsed" if is_named else verdict  # "(C) 12"
+    if verdict == "wrong" and len(texts) == 1 and _names_option(texts[0], reference, question):
+        return "unparsed"
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
         return "unparsed"  # prose, such as "hm", which in a formula would be a product
     return verdict
@@ -221,7 +227,13 @@ def verdict_by(
 
 _CALCULATION = re.compile(r"\d\s*[-+*/]\s*\d")
 """What Math-Verify's reading computes wherever it stands: "Find 19 - 10"."""
-_OPTION = re.compile(r"\(?[A-J]\)\s*(?=\S)")
+_OPTION = re.compile(rf"\(?{OPTION_LETTER}\)\s*(?=\S)")
+
+
+def _names_option(text: str, reference: str, question: str) -> bool:
+    """Whether a text is the letter of the option of the question that is the reference."""
+    choice = reference_choice(text)
+    return choice is not None and options_in(question).get(choice.letters[0]) == plain_text(reference)
 
 
 def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool:
@@ -230,14 +242,22 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         sides = [_RANGE.sub("-", plain_text(side)).replace("=", " ") for side in (reference, text)]
         if sides[0] == sides[1] or sorted(sides[0].split(", ")) == sorted(sides[1].split(", ")):
             return True
+        if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
+            return True
+        if changes_number(reference) and any_number(text):
+            return True  # 144 for "12 squared"
         may_be_value = _CLOCK.fullmatch(reference) or (
             re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
         )
-        return bool(may_be_value) and comparison(ratio_readings(reference), ratio_readings(text)) == "correct"
+        is_equal = bool(may_be_value) and comparison(ratio_readings(reference), ratio_readings(text)) == "correct"
+        return is_equal or _may_be_equal(reference, text, comparison)
     except _UndecidedError:
         return False
 
 
+_SEVERAL_WORDS = re.compile(r"[^\W\d_]{2}\s[^\W_]")
+_IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]|[(\[][^(\[,]*,|\d\s?[/:]\s?\d")
+"""Of an answer: what the several words of a reference say, it may say in signs: `x \\ge 5` for "at least 5"."""
 _RANGE = re.compile(r"(?<=\d) (?:to|through) (?=\d)")
 _WORD_ALONE = re.compile(r"[^\W\d_]{2,}")
 _MOST_OF_A_LINE = 300
@@ -284,17 +304,17 @@ def _text_verdict(text: str, reference: str, comparison: Comparison) -> Verdict:
 def _may_be_equal(reference: str, text: str, comparison: Comparison) -> bool:
     """Whether two texts whose readings differ may be one value in a notation that is not known: separators, Roman
     numerals, parts with labels, letters with other signs between them."""
-    if _ROMAN.fullmatch(text) or _LABELLED.match(text) or ("floor" in reference and "[" in text):
+    sides = reference, text
+    is_other = bool(_ROMAN.fullmatch(reference)) != bool(_ROMAN.fullmatch(text)) or any(map(_LABELLED.match, sides))
+    if is_other or (any("floor" in side for side in sides) and any("[" in side for side in sides)):
         return True
-    letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in (reference, text)]
+    letters = [_LETTERS_IN_ORDER.fullmatch(side) and re.findall(r"\w", side) for side in sides]
     if letters[0] and letters[0] == letters[1]:
         return True
     # What was compared already is not compared again: most texts have no further readings.
-    expected, found = readings(reference), answer_readings(text)
-    as_answer, doubtful = answer_readings(reference), doubtful_readings(text)
-    if as_answer != expected and comparison(as_answer, found) == "correct":
-        return True
-    return doubtful != found and comparison(expected, doubtful) == "correct"
+    expected, found = map(doubtful_readings, sides)
+    is_read_again = (expected, found) != (readings(reference), answer_readings(text))
+    return is_read_again and comparison(expected, found) == "correct"
 
 
 _ROMAN = re.compile(r"[IVXLCDM]{2,12}")

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
+from cooper_verify.rules.number_words import SCALE
+
 _SPECIAL = {
     **{"\u3002": ". ", "\uff61": ". ", "\u3001": ", ", "\uff64": ", ", "\uff0c": ", ", "\uff1b": "; ", "\uff1f": "? "},
     **{"\uff01": "! ", "\u2028": "\n", "\u2029": "\n", "\u066b": ".", "\u066c": ",", "\u066a": "%", "\u00ba": "\u00b0"},
@@ -18,15 +20,8 @@ _SPECIAL = {
     **{"\u2205": r"\emptyset ", "\u2282": r"\subset ", "\u2286": r"\subseteq ", "\u2044": "/", "\u2215": "/"},
     **{"\u211d": r"\mathbb{R}", "\u2124": r"\mathbb{Z}", "\u2115": r"\mathbb{N}", "\u211a": r"\mathbb{Q}"},
     **{"\u2102": r"\mathbb{C}", "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2212": "-", "\u2796": "-"},
-    **{
-        "\ufe0e": "",
-        "\ufe0f": "",
-        "\u2227": r"\land ",
-        "\u2228": r"\lor ",
-        "\u2220": r"\angle ",
-        "\u2225": r"\parallel ",
-    },
-    **{"\u22a5": r"\perp ", "\u25b3": r"\triangle "},
+    **{"\ufe0e": "", "\ufe0f": "", "\u2227": r"\land ", "\u2228": r"\lor ", "\u2220": r"\angle "},
+    **{"\u2225": r"\parallel ", "\u22a5": r"\perp ", "\u25b3": r"\triangle "},
 }
 _OVERRIDES = "\u202d\u202e\u2067"
 """They turn the order of what is seen, so that they are no formatting."""
@@ -207,7 +202,7 @@ _COUNTRIES = {"US": "USD", "A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "NZ
 _COUNTRIES |= {"R": "BRL"}
 _OF_COUNTRY = re.compile(
     rf"(?<![\w\\$])(?P<country>{'|'.join(sorted(_COUNTRIES, key=len, reverse=True))})\\?\$\s?"
-    r"(?P<figures>\d++(?>(?:[.,]\d++)*))(?![^\s,.;!?)}\]]|\s(?:hundred|thousand|million|billion|trillion))"
+    rf"(?P<figures>\d++(?>(?:[.,]\d++)*))(?![^\s,.;!?)}}\]]|\s{SCALE})"
 )
 """Dollars of a country that is named: `A$5`, `R$ 5`."""
 _COUNTRY_ENDS = [f"{letter}{dollar}" for letter in {name[-1] for name in _COUNTRIES} for dollar in ("$", r"\$")]

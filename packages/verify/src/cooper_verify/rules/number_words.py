@@ -9,23 +9,11 @@ from fractions import Fraction
 
 from cooper_verify.rules.languages import LANGUAGES, words_of
 
-_SCALES = {
-    **{"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12},
-    **{"quadrillion": 10**15, "quintillion": 10**18, "sextillion": 10**21, "septillion": 10**24, "octillion": 10**27},
-    "\u6253": 12,
-    **{
-        "lakh": 10**5,
-        "lac": 10**5,
-        "crore": 10**7,
-        "bn": 10**9,
-        "mn": 10**6,
-        "\u767e": 100,
-        "\u5343": 1000,
-        "\u4e07": 10**4,
-        "\u842c": 10**4,
-    },
-    **{"\u4ebf": 10**8, "\u5104": 10**8},
-}
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_SCALES |= {"quadrillion": 10**15, "quintillion": 10**18, "sextillion": 10**21, "septillion": 10**24}
+_SCALES |= {"octillion": 10**27, "lakh": 10**5, "lac": 10**5, "crore": 10**7, "bn": 10**9, "mn": 10**6}
+_UNSPACED = {"\u6253": 12, "\u767e": 100, "\u5343": 1000, "\u4e07": 10**4, "\u842c": 10**4}
+_UNSPACED |= {"\u4ebf": 10**8, "\u5104": 10**8}
 TIMES = {word: size for word, size in _SCALES.items() if len(word) > 3} | {"score": 20}
 """Words that multiply the number in front of them, or stand for it."""
 ONES = {"a": 1, "an": 1, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
@@ -37,10 +25,8 @@ NUMBER_OF_WORD = {word: number for word, number in ONES.items() if word not in (
 PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 PARTS |= {"tenth": 10}
 _SYMBOLS = {"k": 1000, "m": 10**6, "mn": 10**6, "mm": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
-_SCALE = (
-    r"(?:(?:hundred|thousand|(?:[mb]|tr|quadr|quint|sext|sept|oct)illion|dozen|lakh|lac|crore)s?\b|[bm]n\b"
-    r"|[\u6253\u767e\u5343\u4e07\u842c\u4ebf\u5104])"
-)
+SCALE = rf"(?:(?:{'|'.join(_SCALES)})s?\b|[{''.join(_UNSPACED)}])"
+"""A pattern of words that scale the number in front of them."""
 _FIGURES = (
     r"(?>(?:\d{1,9}\s?)?)\\[dt]?frac(?:\{\d{1,9}\}\{[1-9]\d{0,9}\}|\d[1-9])|\d{1,9} \d{1,9}/[1-9]\d{0,9}"
     r"|(?:\d{1,3}(?>(?:,\d{3}){1,9})|\d{1,40}+)(?>(?:\.\d{1,40}+|/[1-9]\d{0,9}+)?)"
@@ -48,7 +34,7 @@ _FIGURES = (
 _SCALED = re.compile(
     rf"(?<![\d.,/^_])(?>(?P<currency>\\?[$\u20ac\u00a3\u00a5\u20b9]\s?)?)(?P<figures>{_FIGURES})"
     rf"(?:(?>(?P<close>\s?\$)?)[\s~-]?(?:\\[,; ])?\s?(?>(?P<open>\\(?:text|mathrm|mbox|textrm)\{{\s?)?)"
-    rf"(?P<words>{_SCALE}(?>(?:\s{_SCALE}){{0,9}}))(?>(?P<shut>\s?\}})?)|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
+    rf"(?P<words>{SCALE}(?>(?:\s{SCALE}){{0,9}}))(?>(?P<shut>\s?\}})?)|(?(currency)\s?(?P<symbol>[kmbt]|[mb]n|tn|mm)\b|(?!)))",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\{?(?:(\d++)\}\{(\d++)\}|(\d)(\d))")
@@ -68,7 +54,7 @@ def _multiplied(scaled: re.Match[str]) -> str:
     figures = _FRACTION.sub(r" \1\3/\2\4", scaled["figures"]).replace(",", "")
     value = sum(map(Fraction, figures.split()), Fraction(0))
     for word in re.findall(r"[a-z]+|\w", (scaled["words"] or "").lower()):
-        value *= _SCALES[word.removesuffix("s")]
+        value *= (_SCALES | _UNSPACED)[word.removesuffix("s")]
     return _replaced(scaled, str(value * _SYMBOLS.get((scaled["symbol"] or "").lower(), 1)))
 
 
@@ -77,54 +63,18 @@ def _replaced(scaled: re.Match[str], number: str) -> str:
     return f"{scaled['currency'] or ''}{number}{scaled['close'] or ''}{inside}"
 
 
-_FOREIGN_SCALES = [
-    *[
-        "mil",
-        "mille",
-        "mila",
-        "milli(?:on(?:en|i|er)?|ard\\w{0,3})",
-        "millones",
-        "mill[o\u00f3]n",
-        "milh(?:\u00e3o|\u00f5es)",
-    ],
-    *[
-        "milyon",
-        "milyar",
-        "milj(?:oen|oner|ard)",
-        "mil[ij]ar",
-        "mio",
-        "mrd",
-        "mln",
-        "mld",
-        "milli\u00f3",
-        "tsd",
-        "tausend",
-    ],
-    *[
-        "duizend",
-        "tusend?",
-        "tusind",
-        "hundert",
-        "cento",
-        "cien",
-        "tys",
-        "tysi\\w{2,4}",
-        "tis\u00edc\\w?",
-        "ezer",
-        "bin",
-    ],
-    *["juta", "ribu", "elfu", "ngh\u00ecn", "ng\u00e0n", "tri\u1ec7u", "t\u1ef7"],
-    *["\u0442\u044b\u0441\\w{0,6}", "\u043c\u043b[\u043d\u0440\u0434]\\w{0,2}"],  # Russian
-    "\u043c\u0438\u043b\u043b\u0438(?:\u043e\u043d|\u0430\u0440\u0434)\\w{0,3}",
-    *["\u03c7\u03b9\u03bb\u03b9\\w{0,5}", "\u03b5\u03ba\u03b1\u03c4\u03bf\u03bc\u03bc\\w{0,5}"],  # Greek
-    *["\u0623\u0644\u0641", "\u0622\u0644\u0627\u0641", "\u0645\u0644\u064a\u0648\u0646\\w{0,2}"],  # Arabic
-]
+_FOREIGN_SCALES = (
+    r"mil|mille|mila|milli(?:on(?:en|i|er)?|ard\w{0,3})|millones|mill[oó]n|milh(?:ão|ões)|milyon|milyar"
+    r"|milj(?:oen|oner|ard)|mil[ij]ar|mio|mrd|mln|mld|millió|tsd|tausend|duizend|tusend?|tusind|hundert"
+    r"|cento|cien|tys|tysi\w{2,4}|tisíc\w?|ezer|bin|juta|ribu|elfu|nghìn|ngàn|triệu|tỷ|тыс\w{0,6}"
+    r"|мл[нрд]\w{0,2}|милли(?:он|ард)\w{0,3}|χιλι\w{0,5}|εκατομμ\w{0,5}|ألف|آلاف|مليون\w{0,2}"
+)
 _UNSPACED_SCALES = [
     "[\u4e07\u842c\u4ebf\u5104\u5343\u767e\u5146\ub9cc\uc5b5]|[\ucc9c\uc870](?!\\w)",  # Chinese, Japanese, Korean
     "\u0939\u091c\u093c?\u093e\u0930|\u0932\u093e\u0916|\u0915\u0930\u094b\u0921",  # Hindi
     "\u0e1e\u0e31\u0e19|\u0e2b\u0e21\u0e37\u0e48\u0e19|\u0e41\u0e2a\u0e19|\u0e25\u0e49\u0e32\u0e19",  # Thai
 ]
-_FOREIGN_SCALE = rf"(?:\b(?:{'|'.join(_FOREIGN_SCALES)})\b|{'|'.join(_UNSPACED_SCALES)})"
+_FOREIGN_SCALE = rf"(?:\b(?:{_FOREIGN_SCALES})\b|{'|'.join(_UNSPACED_SCALES)})"
 """Thousands, millions and the like in other languages. What they make of a number takes a reader."""
 _FOREIGN_NOT = (
     "(?:\u3067\u306f(?:\u306a\u3044|\u3042\u308a\u307e\u305b\u3093)|\u3058\u3083\u306a\u3044"  # Japanese
@@ -201,7 +151,7 @@ _BEHIND = (
     r"|and\s(?:a|one|two|three)\s(?:half|third|quarter|fourth|fifth|eighth|tenth)s?"
     r"|at\s(?:least|most|minimum|maximum)|(?:in\s)?base\b|modulo\b|\(\s?(?:mod|base)\s?\d)"
     r"|(?:,\s)?(?:which\s|that\s|this\s)?(?:is|was|isn't|wasn't|seems)?\s?(?:not|n't|never|wrong|incorrect|false)\b",
-    rf"{_SCALE}|{_FOREIGN_SCALE}|{_FOREIGN_NOT}|\(?(?:{_REJECTED})\b|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}",
+    rf"{SCALE}|{_FOREIGN_SCALE}|{_FOREIGN_NOT}|\(?(?:{_REJECTED})\b|(?:[\w'-]{{1,20}}\s){{0,3}}?(?:,\s?|\()?{_CONDITIONAL}",
     r"(?-i:[kMBT](?![\w'./^&-])|[kKMBT](?=\s(?:dollars?|euros?|pounds|rupees|usd|eur|yen|people)\b))"
     r"|[ap]\.?\s?m\b",
     r"(?:kk|tn|pp[mb]|bps?|basis\spoints?|gross|score|mio|mil|(?:in\s)?\(?(?:hex|hexadecimal|octal|binary)|ish|tens|plus|minus|below|squared|cubed|factorial|mod|tenths?|(?:hundred|thousand|[mb]illion)ths?|halves|thirds|fifths|eighths"

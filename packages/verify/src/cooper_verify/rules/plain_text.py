@@ -13,7 +13,7 @@ TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)?|[mh]box|emph|underline|operatorname\*?)"
     r"\s*\{((?>(?:[^{}]++|\{[^{}]*+\})*))\}"
 )
-_SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|~|\s+")
+_SPACES = re.compile(r"\\[,;:!>]|\\ |\\\\|\\(?:q?quad|noindent|displaystyle)\b|\s+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|\\left\b|\\right\b|\\?\$|\*\*|__|`")
 _ESCAPED = re.compile(r"\\([%&#_{}])")
 _DEGREE = re.compile(r"(?:(?<!\s)\s++)?\^\s*+(?:\{\s*+)?\\circ\s*+\}?|\\degree\b")
@@ -47,11 +47,12 @@ def bare_text(text: str) -> str:
     r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
     text = _EMOJI_AT_START.sub("", without_end(_EMOJI, composed(text) if not text.isascii() else text))
     text = text.translate(_QUOTES).translate(_DASHES)
-    for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
-        text = TEXT_COMMAND.sub(r" \1 ", text)
-    text = _SPACES.sub(" ", text.replace("{,}", ","))
-    text = _DELIMITERS.sub("", _DEGREE.sub("\u00b0", text))
-    return re.sub(r"\s+", " ", _ESCAPED.sub(r"\1", text)).strip()
+    text = text.replace("{,}", ",").replace("~", " ")
+    if "\\" in text:
+        for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
+            text = TEXT_COMMAND.sub(r" \1 ", text)
+        text = _DEGREE.sub("\u00b0", _SPACES.sub(" ", text))
+    return " ".join(_ESCAPED.sub(r"\1", _DELIMITERS.sub("", text)).split())
 
 
 @text_cache(4096)
@@ -139,24 +140,32 @@ def stem(word: str) -> str:
     return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] != "i" else stem  # no Roman numeral
 
 
-_MONTHS = "january february march april may june july august september october november december"
-_NAMES = {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
-_NAMES |= {name[:3]: number for name, number in _NAMES.items()} | {"sept": 9}
+_MONTHS = """
+january february march april may june july august september october november december
+janvier février mars avril mai juin juillet août septembre octobre novembre décembre
+januar februar märz april mai juni juli august september oktober november dezember
+enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro
+gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+января февраля марта апреля мая июня июля августа сентября октября ноября декабря
+"""
+_NAMES = {name: number for row in _MONTHS.splitlines() for number, name in enumerate(row.split(), start=1)}
+_NAMES |= {name[:3]: number for name, number in [*_NAMES.items()][:12]} | {"sept": 9}
 _MONTH = rf"(?P<month>{'|'.join(sorted(_NAMES, key=len, reverse=True))})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_YEAR = r"(?:,?\s*\b(?P<year>\d{4}))?"
+_YEAR = r"(?:,?\s*\b(?:de\s)?(?P<year>\d{4}))?"
 _WRITTEN = (
     re.compile(rf"\b{_MONTH}\s+(?:the\s+)?{_DAY}\b(?!\d|:){_YEAR}", re.IGNORECASE),
-    re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}", re.IGNORECASE),
+    re.compile(rf"\b{_DAY}\.?\s+(?:(?:of|de)\s+)?{_MONTH}{_YEAR}", re.IGNORECASE),
     re.compile(rf"\b{_MONTH}(?P<day>),?\s+(?:of\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
-    re.compile(r"(?<![\d-])(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?![\d-])"),
+    re.compile(r"(?<![\d-])(?P<year>\d{4})[-/\u5e74](?P<month>\d{1,2})[-/\u6708](?P<day>\d{1,2})\u65e5?(?![\d-])"),
 )
 _ERA_IN_FRONT = re.compile(r"\b(AD|BCE?|CE)\s(\d{1,4})\b", re.IGNORECASE)
 _ERA = re.compile(r"(?<=\d)\s?(?:(BC)E?|AD|CE)\b", re.IGNORECASE)
 _NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
 _TIME = re.compile(
-    r"(?<![\w:.])(?:(?:12(?::00)?\s)?(?P<name>noon|midnight)\b|(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?"
-    r"(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d))",
+    r"(?<![\w:.])(?:(?:12(?::00)?\s)?(?P<name>noon|midnight)\b|(?P<hour>\d{1,2})(?:(?::|\.(?=\d\d\sUhr))(?P<minute>[0-5]\d))?"
+    r"(?:\s*(?P<half>[ap])\.?m\b\.?|\s?(?P<clock>Uhr|[\u70b9\u9ede\u6642\u65f6\uc2dc]))?(?![\w:]|\.\d))",
     re.IGNORECASE,
 )
 MONTH = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)
@@ -181,12 +190,15 @@ def _iso(date: re.Match[str]) -> str:
 
 
 def _clock(time: re.Match[str]) -> str:
-    """A time by a clock of 12 hours: `21:00` and `9 P.M.` become `9:00 pm`, `09:00` is am, `9:00` may be either."""
+    """A time by a clock of 12 hours: `21:00`, `21 Uhr` and `9 P.M.` become `9:00 pm`, `09:00` is am, `9:00` may be
+    either."""
     if time["name"]:
         return _NAMED_TIME[time["name"].lower()]
     hour, minute, half = int(time["hour"]), time["minute"], (time["half"] or "").lower()
     if half and 1 <= hour <= 12:
         hour = hour % 12 + (12 if half == "p" else 0)
-    elif half or minute is None or hour > 23 or not (hour > 12 or time["hour"][0] == "0"):
+    elif hour > 23 or half or (minute is None and not time["clock"]):
         return time.group()
+    elif hour <= 12 and time["hour"][0] != "0":
+        return f"{hour}:{minute or '00'}"
     return f"{hour if hour <= 12 else hour - 12}:{minute or '00'} {'am' if hour < 12 else 'pm'}"

@@ -30,25 +30,8 @@ _CALL = re.compile(
 )
 _CALL_BEGINS = ("<tool", "<function", "<invoke", "<execute", "<|tool", "[TOOL_CALLS]", "<|python_tag|>")
 _FENCE = re.compile(r"^[ \t]{0,8}```[ ]?([\w+#]{0,20})[^`\n]*$", re.MULTILINE)
-_LANGUAGES_OF_CODE = {
-    *(
-        "python",
-        "python3",
-        "py",
-        "javascript",
-        "js",
-        "typescript",
-        "ts",
-        "java",
-        "c",
-        "cpp",
-        "c++",
-        "rust",
-        "go",
-        "bash",
-    ),
-    *("sh", "shell", "sql", "ruby", "r", "matlab", "tool_code", "tool_call"),
-}
+_CODE = "python python3 py javascript js typescript ts java c cpp c++ rust go bash sh shell sql ruby r matlab"
+_LANGUAGES_OF_CODE = {*_CODE.split(), "tool_code", "tool_call"}
 
 
 @text_cache(256)

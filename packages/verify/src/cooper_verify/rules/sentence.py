@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cooper_verify.rules.languages import LANGUAGES, words_of
-from cooper_verify.rules.number_words import ONES, changes_after, is_conditional
+from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
 from cooper_verify.rules.unit_table import CURRENCY_SIGNS
 from cooper_verify.rules.words import CJK, main_verb, unread, unread_agent, unread_behind, unread_beside
@@ -56,7 +56,7 @@ class _Run(NamedTuple):
     end: int
 
 
-_NUMERAL = rf"(?:{'|'.join(word for word, value in ONES.items() if value > 1)}|hundred|thousand|[mb]illion|dozens?)"
+_NUMERAL = rf"(?:{'|'.join(word for word, value in ONES.items() if value > 1)}|{SCALE})"
 _ANOTHER_NUMBER = re.compile(rf"(?i)(?<![\w-])(?:{_NUMERAL}|one of|one in|one out)(?![\w])")
 _LABEL = re.compile(
     r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
@@ -88,7 +88,7 @@ _CUT_OFF = re.compile(
     rf"(?i)(?<![\w'])(?:{words_of('either', 'both')}|but|then|the|an?|of|to|is|with|for|from|by|because|so)\Z"
 )
 """The end of a sentence that is not finished."""
-_UNIT_WORDS = 4
+_UNIT_WORDS = 6
 _UNIT_WORD = re.compile(
     r"(?:\\[,; ]|[\s~])?"
     r"(\\(?:text|mathrm)\{[^{}]*\}(?:\^\{?\d\}?)?|/?[^\W\d_](?:[\w'/.%^-]*\w)?|\u00b0[CF]?|[\u20ac\u00a3\u00a2$])"
@@ -96,7 +96,7 @@ _UNIT_WORD = re.compile(
 )
 
 
-_GOES_ON = re.compile(r"\d(?:\.{3}|\u2026)[\s*$]*\Z")
+_GOES_ON = re.compile(r"\d(?:\.{3,}+|\u2026)[\s*$]*\Z")
 """A number that is cut off, or whose figures go on."""
 
 
@@ -136,6 +136,8 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     if _CUT_OFF.search(text) or re.search(r"[-+*/^=_]\s*\Z", text[: stated[-1].end]):
         return None
     begin, last = stated[0].start, stated[-1].end
+    if _CALL.search(text, 0, begin + 1):
+        return None
     unit_end = last + unit_length(text[last:])
     rest = text[unit_end:]
     if _is_changed(text[start:begin], text[last:], rest):
@@ -183,6 +185,8 @@ def counted_words(before: str, unit: str) -> tuple[str, ...]:
 
 
 _COUNTS_CHARS = 40
+_CALL = re.compile(r"[^\W\d_]{2}\(\Z")
+"""What is called with a value: `print(12)`."""
 _QUOTED = re.compile(
     r"(?i)\b(?:number|value) (?:in|from|of) (?:the|this) (?:question|problem|task)\b|\b(?:is|are) given\b"
 )
@@ -384,9 +388,7 @@ def _is_changed(before: str, after: str, rest: str) -> bool:
     return changes_after(after) and not _SCALE_AFTER.match(after)
 
 
-_SCALE_AFTER = re.compile(
-    r"(?i)\s?(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b(?!\s(?:and|or)\b)"
-)
+_SCALE_AFTER = re.compile(rf"(?i)\s?{SCALE}(?!\s(?:and|or)\b)")
 _ARITHMETIC = re.compile(
     r"\\(?:[dtc]?frac|cdot|times|div|sqrt|left|right|pi|log|ln|lg|exp|sin|cos|tan|cot|sec|csc|d?binom|circ|degree|displaystyle"
     r"|quad|big+|Big+)(?![A-Za-z])|\\[,;:! %$]"
@@ -426,7 +428,7 @@ def reduced(text: str) -> str:
     if not value:
         return text
     if (not first.strip() or _is_calculation(_COMMAND.sub(" ", first))) and all(map(_is_calculation, others[:-1])):
-        return value
+        return text if _ONE_SYMBOL.fullmatch(value) else value  # 3 = x
     if _ONE_SYMBOL.fullmatch(first):
         return f"{first.strip()} = {value}"
     return text

@@ -231,7 +231,7 @@ def measure_of(word: str) -> Measure | None:
     if len(word) == 1 and word.isascii() and word not in LETTERS:
         return None
     found = _SYMBOLS.get(word) or _SYMBOLS.get(_OTHER_CASE.get(word, ""))
-    return found or (_name(word) if len(word) > 1 or word > "\u2e80" else None)
+    return found or (_name(word) if len(word) > 1 or not word.isascii() else None)
 
 
 def _name(word: str) -> Measure | None:

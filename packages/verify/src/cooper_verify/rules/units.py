@@ -75,6 +75,8 @@ _JOINED = re.compile(r"([^\W\d_]{2,}+)-([^\W\d_]{2,}+)")
 _UNITS_OF_QUOTIENT = r"\{((?:[^{}\d^]|\^\s?\{?\d\}?){1,40})\}"
 _QUOTIENT = re.compile(rf"\\[dt]?frac\s?{_UNITS_OF_QUOTIENT}\s?{_UNITS_OF_QUOTIENT}")
 _PREFIX_OF_OHM = re.compile(r"(?<![^\W\d_])([kMm])\s+(?=\u03a9)")
+_IN_A_PLACE = re.compile(r"\bin (?!per\b)[^\W\d_]{2}")
+"""A preposition: "12 in the red"."""
 _RAISED = re.compile(r"(?<=[a-z])\s(?:squared|cubed)\b")
 _GREEK = re.compile(r"[\u0370-\u03ff]")
 
@@ -88,8 +90,9 @@ class _Reader:
         self.words: list[str] = []
         self.names: list[str] = []
         self.phrase: list[str] = []
+        self.exponent_of_phrase = 1
         self.sign, self.next_power = 1, 1
-        self.has_divided = self.is_ambiguous = False
+        self.has_divided = self.is_ambiguous = self.has_letter_c = False
 
     def add(self, measure: Measure, exponent: int) -> None:
         self.close()
@@ -107,8 +110,8 @@ class _Reader:
         """End a phrase of words: its last one is what is counted."""
         if self.phrase:
             head = f"?{_stem(self.phrase[-1])}"
-            self.powers[head] = self.powers.get(head, 0) + self.sign
-            self.phrase = []
+            self.powers[head] = self.powers.get(head, 0) + self.sign * self.exponent_of_phrase
+            self.phrase, self.exponent_of_phrase = [], 1
 
     def divide(self) -> None:
         self.close()
@@ -117,7 +120,8 @@ class _Reader:
     def unit(self) -> Unit:
         self.close()
         powers = tuple(sorted((base, power) for base, power in self.powers.items() if power))
-        return Unit(powers, self.size, self.offset, tuple(self.words), tuple(self.names), self.is_ambiguous)
+        is_ambiguous = self.is_ambiguous or (self.has_letter_c and len(self.names) > 1)  # coulombs, or Celsius
+        return Unit(powers, self.size, self.offset, tuple(self.words), tuple(self.names), is_ambiguous)
 
 
 def _stem(word: str) -> str:
@@ -150,7 +154,7 @@ def _read(flat: str, money: Measure | None = None) -> Unit | None:
             reader.add(measure, 1)
             position = joined.end()
             continue
-        if not (piece := _PIECE.match(flat, position)):
+        if not (piece := _PIECE.match(flat, position)) or _IN_A_PLACE.match(flat, position):
             return None
         position = piece.end()
         if piece["space"]:
@@ -175,6 +179,7 @@ def _read_word(reader: _Reader, piece: re.Match[str]) -> bool:
         return _raise_last(reader, 2 if small in SQUARED else 3)
     elif measure := measure_of(word):
         reader.add(measure, exponent)
+        reader.has_letter_c = reader.has_letter_c or word == "C"
     elif word[0] > "\u2e80" and len(parts := parts_of_run(word)) > 1:
         for part in parts:
             if part in ("\u6bcf", "\u3092", "\u306e"):
@@ -182,13 +187,13 @@ def _read_word(reader: _Reader, piece: re.Match[str]) -> bool:
             elif found := measure_of(part):
                 reader.add(found, 1)
             else:
-                _add_word(reader, part)
+                _add_word(reader, part, 1)
     else:
-        _add_word(reader, word)
+        _add_word(reader, word, exponent)
     return True
 
 
-def _add_word(reader: _Reader, word: str) -> None:
+def _add_word(reader: _Reader, word: str, exponent: int) -> None:
     if word in _COUNTERS:
         return
     for counter in _COUNTERS if word[0] > "\u2e80" else ():
@@ -198,6 +203,7 @@ def _add_word(reader: _Reader, word: str) -> None:
         return
     reader.words.append(word)
     reader.phrase.append(word)
+    reader.exponent_of_phrase = exponent
 
 
 def _raise_last(reader: _Reader, power: int) -> bool:
@@ -313,7 +319,7 @@ _FACTOR = re.compile(r"[\d)}]([a-z])\Z")
 _DOLLARS_AT_END = re.compile(r"\d\s?(?:\\[,; ])?\\?\$\s?\Z")
 _MONEY = re.compile(rf"-?\s*(?P<sign>[{CURRENCY_SIGNS}]|\\?\$)\s?-?[\d.]")
 _VARIABLE = re.compile(r"[A-Za-z]\s*=")
-_COMMAND = re.compile(r"\\(?!Omega|mu(?![A-Za-z])|cdot|text|math)[A-Za-z]+")
+_COMMAND = re.compile(r"\\(?!Omega|mu(?![A-Za-z])|cdot(?!\s*\d)|text|math)[A-Za-z]+")
 _EXPONENT = re.compile(r"(?<=\d)[eE](?=[-+]?\d)")
 _FIRST = re.compile(rf"[^\W\d_]|[%\u00b0\u00a2${CURRENCY_SIGNS}]|\\Omega|\\mu|/(?=\s?[A-Za-z])")
 

@@ -4,8 +4,21 @@ import re
 from collections.abc import Sequence
 
 _TRUTH = [{"yes", "no"}, {"true", "false"}, {"correct", "incorrect"}, {"right", "wrong"}]
-_TRUTH += [{"yeah", "nope"}, {"yep", "nah"}]
+_TRUTH += [{"yeah", "nope"}, {"yep", "nah"}, {"oui", "non"}, {"ja", "nein"}, {"si", "no"}, {"sim", "nao"}]
+_TRUTH += [{"vrai", "faux"}, {"wahr", "falsch"}, {"richtig", "falsch"}, {"verdadero", "falso"}, {"vero", "falso"}]
 """Pairs of opposites. `yes` and `true` often say the same, and a question may be put the other way round."""
+_WEEKDAYS = [
+    {*names.split()}
+    for names in (
+        "monday lundi montag lunes lunedi",
+        "tuesday mardi dienstag martes martedi",
+        "wednesday mercredi mittwoch miercoles mercoledi",
+        "thursday jeudi donnerstag jueves giovedi",
+        "friday vendredi freitag viernes venerdi",
+        "saturday samedi samstag sabado sabato",
+        "sunday dimanche sonntag domingo domenica",
+    )
+]
 _VOWELS = {*"aeiouy"}
 _SMALL_WORDS = {"of", "the", "and", "for", "in"}
 _SHORTEST, _SHORTEST_SWAPPED = 4, 5
@@ -45,6 +58,7 @@ def may_name_the_same(text: str, other: str) -> bool:
         [*"".join(words)] == others
         or [*"".join(others)] == words
         or _are_other_truths(text, other)
+        or any({text, other} <= names for names in _WEEKDAYS)
         or _are_one_figure(text, other)
         or _are_turned("".join(words), "".join(others))
         or all(side[0].startswith(("infinit", "diverg")) for side in (words, others))
@@ -119,7 +133,7 @@ def _are_turned(letters: str, others: str) -> bool:
 def _are_other_truths(text: str, other: str) -> bool:
     """Whether they are of two different pairs of `_TRUTH`."""
     of = [[pair for pair in _TRUTH if side in pair] for side in (text, other)]
-    return bool(of[0] and of[1]) and of[0] != of[1]
+    return bool(of[0] and of[1]) and not any(pair in of[1] for pair in of[0])
 
 
 def _are_initials(short: Sequence[str], words: Sequence[str]) -> bool:

@@ -60,7 +60,7 @@ _SPEAKS_OF_VALUES = frozenset(
         *ONES,
         *PARTS,
         *TIMES,
-        *("hundred", "thousand", "million", "billion", "trillion", "double", "triple", "twice", "thrice", "negative"),
+        *("double", "triple", "twice", "thrice", "negative"),
     )
     if word not in (*_COMPARING, "the", "longer")
 )

@@ -17,6 +17,9 @@ from cooper_verify.rules.rule import RULES, ComputedConfig
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.words import Words
 
+LETTERS = "ABCDEFGHIJ"
+"""Of options."""
+OPTION_LETTER = f"[{LETTERS}]"
 Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
 _OTHERS = words_of("answer", "verb", "final", "conclusion", "option", "right", languages=LANGUAGES[1:])
@@ -175,7 +178,7 @@ def _free_verdict(expected: Choice, text: str, options: Options, words: Words) -
 
 
 def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
-    if is_boxed and _PRIMED.fullmatch(text):
+    if _PRIMED.fullmatch(text):
         return "unparsed"  # an event's complement, or a point's image
     bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
     given, plain = _read(bare, is_boxed), plain_text(text)
@@ -260,7 +263,6 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     return Choice((letter, *sorted(others)), text)
 
 
-_LETTERS = "ABCDEFGHIJ"
 _QUESTION_CHARS = 32_000
 """Only this many characters at the end of a question are read: options are its last part."""
 _MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A-J])\)(?=\S))")
@@ -269,11 +271,11 @@ _MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A
 def options_of(problem: Problem) -> Options:
     """The options in a problem's metadata or question, without ambiguous texts; empty if fewer than two are listed."""
     found = next(filter(None, (_listed(problem.metadata.get(field)) for field in _FIELDS)), None)
-    return _distinct(found) if found else _in_question(problem.question)
+    return _distinct(found) if found else options_in(problem.question)
 
 
 @text_cache(4096)
-def _in_question(question: str) -> Options:
+def options_in(question: str) -> Options:
     """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
     text = "\n".join(bare_text(line) for line in one_notation(question[-_QUESTION_CHARS:]).splitlines())
     run: list[re.Match[str]] = []
@@ -281,14 +283,14 @@ def _in_question(question: str) -> Options:
         letter = next(filter(None, mark.groups()))
         if letter == "A":
             run = [mark]
-        elif run and letter == _LETTERS[len(run) : len(run) + 1]:
+        elif run and letter == LETTERS[len(run) : len(run) + 1]:
             run.append(mark)
     if not run:
         return {}
     ends = [mark.start() for mark in run[1:]] + [len(text)]
     texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
     texts[-1] = texts[-1].split("\n", 1)[0]  # what follows the last option does not belong to it
-    return _distinct(zip(_LETTERS, texts, strict=False))
+    return _distinct(zip(LETTERS, texts, strict=False))
 
 
 def _listed(value: Any) -> list[tuple[str, str]]:
@@ -297,10 +299,10 @@ def _listed(value: Any) -> list[tuple[str, str]]:
         return _listed(dict(zip(labels, texts, strict=False))) if isinstance(labels, list) else []
     if isinstance(value, Mapping):
         named = [(str(letter).strip("(). ").upper(), str(text)) for letter, text in value.items()]
-        return [(letter, text) for letter, text in named if letter and letter in _LETTERS]
+        return [(letter, text) for letter, text in named if letter and letter in LETTERS]
     if isinstance(value, list | tuple):
         unmarked = [re.sub(rf"\A\s*(?:{_MARK.pattern})", "", str(text)) for text in value]
-        return list(zip(_LETTERS, unmarked, strict=False))
+        return list(zip(LETTERS, unmarked, strict=False))
     return []
 
 

@@ -9,6 +9,7 @@ from cooper_base.data.problem import Problem
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.around_answer import behind_answer
 from cooper_verify.rules.extraction import SENTENCE_END, TextAnswer, clean, reference_text, text_answer
+from cooper_verify.rules.kinds.choice import OPTION_LETTER
 from cooper_verify.rules.plain_text import (
     bare_text,
     case_matters,
@@ -30,13 +31,15 @@ _POLAR = re.compile(
     r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
 )
 _GIVES_REASON = re.compile(r"(?i)[\s,;:\u2013\u2014-]*(?:because|since|as|for)\b")
-_MARKED = re.compile(r"[(\[]?([A-J])[)\].:]\s*(\S.*)", re.DOTALL)
+_MARKED = re.compile(rf"[(\[]?({OPTION_LETTER})[)\].:]\s*(\S.*)", re.DOTALL)
 _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
 }
 _FEW_WORDS = 4
 """A longer answer may be told in many ways: only a reader can say that another text differs from it."""
+_FIGURES = re.compile(r"\d+(?:[/.]\d+)+")
+_BY_CLOCK = re.compile(r"(?<![\w.])(\d{1,2})\s?h(?:\s?(\d\d))?(?!\w)")
 _NUMERIC_DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.]\d{4}\b")
 _MORE_STOPS = 3
 _SHORTENED = re.compile(r"\b[A-Z][a-z]{0,2}\.?\s*\Z")  # Mt., St., Dr. end no sentence
@@ -148,17 +151,21 @@ def _difference(reference: str, text: str) -> Verdict:
     is_single = not _SEVERAL.search(text) or _SEVERAL.search(expected)
     if len(expected.split()) > _FEW_WORDS or (may_name_the_same(expected, found) and is_single):
         return "unparsed"
-    is_name = has_code(reference) and _NAME.fullmatch(bare_text(text).strip(" ."))
+    sides = (reference, text), (text, reference)
+    is_name = any(has_code(code) and _NAME.fullmatch(bare_text(name).strip(" .")) for code, name in sides)
     if is_name or (chemical(text) and chemical(reference) and are_same_formula(reference, text) is None):
         return "unparsed"  # of NaCl; the same atoms
-    if expected in _AGAINST and found.startswith("not ") and found[4:] != expected:
-        return "unparsed"  # "not false", "not necessarily"
+    for one, other in ((expected, found), (found, expected)):
+        if one in _AGAINST and other.startswith("not ") and other[4:] != one:
+            return "unparsed"  # "not false", "not necessarily"
     if (none := read_none(reference)) and (read_none(text) or (found == "0" and not none.is_undefined)):
         return "unparsed"  # "none" may count
     if _figures(expected) == _figures(found) != [] and (
-        found.isdecimal() or _NUMERIC_DATE.search(f"{found} {expected}")
+        found.isdecimal() or _FIGURES.fullmatch(found) or _NUMERIC_DATE.search(f"{found} {expected}")
     ):
-        return "unparsed"  # "15" for "15th day", 01/05/2024 for January 5
+        return "unparsed"  # "15" for "15th day", 01/05/2024 for January 5, 1/4 for "one in four"
+    if plain_text(_BY_CLOCK.sub(_in_minutes, reference)) == plain_text(_BY_CLOCK.sub(_in_minutes, text)):
+        return "unparsed"  # 14h30 may be a time or how long something takes
     if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
         return "unparsed"
     halves = [len(_HALF.findall(side)) for side in (expected, found)]
@@ -166,6 +173,10 @@ def _difference(reference: str, text: str) -> Verdict:
         return "unparsed"  # 3:30 may be 3:30 pm
     is_inside = bool(expected) and (_holds(found, expected) or (expected[0] > "\u2e80" and expected in found))
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
+
+
+def _in_minutes(time: re.Match[str]) -> str:
+    return f"{time[1]}:{time[2] or '00'}"
 
 
 _NAME = re.compile(r"[a-z]{4,}(?:[ -][a-z]+)*")

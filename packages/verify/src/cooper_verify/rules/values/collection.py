@@ -95,7 +95,7 @@ def read_bracket(text: str, read: Read) -> list[Any]:
     parts = items(content)
     if opening + closing in (SET_OPEN + "\u2984", "{}"):
         found = read_list(parts, read, "set")
-        return [found] if found and content else []
+        return [with_both_signs(found)] if found and content else []
     if len(parts) < 2 or opening + closing not in ("()", "[]", "\u27e8\u27e9"):
         return []
     found = read_list(parts, read, "list")
@@ -171,6 +171,15 @@ def both_signs(scalar: Scalar) -> Several | None:
     return Several(tuple((value,) for value in values), "list")
 
 
+def with_both_signs(several: Several) -> Several:
+    r"""A list in which `\pm 1` is two elements."""
+    values: list[Sequence[Any]] = []
+    for element in several.elements:
+        is_double = isinstance(element[0], Several) and element[0].form == "list"
+        values += element[0].elements if is_double else [element]
+    return replace(several, elements=tuple(values))
+
+
 def _with_signs(tree: Tree) -> list[Tree]:
     def find(tree: Tree) -> list[Tree]:
         return [tree] * (tree[0] == "+-") + [
@@ -193,6 +202,8 @@ def compare_in_order(reference: Sequence[Any], answer: Sequence[Any], compare: C
 
 def compare_several(reference: Several, answer: Several, compare: Compare) -> Verdict:
     """The verdict on values in any order, with their repeats."""
+    if _has_sets(reference) != _has_sets(answer):
+        return "unparsed"  # {1}, {2} and {1, 2}
     missing, left = _unmatched(reference.elements, answer.elements, compare)
     if not missing and not left:
         return "unparsed" if {reference.form, answer.form} == {"set", "thousands"} else "correct"
@@ -203,6 +214,10 @@ def compare_several(reference: Several, answer: Several, compare: Compare) -> Ve
             return "unparsed"  # the same members, of which one is repeated
     pairs = [(one, other) for one in missing for other in left]
     return "wrong" if all(compare(one, other) == "wrong" for one, other in pairs) else "unparsed"
+
+
+def _has_sets(several: Several) -> bool:
+    return any(isinstance(element[0], Several) and element[0].form == "set" for element in several.elements)
 
 
 def _unmatched(reference: Sequence[Any], answer: Sequence[Any], compare: Compare) -> tuple[list[Any], list[Any]]:
@@ -236,11 +251,6 @@ def _figure(element: Sequence[Any]) -> Tree | None:
     if not isinstance(value, Scalar) or value.unit or value.base or value.is_scaled or value.is_approximate:
         return None
     return canonical(value.tree)
-
-
-def _look_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two elements are written alike, which needs no comparison."""
-    return _figure(one) is not None and _figure(one) == _figure(other)
 
 
 def compare_tuples(reference: Tuple, answer: Tuple, compare: Compare) -> Verdict:
@@ -310,7 +320,7 @@ def _scalar(tree: Tree) -> Scalar:
 
 
 def compare_with_several(reference: Scalar | Several, answer: Scalar | Several, compare: Compare) -> Verdict:
-    """One value against several that differ is `wrong`. The same value twice takes a reader."""
+    """One value against several of which one differs is `wrong`. The same value twice takes a reader."""
     several = reference if isinstance(reference, Several) else answer
     assert isinstance(several, Several)
     if not all(isinstance(reading, Scalar) for element in several.elements for reading in element[:1]):
@@ -318,5 +328,5 @@ def compare_with_several(reference: Scalar | Several, answer: Scalar | Several, 
     if len(several.elements) == 1:
         single = several.elements[0]
         return compare(single, [answer]) if several is reference else compare([reference], single)
-    first, *others = several.elements
-    return "unparsed" if all(_look_alike(first, other) for other in others) else "wrong"
+    single = answer if several is reference else reference
+    return "unparsed" if all(compare([single], element) == "correct" for element in several.elements) else "wrong"

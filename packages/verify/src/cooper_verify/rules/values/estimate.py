@@ -3,6 +3,7 @@
 import math
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from fractions import Fraction
 
 from cooper_verify.rules.values.formula import TRIGONOMETRIC
@@ -61,6 +62,18 @@ def _agreements(first: Tree, other: Tree, points: Iterable[int]) -> int:
     return count
 
 
+def differ_by_a_constant(first: Tree, other: Tree) -> bool:
+    """Whether the difference of two formulas is the same wherever both have a value."""
+    differences: list[Estimate] = []
+    for point in range(_POINTS):
+        with suppress(NoEstimateError, ArithmeticError, ValueError):
+            (a, error), (b, other_error) = estimate(first, point), estimate(other, point)
+            differences.append((a - b, error + other_error + 1e-9 * max(abs(a), abs(b))))
+    if len(differences) < 2:
+        return False
+    return max(size - error for size, error in differences) <= min(size + error for size, error in differences)
+
+
 _WHOLE_POINTS = (101, 102, 103, 104, 105)
 """At these, each variable is a whole number."""
 
@@ -115,6 +128,8 @@ def _product(*factors: Estimate) -> Estimate:
 def _power(base: Estimate, exponent: Estimate) -> Estimate:
     (value, error), (power, power_error) = base, exponent
     if power == round(power) and power_error <= 8 * abs(power) * _ROUNDING and value:
+        if power > 0:
+            return value**power, 2 * ((abs(value) + error) ** power - abs(value) ** power)
         share = error / (abs(value) - error) if abs(value) > error else math.inf
         return value**power, abs(value**power) * (math.expm1(min(abs(power) * share * 2, 700)))
     if value - error <= 0:

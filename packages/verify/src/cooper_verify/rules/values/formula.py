@@ -120,10 +120,14 @@ class _Reader:
             elif self._begins_factor():
                 if divided and not self._tokens[self._place][2]:
                     raise NoFormulaError  # 1/2x is read in two ways
-                if self._tokens[self._place][0] == "number" and self._tokens[self._place - 1][0] == "number":
+                kind, written, spaced = self._tokens[self._place]
+                if kind == "number" and self._tokens[self._place - 1][0] == "number":
                     factors[-1] = self._mixed(factors[-1])
-                else:
-                    factors.append(self._factor())
+                    continue
+                factors.append(self._factor())
+                value = constant(factors[-1]) if (kind, written, spaced) == ("sign", "(", True) else None
+                if value is not None and value == constant(("*", *factors[:-1])):
+                    raise NoFormulaError  # 0.5 (1/2) is one number, given twice
             else:
                 return factors[0] if len(factors) == 1 else ("*", *factors)
 
@@ -263,6 +267,8 @@ class _Reader:
         if not dots.isdecimal():
             raise NoFormulaError
         before = digits.partition(".")[2]
+        if self._place < len(self._tokens) and self._tokens[self._place][0] == "number":
+            raise NoFormulaError
         share = Fraction(int(dots), (10 ** len(dots) - 1) * 10 ** len(before))
         return number(Fraction(digits.rstrip(".") or "0") + share)
 

@@ -13,7 +13,7 @@ _EMPTY = re.compile(
     r"|\u043d\u0435\u0442 \u0440\u0435\u0448\u0435\u043d\u0438\u0439"
     r"|\u65e0\u89e3|\u89e3\u306a\u3057|\ud574\uac00 \uc5c6\ub2e4|\ud574 \uc5c6\uc74c"
 )
-_UNDEFINED = re.compile(r"dne|(?:(?:the )?limit )?(?:does not|doesn't) exist|(?:is )?undefined")
+_UNDEFINED = re.compile(r"dne|(?:(?:the )?limit )?(?:does not|doesn't) exist|(?:is )?(?:undefined|not defined)")
 
 
 @dataclass(frozen=True)

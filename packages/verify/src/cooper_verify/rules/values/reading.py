@@ -21,6 +21,7 @@ from cooper_verify.rules.values.collection import (
     read_division,
     read_list,
     read_ratio,
+    with_both_signs,
 )
 from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.none import read_none
@@ -54,7 +55,10 @@ _MIXED = re.compile(r"(\d{1,9}) and ((?:\\[dt]?frac\s?)?(?:\{?\d{1,9}\}?){2}|\d{
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){1,9}")
 _LAKHS = re.compile(r"[1-9]\d?(?:,\d{2}){1,6},\d{3}")
 """Groups as in India: `12,34,567`."""
-_POINTS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3}){1,9}")
+_OTHER_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[.'_]\d{3}){1,9}(?!\d)")
+_COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)(?!\d{3}(?!\d))")
+_DECIMAL_OR_LIST = re.compile(r"-?\d{1,9},\d{1,2}\s?(?!and\b|or\b|\d)[^\s\d,;.)\]}][^\d,;]*")
+"""`2,5 km`, which is 2.5 km in many countries, or 2 and 5 km."""
 _MIXED_WITH_HYPHEN = re.compile(r"\d{1,9}-\d{1,9}/\d{1,9}")
 
 
@@ -76,12 +80,21 @@ def answer_readings(text: str) -> tuple[Any, ...]:
 
 
 def doubtful_readings(text: str) -> tuple[Any, ...]:
-    """What a text may be where its writer's country or habit is not known: 1000 for `1.000`, a list for `1,234`,
-    and 3/2 for `1-1/2`. Nobody can say that such a text differs from this value, nor that it is it."""
-    points = [_figures(text, text.replace(".", ""))] if _POINTS.fullmatch(text) else []
+    """What a text may be where its writer's country or habit is not known: 1000 for `1.000` and `1'000`, 2.5 km for
+    `2,5 km`, a list for `1,234`, and 3/2 for `1-1/2`. Nobody can say that such a text differs from this value, nor
+    that it is it."""
     listed = [read_list(text.split(","), _read, "list")] if _THOUSANDS.fullmatch(text) else []
     mixed = [read_scalar(text.replace("-", " "))] if _MIXED_WITH_HYPHEN.fullmatch(text) else []
-    return (*answer_readings(text), *filter(None, (*points, *listed, *mixed)))
+    whole = _OTHER_THOUSANDS.sub(lambda figures: re.sub(r"\D", "", figures.group()), text)
+    others = [whole] if whole != text else []
+    if "," in whole and (";" in whole or whole[0] not in "([{\\"):
+        decimal = _COMMA_IN_NUMBER.sub(".", whole)
+        others += [] if "," in decimal else [decimal.replace(";", ",")]
+    return (
+        *answer_readings(text),
+        *filter(None, (*listed, *mixed)),
+        *(value for text in others for value in readings(text)),
+    )
 
 
 def _figures(text: str, figures: str) -> Scalar | None:
@@ -99,7 +112,7 @@ def _read(text: str) -> list[Any]:
         return [none]
     if _MONEY_WITH_POINT.fullmatch(text):
         return []
-    if _POINTS_IN_THOUSANDS.fullmatch(text):
+    if _POINTS_IN_THOUSANDS.fullmatch(text) or _DECIMAL_OR_LIST.fullmatch(text):
         return []  # `1.234,5`, as many countries write 1234.5, or two numbers
     if division := read_division(text):
         return [division]
@@ -180,7 +193,7 @@ def _listed(parts: Sequence[str], text: str) -> list[Any]:
     if named:
         return _of_one_name(parts)
     found = read_list(parts, _read, "list")
-    return [found] if found else []
+    return [with_both_signs(found)] if found else []
 
 
 def _repeated_systems(named: Sequence[Named]) -> list[Any]:

@@ -23,11 +23,13 @@ from cooper_verify.rules.number_words import (
 from cooper_verify.rules.plain_text import TEXT_COMMAND, bare_text
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import NO_UNIT, Unit, compare_units, converted, is_unit, measures, unit_of, without_unit
+from cooper_verify.rules.values.estimate import differ_by_a_constant
 from cooper_verify.rules.values.expression import Symbolic, is_estimate, is_rounded, is_rounding, same
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.values.tree import (
     Tree,
+    canonical,
     constant,
     has,
     has_bare_logarithm,
@@ -270,11 +272,17 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if any(is_rounded(reference.tree, tree) for tree in trees):
         return "correct"
-    if any(is_rounding(tree, reference.tree) or is_estimate(reference.tree, tree) for tree in trees):
+    if any(_may_be_rounded(reference.tree, tree) for tree in trees):
         return "unparsed"
     if answer.unit.is_("percent") and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
+
+
+def _may_be_rounded(reference: Tree, answer: Tree) -> bool:
+    if is_rounding(answer, reference) or is_estimate(reference, answer) or is_estimate(answer, reference):
+        return True
+    return has_decimal(reference) and has_decimal(answer) and is_rounding(reference, answer)  # 3.1416 for 3.14
 
 
 def _compare_converted(reference: Scalar, answer: Scalar) -> Verdict:
@@ -336,13 +344,25 @@ def _is_measured(tree: Tree) -> bool:
 
 
 def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> bool:
-    """Whether the answer is the reference with another letter for its only variable or a constant of integration, or
-    has a name in front of a bracket that the other lacks: that may be a function."""
+    """Whether the answer is the reference with another letter for its only variable or a constant of integration, with
+    such constants exchanged, or with another part in one of them; or has a name in front of a bracket that the other
+    lacks: that may be a function."""
     one, other = names(reference.tree), names(answer.tree)
     if one != other and {*map(_bare_name, one)} == {*map(_bare_name, other)}:
         return True  # \\hat{i} and i
     if (_called(reference) & one) - other or (_called(answer) & other) - one:
         return True
+    constants = [name for name in sorted(one & other) if name[0] in "CK"]
+    if any(("name", name) in canonical(side.tree)[1:] for name in constants for side in (reference, answer)):
+        return differ_by_a_constant(reference.tree, answer.tree)
+    if len(constants) == 2:
+        first, second = [("name", name) for name in constants]
+        exchanged = replaced(
+            replaced(replaced(answer.tree, first, ("name", "#")), second, first), ("name", "#"), second
+        )
+        return same(reference.tree, exchanged, symbolic)
+    functions = _called(reference) & _called(answer)
+    one, other = one - functions, other - functions  # O(n) and O(N)
     if len(one) > 1 or len(other) > 1:
         one, other = one - other, other - one
         if not one | other <= _CONSTANTS:
@@ -360,7 +380,7 @@ _ACCENT = re.compile(r"\A(?:vec|hat|bar|tilde|widehat|overrightarrow)\((\w+)\)")
 
 
 def _called(scalar: Scalar) -> set[str]:
-    return {*_CALL.findall(scalar.text)}
+    return {*_CALL.findall(scalar.text)} if "(" in scalar.text else set()
 
 
 _PART = re.compile(r"\\?[$\u20ac\u00a3]\s?\d[\d,.]*|\d[\d,.]*\s?(?:[A-Za-z\u00b0]+|'|\")")
@@ -368,11 +388,14 @@ _FEET = re.compile(r"(?<!\d)(\d++)'\s?(\d+(?:\.\d+)?)\s?(?:\\?\"|'')")
 """`5'6"`."""
 _HOURS = re.compile(r"(?<!\d)(\d++)\s?h\s?(\d+)\s?m(?:in)?(?![A-Za-z])")
 """`2h30m`, whose m is no metre."""
+_TWO_NUMBERS = re.compile(r"\d\s?[^\d\s.,]\D*\d")
 _BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
 
 
 def read_parts(text: str) -> Scalar | None:
     """A quantity in several units of one kind, the largest first: "5 ft 6 in", "1 hour and 30 minutes"."""
+    if not _TWO_NUMBERS.search(text):
+        return None
     text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))
     parts, position = [], 0
     while part := _PART.match(text, position):

@@ -37,6 +37,8 @@ def _sum(words: Sequence[str]) -> Fraction | None:
                 return None
             group += value
         elif single in PARTS:
+            if word not in ("half", "quarter") and not group:
+                return None  # "third" is an ordinal
             group = (group or Fraction(1)) / PARTS[single]
         elif single not in TIMES:
             return None

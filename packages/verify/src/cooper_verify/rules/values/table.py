@@ -53,7 +53,7 @@ class Comparison:
 
 def _scalars(comparison: Comparison, one: Scalar, other: Scalar) -> Verdict:
     verdict = compare_scalars(one, other, comparison.symbolic, comparison.expressions)
-    if verdict == "correct" and (unit := other.unit).words:
+    if verdict != "unparsed" and (unit := other.unit).words:
         value = constant(other.tree)
         may_be_one = (value is not None and abs(value) <= 1) or any(power < 0 for _, power in unit.powers)
         return verdict if comparison.words.know_unit(unit.words, may_be_one, bool(unit.names)) else "unparsed"

@@ -15,7 +15,8 @@ FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "exp", "ln"),
     *("log", "lg", "sqrt", "cbrt", "abs", "floor", "ceil", "min", "max", "gcd", "lcm"),
 }
-SAME_FUNCTION = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "tg": "tan", "ctg": "cot", "cosec": "csc"}
+SAME_FUNCTION = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "arctg": "arctan"}
+SAME_FUNCTION |= {"tg": "tan", "ctg": "cot", "cosec": "csc"}
 CONSTANTS: dict[str, Tree] = {"pi": ("pi",), "e": ("e",), "infty": ("oo",), "infinity": ("oo",), "inf": ("oo",)}
 _NO_MEANING = re.compile(
     r"\\(?:left|right|middle)\s*\.|\\(?:left|right|middle|displaystyle|textstyle|limits|nolimits|,|;|:|!|>| |quad|qquad"
@@ -95,10 +96,9 @@ def tokens(text: str) -> list[tuple[str, str, bool]]:
 
 
 def _is_index(text: str, figures: re.Match[str], before: Sequence[tuple[str, str, bool]]) -> bool:
-    """Whether figures stand right behind a letter: `x2` may be 2x, x squared or the second x, unlike `N2^{-N}`."""
+    """Whether figures stand behind a letter: `x2` may be 2x, x squared or the second x, unlike `N2^{-N}`."""
     is_behind_letter = bool(before) and before[-1][0] == "word"
-    is_joined = figures.start("number") == figures.start()
-    return is_behind_letter and is_joined and not text.startswith("^", figures.end())
+    return is_behind_letter and not text.startswith("^", figures.end())
 
 
 _KNOWN_WORDS = sorted(
