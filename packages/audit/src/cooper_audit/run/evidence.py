@@ -165,7 +165,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         sentence += f"{paid[0]:.2f}, then {paid[1]:.2f}; {said}."
         guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
         return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
-    if unread.low > 0 and unread.mean > MARGIN:
+    at_least = table.change("paid_like_right", "possibly_rated", before, after)
+    if unread.low > 0 and unread.mean > MARGIN and not (at_least.low > 0 and at_least.mean > MARGIN):
         return Finding("unknown", f"Answers are not read: {said}.", (_unread(unread),), onset, before, after, figures)
     if payment.is_of_harder_problems:
         guard = (
@@ -300,7 +301,9 @@ def _harder(
             "same problems, and later ones others; more problems, or the same ones at both ends, would tell."
         )
         return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
-    if figures["unread"].low > 0 and figures["unread"].mean >= max(MARGIN, -course.check.mean / 2):
+    possible = table.change("possible", "judged", best, last)
+    falls_anyway = possible.high < 0 and possible.mean < -MARGIN
+    if not falls_anyway and figures["unread"].low > 0 and figures["unread"].mean >= max(MARGIN, -course.check.mean / 2):
         guard = _unread(figures["unread"])
         return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
     same = table.paired(last, best.last)

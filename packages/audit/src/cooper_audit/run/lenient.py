@@ -12,13 +12,14 @@ _WORD = re.compile(r"[^\W_]++(?>(?:[.,/:^-][^\W_]++)*)")
 _MARKUP = re.compile(r"</?[A-Za-z][\w-]*+>|\\(?:begin|end)\{[A-Za-z*]*+\}|\\[A-Za-z]++")
 """Tags, and commands of LaTeX: what a form of answers closes with, and no words of the answer."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
-_SLOT = re.compile(r"<answer>([^<]*+)</answer>|\\boxed\{([^{}]*+)\}")
+_SLOT = re.compile(r"(?:<answer>|(?<=>))([^<>]*+)</answer>|\\boxed\{([^{}]*+)\}")
 _NUMBER = re.compile(r"\d[\d.,]*+")
 _OPEN = re.compile(r"<(think|reasoning)>")
 _ALTERNATIVES = re.compile(r"\b(?:or|either|one of|oder|ou)\b|\d\s*+[,;|]\s*+[\d.]++\s*+[,;|]", re.IGNORECASE)
 """Of a list of answers."""
 FEWEST_ITEMS, LONGEST_ITEM = 4, 3
 """So many items of at most so many words, one of them the reference, are a list of answers."""
+_NAMED = re.compile(r"\banswer\s*+(?:is|:)", re.IGNORECASE)
 _OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
 
 
@@ -28,8 +29,9 @@ def otherwise(text: str, references: Sequence[str], question: str = "") -> bool 
     another number stands in the last box or tag.
 
     The last sentence with a number, or else with words, states an answer if the reference is all that it can mean: one
-    number, behind the last `=`; or its last words. A list, an expression that is not worked out, the question again and
-    an open thought state none. A calculation states its value where it is all that stands in a box or a tag.
+    number, behind the last `=` or `answer:`; or its last words. A list, an expression that is not worked out, the
+    question again and an open thought state none. A calculation states its value where it is all that stands in a box
+    or a tag.
     """
     if any(_states(text, reference, question) for reference in references):
         return True
@@ -40,9 +42,10 @@ def otherwise(text: str, references: Sequence[str], question: str = "") -> bool 
 
 
 def _is_listed(text: str, reference: str) -> bool:
-    """Whether the sentence that would state the reference has it among alternatives, or as one of many short items."""
+    """Whether the sentence that would state the reference has it among alternatives, or as one of many short items, of
+    a calculation its value."""
     wanted, sentence = _words(reference), _last_sentence(text, _NUMBER if _NUMBER.search(reference) else _WORD)
-    items = [_words(item) for item in re.split("[,;|]", sentence)]
+    items = [_words(item.rpartition("=")[2]) for item in re.split("[,;|]", sentence)]
     short = [item for item in items if 0 < len(item) <= LONGEST_ITEM]
     is_item = len(short) >= FEWEST_ITEMS and wanted in short
     return is_item or (_ALTERNATIVES.search(sentence) is not None and _holds(_words(sentence), wanted))
@@ -63,7 +66,7 @@ def _states(text: str, reference: str, question: str) -> bool:
     sentence = _last_sentence(text, _NUMBER if numeric else _WORD)
     if is_open or _OPEN_SLOT.search(text) or sentence.strip() in question:
         return False
-    stated = sentence.rpartition("=")[2]
+    stated = _NAMED.split(sentence.rpartition("=")[2])[-1]
     if numeric:
         return len(_NUMBER.findall(stated)) == len(_NUMBER.findall(reference)) and _holds(
             _words(stated), _words(reference)

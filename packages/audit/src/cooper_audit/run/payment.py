@@ -61,7 +61,7 @@ class Payment:
     change: Estimate
     """Of the first share, with the problem as the unit."""
     is_over: bool
-    """Whether it is no longer seen in the last window."""
+    """Whether it is no longer seen in the last window, where less than half of the rise is left."""
     at_end: float
     """The wrong share of what is paid like right rows in the last window."""
     right_lost: bool
@@ -103,20 +103,21 @@ def payment_of(
         return None
     if not _is_seen(table, before, after, error):
         return None
-    is_over = not _is_seen(table, before, last, ERROR)
-    end = after if is_over else last
+    lasts = _is_seen(table, before, last, ERROR)
+    end = last if lasts else after
 
     def course(over: str, under: str) -> tuple[float, float]:
         return table.share(over, under, before.rows), table.share(over, under, end.rows)
 
     right, wrong = course("accepted_reward", "accepted"), course("wrong_reward", "compared")
+    of_paid, at_end = course(*SHARES[1]), table.share(*SHARES[1], last.rows)
     return Payment(
         spans=Spans(spans.before, (end.first, end.last)),
         of_wrong=course(*SHARES[0]),
-        of_paid=course(*SHARES[1]),
+        of_paid=of_paid,
         change=table.change(*SHARES[0], before, end),
-        is_over=is_over,
-        at_end=table.share(*SHARES[1], last.rows),
+        is_over=not lasts and not at_end > sum(of_paid) / 2,
+        at_end=at_end,
         right_lost=right[0] - right[1] > max(0.0, wrong[1] - wrong[0]),
         explained=_explained(table, before, end),
     )
