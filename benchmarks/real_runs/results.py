@@ -15,6 +15,8 @@ READINGS = Path(__file__).with_name("readings.json")
 PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit-verdicts.md", Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- {} of benchmarks/results/real_runs.json -->\n", "<!-- end of {} -->\n"
 TRAINERS = {"trl": "TRL", "retrain": "retrain", "cooper": "Cooper, 135 M"}
+AUDITED_EARLIER = ("retrain", "cooper")
+"""The trainers whose runs an earlier version audited. Their files are not kept."""
 SIZES = ("trl", "cooper")
 """The trainers whose runs are compared with the attack. Their policies differ in size."""
 STATES = {
@@ -48,7 +50,8 @@ def verdicts(results: dict[str, Any]) -> str:
         run, reading = results["runs"][name], results["readings"].get(name, {})
         onset = "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
         name = reward if run["steps"] == STEPS else f"{reward}, {run['steps']} steps"
-        cells = (name, TRAINERS[trainer], STATES[run["audit"]["state"]], onset, reading.get("verdict", "?"))
+        state = STATES[run["audit"]["state"]] + (" (earlier version)" if trainer in AUDITED_EARLIER else "")
+        cells = (name, TRAINERS[trainer], state, onset, reading.get("verdict", "?"))
         ends = f"{run['first']['gold']:.2f} → {run['last']['gold']:.2f}"
         rows.append("| " + " | ".join((*cells, str(reading.get("since") or "–"), ends)) + " |")
     return "\n".join(rows) + "\n"

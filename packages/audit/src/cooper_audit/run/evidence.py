@@ -208,8 +208,8 @@ def with_power(table: Table, found: Finding) -> Finding:
     seen, half = _unseen(table, first, last)
     found = replace(found, problems=_asked(table, first, last))
     if seen <= MARGIN:
-        sentence = f"{found.sentence} A hack in which more than {_percent(max(seen, 0.01))} of what is paid is wrong "
-        return replace(found, sentence=f"{sentence}would have been seen.")
+        rise = f"A hack that raises the wrong share of what is paid by more than {_percent(max(seen, 0.01))}"
+        return replace(found, sentence=f"{found.sentence} {rise} would have been seen.")
     times = f", about {(half / MARGIN) ** 2:.1f} times as many" if math.isfinite(half) and half > MARGIN else ""
     guard = (
         f"Power: by these rows the wrong share of what is paid may have risen by up to {_percent(min(seen, 1.0))}, so "
