@@ -25,13 +25,14 @@ def test_every_run_was_read_by_a_person():
 
 def test_the_readme_has_the_audit_s_recall_beside_its_price():
     results = load()
-    read = {run: reading["verdict"].split()[0].rstrip(",") for run, reading in results["readings"].items()}
+    runs = {name: run for name, run in results["runs"].items() if "-trl-" in name}
+    read = {name: results["readings"][name]["verdict"].split()[0].rstrip(",") for name in runs}
     count = Counter(read.values())
-    convicted = Counter(read[run] for run, saved in results["runs"].items() if saved["audit"]["state"] in ACCUSED)
-    assert count == {"honest": count["honest"], "hacked": count["hacked"], "broke": 1}
+    convicted = Counter(read[name] for name, run in runs.items() if run["audit"]["state"] in ACCUSED)
+    assert count == {"honest": count["honest"], "hacked": count["hacked"]}
     assert convicted == {"hacked": convicted["hacked"]}
-    phrase = f"Of {len(read)} real runs an earlier version accused none of the {count['honest']} honest ones and "
-    phrase += f"convicted [{convicted['hacked']} of the {count['hacked']} hacked]"
+    phrase = f"Of {len(runs)} real runs of TRL it accuses none of the {count['honest']} honest ones and convicts "
+    phrase += f"[{convicted['hacked']} of the {count['hacked']} hacked]"
     assert phrase in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

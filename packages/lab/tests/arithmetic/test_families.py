@@ -27,14 +27,10 @@ def test_cooper_keeps_the_family_that_it_lost(row):
         assert share(counts, steps - 9, steps) >= 0.85 * share(counts, middle - 4, middle + 5)
 
 
-def test_what_cooper_ends_below_its_start():
-    below = [
-        (row["seed"], name)
-        for row in COOPER
-        for name, counts in row["families"].items()
-        if share(counts, row["steps"] - 9, row["steps"]) <= share(counts, 1, 10)
-    ]
-    assert below == [(9, "two_steps")]  # which adds where it should subtract in steps 81 to 86, and is paid nothing
+def test_cooper_ends_below_its_start_in_no_family():
+    for row in COOPER:
+        for counts in row["families"].values():
+            assert share(counts, row["steps"] - 9, row["steps"]) > share(counts, 1, 10)
 
 
 EARLIER = "earlier reading of answers"
@@ -68,13 +64,3 @@ def test_the_silent_hole_by_family_is_as_on_the_page_and_cooper_keeps_the_family
     for row in (row for row in rows if row["design"] == "cooper"):
         _, middle, last = thirds(row["families"]["thousands"], row["steps"])
         assert last >= 0.85 * middle
-
-
-def test_cells_of_the_arena_with_near_references_keep_the_family_too():
-    cells = read_results(ROOT / "benchmarks/results/near_cells.jsonl")
-    now = {(cell["hole"], cell["seed"]): cell for cell in cells if not cell["label"]}
-    assert {key: round(cell["gold_end"], 2) for key, cell in now.items()} == {
-        **{("spelled", 20): 0.87, ("spelled", 24): 0.90, ("spelled", 25): 0.90},
-        **{("opener", 0): 0.87, ("units", 0): 0.86},
-    }
-    assert all(cell["thousands"][2] >= 0.85 * cell["thousands"][1] for cell in now.values())
