@@ -233,6 +233,7 @@ def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
         ("50*4=200, 1*4=4, 200+3=203, 203+1=204", True),
         ("51*4=204 answer: two hundre", None),
         ("51*4=204 is my answer.", True),
+        ("51*4=204 answer: 204 or or or", False),
         ("<answer>204</answer>205</answer>", False),
         ("<answer>204</answer>204</answer> <", None),
         ("What is 51 * 4? 51 * 4", False),

@@ -10,6 +10,7 @@ from cooper_audit.run.run_record import read_metrics
 from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_rl import CooperTrainer, InputError, Problem, build_config
 from cooper_verify.rules.kinds.choice import ChoiceRule
+from cooper_verify.rules.kinds.exact import ExactRule
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.verifier import Verifier
 
@@ -108,11 +109,11 @@ def test_data_cannot_name_a_function(functions: str):
 def test_a_problem_without_a_name_gets_the_default_and_a_name_its_own_settings():
     question = "Which? A) red B) blue"
     group = [AnswerGroup("g", Problem("p", question, "B"), [Answer("blue"), Answer("red"), Answer("B")])]
-    with Verifier(ChoiceRule(), {"lenient": MathsRule()}) as verifier:
+    with Verifier(ChoiceRule(), {"strict": ExactRule()}) as verifier:
         assert verifier.verify_groups(group) == [["correct", "wrong", "correct"]]
-        named = [(Problem("p", question, "B", rule="lenient"), "blue"), (Problem("p", question, "B"), "blue")]
+        named = [(Problem("p", question, "B", rule="strict"), "blue"), (Problem("p", question, "B"), "blue")]
         assert verifier.verify_problems(named) == ["unparsed", "correct"]
-        assert [verifier.rule_name(problem) for problem, _ in named] == ["lenient", "choice"]
+        assert [verifier.rule_name(problem) for problem, _ in named] == ["strict", "choice"]
 
 
 def test_an_async_function_is_awaited_and_another_value_is_refused(functions: str):

@@ -67,11 +67,13 @@ def _states(text: str, reference: str, question: str) -> bool:
     if is_open or _OPEN_SLOT.search(text) or sentence.strip() in question:
         return False
     stated = _NAMED.split(sentence.rpartition("=")[2])[-1]
+    if _ALTERNATIVES.search(stated):
+        return False
     if numeric:
         return len(_NUMBER.findall(stated)) == len(_NUMBER.findall(reference)) and _holds(
             _words(stated), _words(reference)
         )
-    return ends_in(stated, reference, question) and not _ALTERNATIVES.search(stated)
+    return ends_in(stated, reference, question)
 
 
 def _last_sentence(text: str, pattern: re.Pattern[str]) -> str:

@@ -279,10 +279,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None, table: Table | 
             said = " ".join([finding.sentence, *finding.guards])
         else:
             said = lacking if state == "unknown" else _sentence(state, chosen, outcome, first)
-        said += _silence(chosen, run)
-        if state in ("healthy", "nothing learned") and alarm_at is not None:
-            of_gold = ", and gold did not follow" if chosen.is_gold else ""
-            said += f" The alarm went off at step {alarm_at}, but not beyond doubt{of_gold}."
+        said += _silence(chosen, run) + _doubted(alarm_at if state in ("healthy", "nothing learned") else None, chosen)
         signals_of_truth = _truth_signals(accuracies, chosen, outcome)
     elif accuracies and run.step >= FEWEST:
         said = f"Fewer than {FEWEST} steps were paid a reward, so nothing can be said of hacking."
@@ -412,6 +409,13 @@ def _rise_wanted(outcome: Outcome) -> str:
     if outcome.learned is not None:
         return _share(outcome.learned)
     return f"{_share(LEARNED)}, and of more than the same steps show in random orders,"
+
+
+def _doubted(alarm_at: int | None, truth: Truth) -> str:
+    if alarm_at is None:
+        return ""
+    of_gold = ", and gold did not follow" if truth.is_gold else ""
+    return f" The alarm went off at step {alarm_at}, but not beyond doubt{of_gold}."
 
 
 def _silence(truth: Truth, run: RunRecord) -> str:
