@@ -165,8 +165,8 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         sentence += f"{paid[0]:.2f}, then {paid[1]:.2f}; {said}."
         guard = "Right ones lost: wrong answers are not paid more than before, so look for what fails in the reward."
         return Finding("right unpaid", sentence, (guard,), onset, before, after, figures)
-    at_least = table.change("paid_like_right", "possibly_rated", before, after)
-    if unread.low > 0 and unread.mean > MARGIN and not (at_least.low > 0 and at_least.mean > MARGIN):
+    paid_wrong = ("paid_like_right", "possibly_rated")
+    if _is_rise(unread) and not _is_rise(table.change(*paid_wrong, before, after)):
         return Finding("unknown", f"Answers are not read: {said}.", (_unread(unread),), onset, before, after, figures)
     if payment.is_of_harder_problems:
         guard = (
@@ -181,6 +181,11 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
         sentence += f" At the end {_percent(payment.at_end)} of it is."
         return Finding("recovered", sentence, (), None, before, after, figures)
     return Finding("wrong paid", sentence, (), onset, before, after, figures)
+
+
+def _is_rise(change: Estimate) -> bool:
+    """Whether a share rose, and by more than the margin."""
+    return change.low > 0 and change.mean > MARGIN
 
 
 def _unread(change: Estimate) -> str:
@@ -301,10 +306,10 @@ def _harder(
             "same problems, and later ones others; more problems, or the same ones at both ends, would tell."
         )
         return Finding("unknown", f"The check fell on few problems; {said}.", (guard,), None, best, last, figures)
-    possible = table.change("possible", "judged", best, last)
-    falls_anyway = possible.high < 0 and possible.mean < -MARGIN
-    if not falls_anyway and figures["unread"].low > 0 and figures["unread"].mean >= max(MARGIN, -course.check.mean / 2):
-        guard = _unread(figures["unread"])
+    unread = figures["unread"]
+    may_explain = unread.low > 0 and unread.mean >= max(MARGIN, -course.check.mean / 2)
+    if may_explain and not _is_rise(table.change("surely_wrong", "judged", best, last)):
+        guard = _unread(unread)
         return Finding("unknown", f"Answers are not read: {said}.", (guard,), None, best, last, figures)
     same = table.paired(last, best.last)
     if same.high > -MARGIN / 2:

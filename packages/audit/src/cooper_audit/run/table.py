@@ -211,10 +211,10 @@ class Table:
             return self.columns["judged"] - self.columns["accepted"]
         if name == "rated":
             return self.columns["lenient"] + self.columns["paid_like_right"]
-        if name == "possible":  # right if all is that nobody reads
-            return self.columns["lenient"] + self.columns["unread"]
+        if name == "surely_wrong":  # even if all is right that nobody reads
+            return self.columns["judged"] - self.columns["lenient"] - self.columns["unread"]
         if name == "possibly_rated":
-            return self["possible"] + self.columns["paid_like_right"]
+            return self["rated"] + self.columns["unread"]
         if name == "not_paid_less":
             return -self.columns["paid_less"]
         return self.columns[name]

@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
 from cooper_audit.run.pay_tracks import LEVEL, PAY
-from cooper_audit.run.watch_rules import Watch
+from cooper_audit.run.watch_rules import Watch, WatchRule
 from cooper_base.data.answer import Answer
 from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError, did_you_mean
@@ -84,8 +84,9 @@ class GRPOReward:
         self.callback = GRPOCallback(self)
         self.learned: Metrics = {}
         """The metrics of the last update."""
-        self.watch = Watch([])
-        """The default watch rules (docs/watch.md) on this reward's metrics. What they say is logged as a warning."""
+        self.watch = Watch([WatchRule(metric=HACKING, action="ignore")])
+        """The default watch rules (docs/watch.md) on this reward's metrics, but for the alarm, which `HackingCallback`
+        has. What they say is logged as a warning."""
         self._scored: Metrics = {}
         self._open: int | None = None
         self._groups = 0
@@ -174,9 +175,9 @@ class GRPOReward:
             start = perf_counter()
             learned = self.scorer.update(self._open)
             self.learned = {**learned.metrics, "version": float(learned.version), "time/update": perf_counter() - start}
-            for firing in self.watch.observe(self._open, self._scored | self.learned)[0]:
-                if firing.rule.metric != HACKING:  # HackingCallback's
-                    logger.warning("step %d: %s", self._open, firing.message)
+            fired, _ = self.watch.observe(self._open, self._scored | self.learned)
+            for firing in fired:
+                logger.warning("step %d: %s", self._open, firing.message)
             self._open, self._groups = None, 0
 
     def _score(self, rows: list[AnsweredProblem], size: int, step: int | None) -> tuple[list[float], Metrics]:
