@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from io import StringIO
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,7 @@ def test_load_run_draws_figures(finished, run):
     curves = loaded.plot_curves(load_run(run))
     assert [len(axes.get_lines()) for axes in curves.axes] == [2, 2]
     assert [axes.get_title() for axes in curves.axes] == ["test/gold_avg", "reward/mean"]
+    assert methodcaller("_repr_png_")(curves).startswith(b"\x89PNG")  # what a notebook shows without pyplot
     assert isinstance(loaded.plot_agreement(), Figure)
     bars = loaded.plot_calibration(steps=[1, 2]).axes[1].patches
     assert sum(bar.get_height() for bar in bars if isinstance(bar, Rectangle)) == 2 * 4 * 4

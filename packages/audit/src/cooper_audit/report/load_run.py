@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,7 +175,13 @@ def curves_figure(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Se
 def _figure(panels: int, width: float, height: float) -> "tuple[Figure, Sequence[Axes]]":
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow to import
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            """What a notebook shows. It knows matplotlib's own figures only once a cell has drawn with pyplot."""
+            self.savefig(picture := BytesIO(), format="png")
+            return picture.getvalue()
+
+    figure = ShownFigure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
