@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from cooper_verify.rules.counted_nouns import is_counted
-from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_time, is_verb
+from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import stem
@@ -239,6 +239,8 @@ def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
         elif preposition and (span := _counted_span(tokens[place : place + 4], preposition, has_unit)):
             read.update((opened, *range(place, place + span)))
             preposition = "in"
+        elif not has_unit and preposition and place == opened + 1 and (is_thing(word) or is_time(word)):
+            preposition = ""  # "12 on paper", "12 at times": an idiom, unlike "12 in the garden"
         elif is_word and not _lacks_noun(tokens, place) and (preposition or (may_be_verb and is_verb(word))):
             read.add(place)
             if is_verb(word) and preposition in ("", "to"):
@@ -256,6 +258,8 @@ def _lacks_noun(tokens: Sequence[str], place: int) -> bool:
     return is_quality(tokens[place]) and not any(map(is_everyday, tokens[place + 1 : place + 2]))
 
 
+_POINTS = _set("now then today here there")
+"""Frames that say when or where the value holds behind a preposition."""
 _COUNTING = _set("in of for on from after within during across at than")
 """Prepositions before so many things. Others may say another value: "12 feet by 5 feet", "12 hours and 5 minutes"."""
 
@@ -281,7 +285,7 @@ def unread_beside(text: str) -> list[str]:
     return _with_neighbours(text, (), True, frozenset())
 
 
-def _speaks(word: str) -> bool:
+def speaks(word: str) -> bool:
     """Whether a word is a number, or says something about values."""
     form = _form(word)
     return form[0].isdecimal() or form in _SPEAKS_OF_VALUES
@@ -294,12 +298,15 @@ def _with_neighbours(text: str, figures: Container[str], beside: bool, read: Con
     for place, token in enumerate(tokens):
         if token in figures or place in read or (beside and is_given_name(token)):
             continue
+        if place and token in _POINTS and tokens[place - 1] in _OPENS_PHRASE - {"from"}:
+            found.append(token)  # "12 for now"; "in 12 years from now"
+            continue
         if token == "more" and place + 1 < len(tokens) and tokens[place + 1] not in _COMPARING:
             continue  # "12 more apples": the apples must be known
         if token[0].isdecimal() and tokens[place + 1 : place + 2] == ["steps"]:
             continue  # "in 7 steps", of the working
         for word in [token] if token[0].isdecimal() else _unread(token, beside):
-            found.append(_beside_neighbours(tokens, content, place) if _speaks(word) else word)
+            found.append(_beside_neighbours(tokens, content, place) if speaks(word) else word)
     return found
 
 
