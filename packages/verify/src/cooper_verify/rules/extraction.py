@@ -69,6 +69,8 @@ _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
 _THIN_SPACE = r"(?: ?\{, ?\}|(?:\\!)?,\\! ?|\\!,|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,}])(0|\d+(?=\{,\}(?!\d{3}(?!\d))))\{,\}(?=\d)")
+"""`82{,}5`: without a space behind its comma it is no list, and without three figures no thousands."""
 _WRAPPINGS = (
     *(
         ("$$", "$$"),
@@ -236,7 +238,8 @@ def clean(text: str) -> str:
             inner = text[len(left) : len(text) - len(right)]
             if left not in inner and not (left == "{" and "," in inner):  # a set
                 text = _without_edge_spaces(inner)
-    return _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
+    text = _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
+    return _DECIMAL_COMMA.sub(r"\1.", text) if "{,}" in text else text
 
 
 _ABOUT = re.compile(r"~\s?-?[\d.]+\Z")
