@@ -12,7 +12,15 @@ from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
 from cooper_verify.rules.values.tokens import FUNCTIONS
-from cooper_verify.rules.words import main_verb, unread, unread_agent, unread_behind, unread_beside, unread_outside
+from cooper_verify.rules.words import (
+    NEVER_KNOWN,
+    main_verb,
+    unread,
+    unread_agent,
+    unread_behind,
+    unread_beside,
+    unread_outside,
+)
 
 _REACH = 400
 """So many characters of a sentence before an answer are read."""
@@ -76,6 +84,7 @@ def before_box(text: str, place: int) -> list[str]:
         words, beside = unread(clause[: verb.start(1)], is_subject=True), unread_beside(clause[verb.start(1) :])
     else:
         words, beside = unread(clause), unread_beside(_LAST_WORD.search(clause).group())  # pyright: ignore
+        beside += [word for word in unread_beside(clause) if word == NEVER_KNOWN]
     operates = any(pattern.search(near) for pattern in (_STRIKES, _SIGN_BEFORE, _OPEN_FORMULA, _FUNCTION_OF))
     struck = ["~~"] if near.endswith("~~") or operates else []
     return (

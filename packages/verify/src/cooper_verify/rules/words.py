@@ -53,6 +53,8 @@ def _words_in(*columns: str) -> set[str]:
 
 
 _COMPARING = ("more", "less", "fewer", "than")
+_RELATIONS = (*_COMPARING, "before", "after", "since", "until")
+"""Between a verb and a value they make it another one."""
 _SPEAKS_OF_VALUES = frozenset(
     stem(word.casefold())
     for word in (
@@ -62,7 +64,7 @@ _SPEAKS_OF_VALUES = frozenset(
         *TIMES,
         *("double", "triple", "twice", "thrice", "negative"),
     )
-    if word not in (*_COMPARING, "the", "longer")
+    if word not in (*_COMPARING, "the", "longer", "can")
 )
 """Stems of words of number, bound and doubt: that a question has them does not make them harmless."""
 
@@ -306,8 +308,40 @@ def _with_neighbours(text: str, figures: Container[str], beside: bool, read: Con
         if token[0].isdecimal() and tokens[place + 1 : place + 2] == ["steps"]:
             continue  # "in 7 steps", of the working
         for word in [token] if token[0].isdecimal() else _unread(token, beside):
-            found.append(_beside_neighbours(tokens, content, place) if speaks(word) else word)
+            found.append(_in_company(tokens, content, place, word, beside))
     return found
+
+
+NEVER_KNOWN = "|"
+"""In place of a word that no question makes harmless."""
+
+
+def _in_company(tokens: Sequence[str], content: Sequence[int], place: int, word: str, beside: bool) -> str:
+    """A word, with its neighbours if it speaks of values. Right in front of the value ("half of 12", "after 12"), and
+    as a number that is joined to it ("12 and 3 dozen"), it says another value whatever the question has."""
+    is_relation = word.casefold() in _RELATIONS
+    if not (speaks(word) or is_relation):
+        return word
+    if beside and not word[0].isdecimal() and all(_says_nothing(tokens[other]) for other in content if other > place):
+        return NEVER_KNOWN
+    if is_relation:
+        return word if beside else f"{_ASKED} {word}"
+    if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and _is_figure(word):
+        return NEVER_KNOWN
+    return _beside_neighbours(tokens, content, place)
+
+
+def _says_nothing(token: str) -> bool:
+    """Whether a word names nothing that could be counted or compared instead of the value."""
+    return speaks(token) or token.casefold() in _RELATIONS or token.casefold() in _SUBJECTS
+
+
+_ASKED = "?"
+"""Stands before a word of comparison for which a question asks, as its neighbour."""
+
+
+def _is_figure(word: str) -> bool:
+    return word[0].isdecimal() or _is_number_word(word)
 
 
 def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int) -> str:
@@ -357,9 +391,15 @@ class Words:
         counted = [is_counted(word, may_be_one) for word in words]
         is_thing = is_measured or any(counted)
         return all(
-            is_named or self._knows(word) or (is_thing and is_everyday(word.casefold()))
-            for word, is_named in zip(words, counted, strict=True)
+            is_named or self._knows_in_unit(word, place == 0) or (is_thing and is_everyday(word.casefold()))
+            for place, (word, is_named) in enumerate(zip(words, counted, strict=True))
         )
+
+    def _knows_in_unit(self, word: str, is_first: bool) -> bool:
+        """A word that speaks of values makes no unit because the question has it: "12 twice", "12 more"."""
+        if word.casefold() in _COMPARING:
+            return self._knows(f"{_ASKED} {word}")
+        return Words(*self._texts[1:])._knows(word) if is_first and speaks(word) else self._knows(word)
 
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any
@@ -406,6 +446,9 @@ def _form(word: str) -> str:
     return str(ONES[word]) if ONES.get(word, 0) > 1 else stem(_IRREGULAR.get(word, word))
 
 
+_ASKS_TO_COMPARE = re.compile(
+    r"(?i)\b(?:how|what)\b[^.?!]{0,80}\b(?:more|less|fewer|[a-z]{3,}er than)\b|\bcompar|\bdifferenc"
+)
 _DENIES = re.compile(r"\b(?:cannot|no)\b|n't\b")
 
 
@@ -433,7 +476,8 @@ class _Known:
         forms = [*map(_form, self._tokens)]
         content = [form for form, token in zip(forms, self._tokens, strict=True) if _is_content(token)]
         near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
-        return frozenset([*near, *(pair[::-1] for pair in near)])
+        asked = [(_form(_ASKED), _form(word)) for word in _COMPARING if _ASKS_TO_COMPARE.search(self._text)]
+        return frozenset([*near, *(pair[::-1] for pair in near), *asked])
 
     @cached_property
     def names(self) -> frozenset[str]:
