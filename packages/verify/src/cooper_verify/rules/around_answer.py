@@ -84,7 +84,7 @@ def before_box(text: str, place: int) -> list[str]:
         words, beside = unread(clause[: verb.start(1)], is_subject=True), unread_beside(clause[verb.start(1) :])
     else:
         words, beside = unread(clause), unread_beside(_LAST_WORD.search(clause).group())  # pyright: ignore
-        beside += [word for word in unread_beside(clause) if word == NEVER_KNOWN]
+        beside += [word for word in unread_beside(clause) if word.endswith(NEVER_KNOWN)]
     operates = any(pattern.search(near) for pattern in (_STRIKES, _SIGN_BEFORE, _OPEN_FORMULA, _FUNCTION_OF))
     struck = ["~~"] if near.endswith("~~") or operates else []
     return (

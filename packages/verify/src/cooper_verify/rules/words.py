@@ -323,7 +323,7 @@ def _in_company(tokens: Sequence[str], content: Sequence[int], place: int, word:
     if not (speaks(word) or is_relation):
         return word
     if beside and not word[0].isdecimal() and all(_says_nothing(tokens[other]) for other in content if other > place):
-        return NEVER_KNOWN
+        return NEVER_KNOWN if is_relation else f"{_ASKED} {word}{NEVER_KNOWN}"
     if is_relation:
         return word if beside else f"{_ASKED} {word}"
     if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and _is_figure(word):
@@ -337,7 +337,7 @@ def _says_nothing(token: str) -> bool:
 
 
 _ASKED = "?"
-"""Stands before a word of comparison for which a question asks, as its neighbour."""
+"""Stands before a word for which a question asks, as its neighbour: "how many more", "at least how many"."""
 
 
 def _is_figure(word: str) -> bool:
@@ -447,8 +447,10 @@ def _form(word: str) -> str:
 
 
 _ASKS_TO_COMPARE = re.compile(
-    r"(?i)\b(?:how|what)\b[^.?!]{0,80}\b(?:more|less|fewer|[a-z]{3,}er than)\b|\bcompar|\bdifferenc"
+    r"(?i)\b(?:how|what)\b[^.?!]{0,80}\b(?:more|less|fewer|[a-z]{3,}er than)\b|\bhow (?:many|much) [a-z]{3,}er\b"
+    r"|\bcompar|\bdifferenc"
 )
+_ASKED_ABOUT = re.compile(r"(?i)\b([a-z]+) how (?:many|much)\b")
 _DENIES = re.compile(r"\b(?:cannot|no)\b|n't\b")
 
 
@@ -476,8 +478,8 @@ class _Known:
         forms = [*map(_form, self._tokens)]
         content = [form for form, token in zip(forms, self._tokens, strict=True) if _is_content(token)]
         near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
-        asked = [(_form(_ASKED), _form(word)) for word in _COMPARING if _ASKS_TO_COMPARE.search(self._text)]
-        return frozenset([*near, *(pair[::-1] for pair in near), *asked])
+        asked = [*_ASKED_ABOUT.findall(self._text), *(_COMPARING if _ASKS_TO_COMPARE.search(self._text) else ())]
+        return frozenset([*near, *(pair[::-1] for pair in near), *((_form(_ASKED), _form(word)) for word in asked)])
 
     @cached_property
     def names(self) -> frozenset[str]:
