@@ -46,7 +46,7 @@ from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.reply import TAIL_CHARS, reply_of
 from cooper_verify.rules.sentence import LONGEST, Stated, reduced, value_in
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.words import unread, unread_outside
+from cooper_verify.rules.words import unread, unread_behind, unread_outside
 
 __all__ = ["SENTENCE_END", "TAIL_CHARS", "FinalAnswer", "TextAnswer", "clean", "extract_answer"]
 __all__ += ["reference_text", "text_answer"]
@@ -156,8 +156,9 @@ def _behind_boxes(
         between = behind_answer(behind[: len(behind) - len(statement.string) + len(before)], texts)
         return [*(between if len(texts) > 1 else []), *stated.words, *behind_answer(after, texts)]
     left = behind_answer(behind, texts)
-    if left and len(texts) == 1 and (again := _unmarked(behind.strip(), False)).text == texts[0]:
-        return [*again.words]
+    if left and len(texts) == 1 and (again := _unmarked(behind.strip(), False)).text.startswith(texts[0]):
+        unit = again.text[len(texts[0]) :]
+        return [*again.words, *unread_behind(unit)] if unit[:1] in ("", " ") else left
     return left
 
 

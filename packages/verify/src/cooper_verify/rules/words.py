@@ -53,6 +53,7 @@ def _words_in(*columns: str) -> set[str]:
 
 
 _COMPARING = ("more", "less", "fewer", "than")
+_DENIALS = frozenset(stem(word.casefold()) for word in _words_in("no"))
 _RELATIONS = (*_COMPARING, "before", "after", "since", "until")
 """Between a verb and a value they make it another one."""
 _SPEAKS_OF_VALUES = frozenset(
@@ -348,6 +349,8 @@ def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int
     """A word with each of the words beside it, and beside it but for frames."""
     before = [place - 1, *(other for other in content if other < place)][-1:]
     before += [place - 1] if place else []
+    if _form(tokens[place]) in _DENIALS:
+        before = []  # "are not the answer" is not "are not left"
     after = [*(other for other in content if other > place)][:1] + ([place + 1] if place + 1 < len(tokens) else [])
     pairs = [(other, place) for other in before if other >= 0] + [(place, other) for other in after]
     return "|".join(f"{tokens[one]} {tokens[other]}" for one, other in dict.fromkeys(pairs)) or "|"
