@@ -204,7 +204,7 @@ def verdict_by(
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
-        and _are_spelled_alike(one_notation(completion).strip(), reference)
+        and _are_spelled_alike(clean(one_notation(completion)), reference)
     ):
         return "correct" if reference else "unparsed"
     texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
