@@ -72,6 +72,7 @@ def _fractions(draw: random.Random) -> Value:
         rf"\frac{{{3 * a}}}{{{3 * b}}}",
         f"x = {a}/{b}",
     ]
+    forms += [rf"\sfrac{{{a}}}{{{b}}}", rf"{{{a} \over {b}}}"]
     forms += [rf"\frac{{-{a}}}{{-{b}}}"] + ([rf"\frac{a}{b}"] if a < 10 else [])
     forms += [f"{a / b}"] if b in (2, 4, 5, 8) else []
     forms += [rf"{a // b}\frac{{{a % b}}}{{{b}}}", f"{a // b} {a % b}/{b}"] if a > b else []
@@ -82,6 +83,12 @@ def _fractions(draw: random.Random) -> Value:
         rf"\frac{{{a}}}{{{b}}}x",
     ]
     return Value(forms, [*neighbours, f"{a}:{b + 1}", f"({a}, {b})", f"{a}, {b}", rf"\frac{{-{a}}}{{{b}}}"])
+
+
+def _decimals(draw: random.Random) -> Value:
+    n, d = draw.randint(1, 99), draw.choice(["5", "05", "25", "07"])
+    forms = [f"{n}.{d}", rf"{n}{{,}}{d}", f"{n}.{d}0", f"x = {n}.{d}"]
+    return Value(forms, [f"{n}{d}", f"{n}, {d}", f"{n}.{d}1", rf"{n + 1}{{,}}{d}", f"{n}/{d}", f"-{n}.{d}"])
 
 
 def _quantities(draw: random.Random) -> Value:
@@ -345,6 +352,8 @@ def _divisions(draw: random.Random) -> Value:
 
 def _determinants(draw: random.Random) -> Value:
     a, b, c, d = draw.sample(range(1, 20), 4)
+    while a * d - b * c in (0, a):  # its neighbours would be itself
+        a, b, c, d = draw.sample(range(1, 20), 4)
 
     def table(rows: str, name: str = "vmatrix") -> str:
         return rf"\begin{{{name}}} {rows} \end{{{name}}}"
@@ -385,7 +394,8 @@ def _options(draw: random.Random) -> Value:
 
 
 TYPES: dict[str, Callable[[random.Random], Value]] = {
-    "number": _numbers, "fraction": _fractions, "quantity": _quantities, "percentage": _percentages, "ratio": _ratios,
+    "number": _numbers, "fraction": _fractions, "decimal": _decimals, "quantity": _quantities,
+    "percentage": _percentages, "ratio": _ratios,
     "tuple": _tuples, "pair": _pairs, "matrix": _matrices, "list": _lists, "repeats": _repeats, "interval": _intervals,
     "union": _unions, "line": _lines, "equation": _equations, "function": _functions, "assignments": _assignments,
     "division": _divisions, "determinant": _determinants, "money": _money,

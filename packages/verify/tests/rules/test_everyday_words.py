@@ -85,6 +85,11 @@ The answer is 12. Take that with a grain of salt.
 \boxed{12} + \epsilon
 0.\boxed{12}
 The answer is 12....
+\boxed{12} assuming independence
+The monthly salary is \boxed{12}.
+So we have 12 perhaps.
+≠\boxed{12}
+the number after \boxed{12}
 `print(12)`
 {"answer": 12, "correct": false}
 \boxed{12} garden
@@ -100,6 +105,40 @@ def test_who_does_what_where_and_when_changes_no_value(text: str):
 @pytest.mark.parametrize("text", NOT_READ.strip().splitlines())
 def test_everyday_words_hide_nothing_that_does(text: str):
     assert maths_verdict("12", text) != "correct"
+
+
+PREPOSITIONS = "in on at by of for under"
+BARE = "paper nights weekends winter school church summer Monday Tuesdays"
+
+
+@pytest.mark.parametrize("place", ["The answer is 12 {}.", r"\boxed{{12}} {}", "So we have 12 {}."])
+def test_an_idiom_behind_a_bare_value_is_not_read_as_a_place(place: str):
+    phrases = [f"{preposition} {noun}" for preposition in PREPOSITIONS.split() for noun in BARE.split()]
+    phrases += ["for now", "until now", "as of today", "by then"]
+    assert [phrase for phrase in phrases if maths_verdict("12", place.format(phrase)) == "correct"] == []
+    assert maths_verdict("12", place.format("in the garden")) == "correct"
+    assert maths_verdict("12 years", "It is 12 years from now.") == "correct"
+
+
+ASKED = (
+    "Tom has twice as many as Ann, who has half of 10. A third is sold before 3. If at least 2 remain, how many is it?"
+)
+IN_FRONT = "twice; half of; a third of; less than; more than; at least; after; before; twice as many as; 6 more than"
+BEHIND = "twice; less than half; before 3; and 3; more; less; at least"
+
+
+def test_words_of_the_question_that_change_a_value_do_so_beside_the_answer():
+    front = ["The answer is {} 12.", r"{} \boxed{{12}}", r"The answer is {} \boxed{{12}}.", "So Tom has {} 12 apples."]
+    behind = ["The answer is 12 {}.", r"\boxed{{12}} {}", r"\boxed{{12\text{{ {}}}}}"]
+    texts = [place.format(words) for words in IN_FRONT.split("; ") for place in front]
+    texts += [place.format(words) for words in BEHIND.split("; ") for place in behind]
+    assert [text for text in texts if maths_verdict("12", text, question=ASKED) == "correct"] == []
+
+
+def test_a_comparison_for_which_the_question_asks_is_read():
+    asked = "How many more apples than Ann has Tom?"
+    for text in ("Tom has 12 more apples than Ann.", r"\boxed{12} more", r"Tom has \boxed{12} apples more than Ann."):
+        assert maths_verdict("12", text, question=asked) == "correct"
 
 
 NOUNS = "row stop bus turn shop room order work step play run show watch plan build plant store cook bake paint"

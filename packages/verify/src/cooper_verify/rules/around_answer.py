@@ -12,7 +12,15 @@ from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
 from cooper_verify.rules.values.tokens import FUNCTIONS
-from cooper_verify.rules.words import main_verb, unread, unread_agent, unread_behind, unread_beside, unread_outside
+from cooper_verify.rules.words import (
+    NEVER_KNOWN,
+    main_verb,
+    unread,
+    unread_agent,
+    unread_behind,
+    unread_beside,
+    unread_outside,
+)
 
 _REACH = 400
 """So many characters of a sentence before an answer are read."""
@@ -28,6 +36,8 @@ _STRIKES = re.compile(
 """What strikes out or hides the box behind it."""
 _FUNCTION_OF = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(FUNCTIONS))})\s*\(?\s*+\Z")
 """A function in plain notation whose argument is the box: `log \boxed{12}`."""
+_SIGN_BEFORE = re.compile(r"(?:(?<!\S)[<>]|[!\u00ac\u2260\u2264\u2265\u221a\u2211\u222b])\Z")
+"""A sign in plain text whose operand is the box behind it."""
 _OPEN_FORMULA = re.compile(
     r"(?:[-+*/<>^_\u2260\u2264\u2265\u00ac]|\\(?!(?:approx|equiv|to|therefore|implies|(?:long)?(?:left)?rightarrow|(?:Long)?(?:Left)?Rightarrow)"
     r"(?![A-Za-z]))[A-Za-z]+)\s*\$[\s~]*+\Z"
@@ -35,6 +45,7 @@ _OPEN_FORMULA = re.compile(
 """A formula that ends in a sign whose operand is the box: `$x \\neq$`."""
 _COMMAND = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)")
+_LAST_WORD = re.compile(r"[A-Za-z]*[\s$({\\*]*\Z")
 _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
 """What calculations are written with."""
 _USED = re.compile(r"\bused\b(?!\s+to\b)")
@@ -72,8 +83,9 @@ def before_box(text: str, place: int) -> list[str]:
     elif verb := _LAST_VERB.match(clause):
         words, beside = unread(clause[: verb.start(1)], is_subject=True), unread_beside(clause[verb.start(1) :])
     else:
-        words, beside = unread(clause), []
-    operates = any(pattern.search(near) for pattern in (_STRIKES, _OPEN_FORMULA, _FUNCTION_OF))
+        words, beside = unread(clause), unread_beside(_LAST_WORD.search(clause).group())  # pyright: ignore
+        beside += [word for word in unread_beside(clause) if word.endswith(NEVER_KNOWN)]
+    operates = any(pattern.search(near) for pattern in (_STRIKES, _SIGN_BEFORE, _OPEN_FORMULA, _FUNCTION_OF))
     struck = ["~~"] if near.endswith("~~") or operates else []
     return (
         struck + _MARK.findall(near, start) + beside + unread_outside(words, text[: max(0, place - len(near) + start)])

@@ -31,7 +31,7 @@ _OPERATES = re.compile(
 )
 _APPLIES = re.compile(
     r"\\(?!(?:text|math(?:bf|rm|it|sf|tt)|underline|emph|left|right|displaystyle|bigg?|Big|[lL]arge|LARGE|huge|color|bf|it|newline"
-    r"|noindent|hline|centering|limits)(?![a-z]))[A-Za-z]+\s*(?:\{[^{}]*\})?\s*\{?\s*\Z|\w\s*[<>\u2260\u2264\u2265]\s*\Z"
+    r"|noindent|hline|centering|limits)(?![a-z]))[A-Za-z]+\s*(?:\[[^\[\]]*\]|\{[^{}]*\})?\s*\{?\s*\Z|\w\s*[<>\u2260\u2264\u2265]\s*\Z"
 )
 """A command or a relation in front of a box that takes it as its operand: `\\log`, `\\frac{1}{`, `\\neq`, `x <`."""
 _NO_SPACE = re.compile(r"\\[,;:! ]|~|\s|\\(?:left|right|displaystyle|bigg?|Big|large|Large|huge)(?![A-Za-z])")

@@ -112,9 +112,9 @@ vulture wagon ward weaver whale wheelchair windmill windshield wizard woodland w
 _QUALITIES = """
 red blue green yellow black white pink purple orange brown gray grey golden silver colored colorful striped wooden
 plastic metal paper glass cotton leather small large big tiny huge tall young new fresh ripe sweet delicious healthy
-hungry happy different distinct unique whole full additional available current entire daily weekly monthly yearly
-annual regular free local nearby chocolate vanilla strawberry blueberry baked cooked frozen fried mathematical
-geometric triangular rectangular square circular convex isosceles equilateral inscribed ordered
+hungry happy different distinct unique whole full additional available current entire regular free local nearby
+chocolate vanilla strawberry blueberry baked cooked frozen fried mathematical geometric triangular
+rectangular square circular convex isosceles equilateral inscribed ordered
 """
 _GIVEN_NAMES = """
 Aaron Abby Abe Abel Abie Abigail Abraham Adam Adamson Addilynn Addison Adelaide Adele Adhira Adolfo Adrian Adrianna
@@ -247,6 +247,11 @@ def is_verb(word: str) -> bool:
 def is_everyday(word: str) -> bool:
     """Whether a word, in small letters unless it is a name, says nothing about a value."""
     return any(word in words for words in (_ALL_THINGS, _ALL_VERBS, _ALL_QUALITIES, _NAMES, _TIMES))
+
+
+def is_thing(word: str) -> bool:
+    """Whether a word may name a thing."""
+    return word in _ALL_THINGS
 
 
 def is_quality(word: str) -> bool:

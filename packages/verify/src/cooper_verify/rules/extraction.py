@@ -46,7 +46,7 @@ from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.reply import TAIL_CHARS, reply_of
 from cooper_verify.rules.sentence import LONGEST, Stated, reduced, value_in
 from cooper_verify.rules.text_cache import text_cache
-from cooper_verify.rules.words import unread, unread_outside
+from cooper_verify.rules.words import unread, unread_behind, unread_outside
 
 __all__ = ["SENTENCE_END", "TAIL_CHARS", "FinalAnswer", "TextAnswer", "clean", "extract_answer"]
 __all__ += ["reference_text", "text_answer"]
@@ -69,6 +69,8 @@ _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
 _THIN_SPACE = r"(?: ?\{, ?\}|(?:\\!)?,\\! ?|\\!,|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,}])(0|\d+(?=\{,\}(?!\d{3}(?!\d))))\{,\}(?=\d)")
+"""`82{,}5`: without a space behind its comma it is no list, and without three figures no thousands."""
 _WRAPPINGS = (
     *(
         ("$$", "$$"),
@@ -154,8 +156,9 @@ def _behind_boxes(
         between = behind_answer(behind[: len(behind) - len(statement.string) + len(before)], texts)
         return [*(between if len(texts) > 1 else []), *stated.words, *behind_answer(after, texts)]
     left = behind_answer(behind, texts)
-    if left and len(texts) == 1 and (again := _unmarked(behind.strip(), False)).text == texts[0]:
-        return [*again.words]
+    if left and len(texts) == 1 and (again := _unmarked(behind.strip(), False)).text.startswith(texts[0]):
+        unit = again.text[len(texts[0]) :]
+        return [*again.words, *unread_behind(unit)] if unit[:1] in ("", " ") else left
     return left
 
 
@@ -236,7 +239,8 @@ def clean(text: str) -> str:
             inner = text[len(left) : len(text) - len(right)]
             if left not in inner and not (left == "{" and "," in inner):  # a set
                 text = _without_edge_spaces(inner)
-    return _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
+    text = _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
+    return _DECIMAL_COMMA.sub(r"\1.", text) if "{,}" in text else text
 
 
 _ABOUT = re.compile(r"~\s?-?[\d.]+\Z")

@@ -16,7 +16,7 @@ from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, opti
 from cooper_verify.rules.kinds.exact import exact_verdict
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import any_number, plain_number
-from cooper_verify.rules.number_words import changes_number, with_scales
+from cooper_verify.rules.number_words import NUMBER_OF_WORD, changes_number, with_scales
 from cooper_verify.rules.plain_text import MONTH, bare_text, plain_text
 from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
@@ -53,6 +53,8 @@ _NO_UNIT = re.compile(
     r"|\b(?:north|south|east|west)(?:east|west|ern)?(?:ward)?s?\b"
 )
 
+_CHANGED = re.compile(r"\d\s[a-z]+ed\b(?!\s[a-z])")
+"""A number with a participle, which is no unit: "10 doubled"."""
 _DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z])")  # LaTeX that went through JSON once too often
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{\w+\*?\}(?:\{[clr|]*\})?")
 _SUBSCRIPT = re.compile(r"_\s*(?:\{[^{}]*\}|\w)")
@@ -92,7 +94,7 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "maths" if _is_formula(text) else "exact"
     # A value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street".
     words = _COMMAND.sub(" ", text)
-    if changes_number(words) or _NO_UNIT.search(text):
+    if changes_number(words) or _NO_UNIT.search(text) or _CHANGED.search(words):
         return "exact"
     return "maths" if all(word == word.lower() or measures(word) for word in _WORD.findall(words)) else "exact"
 
@@ -202,7 +204,7 @@ def verdict_by(
     if (
         final.kind == "unmarked"
         and len(completion) <= _MOST_OF_A_LINE
-        and _are_spelled_alike(one_notation(completion).strip(), reference)
+        and _are_spelled_alike(clean(one_notation(completion)), reference)
     ):
         return "correct" if reference else "unparsed"
     texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
@@ -244,8 +246,8 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
             return True
         if _SEVERAL_WORDS.search(reference) and _IS_FORMULA.search(text) and readings(text):
             return True
-        if changes_number(reference) and any_number(text):
-            return True  # 144 for "12 squared"
+        if any_number(text) and (changes_number(reference) or (not _WORD.search(text) and _may_compute(reference))):
+            return True  # 144 for "12 squared", 5 for "half of 10"
         may_be_value = _CLOCK.fullmatch(reference) or (
             re.search(r"[^\W\d_]", reference) and not MONTH.search(reference)
         )
@@ -255,6 +257,13 @@ def _are_equal_values(reference: str, text: str, comparison: Comparison) -> bool
         return False
 
 
+def _may_compute(reference: str) -> bool:
+    """Whether a reference in words has a number that its words may compute with: "20% of 50", "twice 6"."""
+    return bool(_BESIDE_NUMBER.search(reference)) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
+
+
+_NUMERAL = rf"(?:\d[\d.,]*\\?%?|\b(?:{'|'.join(NUMBER_OF_WORD)})\b)"
+_BESIDE_NUMBER = re.compile(rf"(?i){_NUMERAL} [a-z]{{2,}}|[a-z]{{2,}} {_NUMERAL}")
 _SEVERAL_WORDS = re.compile(r"[^\W\d_]{2}\s[^\W_]")
 _IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]|[(\[][^(\[,]*,|\d\s?[/:]\s?\d")
 """Of an answer: what the several words of a reference say, it may say in signs: `x \\ge 5` for "at least 5"."""

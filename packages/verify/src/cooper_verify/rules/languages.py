@@ -90,7 +90,7 @@ LANGUAGES = [
         frames="a an the with at left exactly equal equals to just simply precisely only now then also thus so of for"
         " by value number amount answer answers result is are be been given found computed calculated as"
         " in all it we he she they get gets have has which that total expressed indeed clearly finally"
-        " overall therefore hence consequently altogether together profit distance height length area"
+        " overall therefore hence consequently altogether together see profit distance height length area"
         " volume speed weight cost price age width depth time",
         subjects="who whom whose where such satisfy satisfies person this these those its you i my"
         " his her him them their our us your there here one's on at from with into onto per each every"
@@ -98,7 +98,7 @@ LANGUAGES = [
         " having because since left remaining remain remains still how many much what whole percent"
         " value loss balance money change quantity answer final correct right steps required desired"
         " requested needed asked solution solutions question problem exercise expression equation"
-        " formula unit units simplified simplest simplify evaluate mixed obtain obtains find finds see"
+        " formula unit units simplified simplest simplify evaluate mixed obtain obtains find finds"
         " know conclude compute calculate determine using use substituting means let's hope helps qed done summary"
         " conclusion step work solve solved need needs must today everyone get obtained making makes"
         " comes out holds yes well finally respectively rounded round nearest thousandths hundredth"

@@ -143,6 +143,8 @@ _BULLET = re.compile(r"^[ \t]*+[-+*\u2022][ \t]++(?=\*\*[^*\s])", re.MULTILINE)
 _INSIDE = re.compile(r"[\w*\\$^})\]]")
 
 
+_SYNONYMS = ((r"\ce{", r"\mathrm{"), (r"\varnothing", r"\emptyset"), (r"\nicefrac", r"\frac"), (r"\sfrac", r"\frac"))
+_OVER = re.compile(r"\{([^{}\n]{1,80}?)\\over(?![A-Za-z])([^{}\n]{1,80})\}")
 _STYLES: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (
         (r"\rm",),
@@ -153,13 +155,15 @@ _STYLES: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[s
     (("pound", "sterling", "euro", "yen"), _MONEY, lambda sign: "\u00a3\u20ac\u00a5"[(sign.lastindex or 1) - 1]),
     (tuple(f"{{{letter}}}" for letter in "kKMBT"), _SCALE_LETTER, r"\1"),
     ((r"\tag", r"\label"), _LABELS, ""),
+    ((r"\over",), _OVER, r"\\frac{\1}{\2}"),
     (("nswer", "NSWER"), _ANSWER_LABEL, r"\1 "),
 ]
 """Parts of texts of which a pattern matches none without, the pattern and what takes its place."""
 
 
 def _without_style(text: str) -> str:
-    text = text.replace(r"\ce{", r"\mathrm{").replace(r"\varnothing", r"\emptyset")
+    for name, notation in _SYNONYMS:
+        text = text.replace(name, notation)
     for parts, pattern, notation in _STYLES:
         if any(map(text.__contains__, parts)):
             text = pattern.sub(notation, text)

@@ -13,7 +13,7 @@ from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
 from cooper_verify.rules.unit_table import CURRENCY_SIGNS
-from cooper_verify.rules.words import CJK, main_verb, unread, unread_agent, unread_behind, unread_beside
+from cooper_verify.rules.words import CJK, main_verb, speaks, unread, unread_agent, unread_behind, unread_beside
 
 LONGEST = 600
 """Characters of a sentence that is read."""
@@ -144,7 +144,8 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
         return None
     about = _ABOUT.search(text, verb, begin)
     words = _unread_in_front(text[: about.start() if about else begin], verb, verb > start, is_after_verb)
-    words += unread_behind(_DIMENSION.sub("", rest), has_unit=True) if unit_end > last else unread_behind(rest)
+    has_unit = unit_end > last or bool(_MONEY.match(text, begin))
+    words += unread_behind(_DIMENSION.sub("", rest) if has_unit else rest, has_unit=has_unit)
     unit = text[last:unit_end]
     counted = counted_words(text[:begin], unit)
     if about:
@@ -181,7 +182,8 @@ def _last_word(lead: str) -> int:
 
 def counted_words(before: str, unit: str) -> tuple[str, ...]:
     """The words of a unit, if the grammar shows that it is what is counted: "There are 12 apples"."""
-    return tuple(unread(unit)) if unit and _PLURAL.search(unit) and _COUNTS.search(before[-_COUNTS_CHARS:]) else ()
+    words = unread(unit) if unit and _PLURAL.search(unit) and _COUNTS.search(before[-_COUNTS_CHARS:]) else []
+    return () if any(map(speaks, words)) else tuple(words)
 
 
 _COUNTS_CHARS = 40
@@ -197,6 +199,7 @@ _ODD = re.compile(
     r"[^\w\s.,;:!?'\"()\[\]{}*$`\\%\u2018-\u201f\u2026\u2013\u2014/=<>+-]|(?:\A|\s)[A-Za-z]\.\s*\Z|!\Z|[_^]"
 )
 """Signs around a value that carry meaning, or none that is known: primes, `~`, `\u2213`, an index; "p. 12"."""
+_MONEY = re.compile(rf"(?:US)?\\?[${CURRENCY_SIGNS}]\s?-?[\d.,]*\d(?![\d.,]*\$)")
 _DIMENSION = re.compile(r"\A\s*(?:old|long|tall|wide|high|deep|away|apart)\b")
 """Behind a unit: "5 miles long"."""
 _COUNTS = re.compile(

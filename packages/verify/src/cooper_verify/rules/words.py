@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from cooper_verify.rules.counted_nouns import is_counted
-from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_time, is_verb
+from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
 from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import stem
@@ -53,6 +53,9 @@ def _words_in(*columns: str) -> set[str]:
 
 
 _COMPARING = ("more", "less", "fewer", "than")
+_DENIALS = frozenset(stem(word.casefold()) for word in _words_in("no"))
+_RELATIONS = (*_COMPARING, "before", "after", "since", "until")
+"""Between a verb and a value they make it another one."""
 _SPEAKS_OF_VALUES = frozenset(
     stem(word.casefold())
     for word in (
@@ -62,7 +65,7 @@ _SPEAKS_OF_VALUES = frozenset(
         *TIMES,
         *("double", "triple", "twice", "thrice", "negative"),
     )
-    if word not in (*_COMPARING, "the", "longer")
+    if word not in (*_COMPARING, "the", "longer", "can")
 )
 """Stems of words of number, bound and doubt: that a question has them does not make them harmless."""
 
@@ -239,6 +242,8 @@ def _in_phrases(tokens: Sequence[str], has_unit: bool) -> frozenset[int]:
         elif preposition and (span := _counted_span(tokens[place : place + 4], preposition, has_unit)):
             read.update((opened, *range(place, place + span)))
             preposition = "in"
+        elif not has_unit and preposition and place == opened + 1 and (is_thing(word) or is_time(word)):
+            preposition = ""  # "12 on paper", "12 at times": an idiom, unlike "12 in the garden"
         elif is_word and not _lacks_noun(tokens, place) and (preposition or (may_be_verb and is_verb(word))):
             read.add(place)
             if is_verb(word) and preposition in ("", "to"):
@@ -256,6 +261,8 @@ def _lacks_noun(tokens: Sequence[str], place: int) -> bool:
     return is_quality(tokens[place]) and not any(map(is_everyday, tokens[place + 1 : place + 2]))
 
 
+_POINTS = _set("now then today here there")
+"""Frames that say when or where the value holds behind a preposition."""
 _COUNTING = _set("in of for on from after within during across at than")
 """Prepositions before so many things. Others may say another value: "12 feet by 5 feet", "12 hours and 5 minutes"."""
 
@@ -281,7 +288,7 @@ def unread_beside(text: str) -> list[str]:
     return _with_neighbours(text, (), True, frozenset())
 
 
-def _speaks(word: str) -> bool:
+def speaks(word: str) -> bool:
     """Whether a word is a number, or says something about values."""
     form = _form(word)
     return form[0].isdecimal() or form in _SPEAKS_OF_VALUES
@@ -294,19 +301,56 @@ def _with_neighbours(text: str, figures: Container[str], beside: bool, read: Con
     for place, token in enumerate(tokens):
         if token in figures or place in read or (beside and is_given_name(token)):
             continue
+        if place and token in _POINTS and tokens[place - 1] in _OPENS_PHRASE - {"from"}:
+            found.append(token)  # "12 for now"; "in 12 years from now"
+            continue
         if token == "more" and place + 1 < len(tokens) and tokens[place + 1] not in _COMPARING:
             continue  # "12 more apples": the apples must be known
         if token[0].isdecimal() and tokens[place + 1 : place + 2] == ["steps"]:
             continue  # "in 7 steps", of the working
         for word in [token] if token[0].isdecimal() else _unread(token, beside):
-            found.append(_beside_neighbours(tokens, content, place) if _speaks(word) else word)
+            found.append(_in_company(tokens, content, place, word, beside))
     return found
+
+
+NEVER_KNOWN = "|"
+"""In place of a word that no question makes harmless."""
+
+
+def _in_company(tokens: Sequence[str], content: Sequence[int], place: int, word: str, beside: bool) -> str:
+    """A word, with its neighbours if it speaks of values. Right in front of the value ("half of 12", "after 12"), and
+    as a number that is joined to it ("12 and 3 dozen"), it says another value whatever the question has."""
+    is_relation = word.casefold() in _RELATIONS
+    if not (speaks(word) or is_relation):
+        return word
+    if beside and not word[0].isdecimal() and all(_says_nothing(tokens[other]) for other in content if other > place):
+        return NEVER_KNOWN if is_relation else f"{_ASKED} {word}{NEVER_KNOWN}"
+    if is_relation:
+        return word if beside else f"{_ASKED} {word}"
+    if not beside and place == 1 and tokens[0].casefold() not in _COUNTING and _is_figure(word):
+        return NEVER_KNOWN
+    return _beside_neighbours(tokens, content, place)
+
+
+def _says_nothing(token: str) -> bool:
+    """Whether a word names nothing that could be counted or compared instead of the value."""
+    return speaks(token) or token.casefold() in _RELATIONS or token.casefold() in _SUBJECTS
+
+
+_ASKED = "?"
+"""Stands before a word for which a question asks, as its neighbour: "how many more", "at least how many"."""
+
+
+def _is_figure(word: str) -> bool:
+    return word[0].isdecimal() or _is_number_word(word)
 
 
 def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int) -> str:
     """A word with each of the words beside it, and beside it but for frames."""
     before = [place - 1, *(other for other in content if other < place)][-1:]
     before += [place - 1] if place else []
+    if _form(tokens[place]) in _DENIALS:
+        before = []  # "are not the answer" is not "are not left"
     after = [*(other for other in content if other > place)][:1] + ([place + 1] if place + 1 < len(tokens) else [])
     pairs = [(other, place) for other in before if other >= 0] + [(place, other) for other in after]
     return "|".join(f"{tokens[one]} {tokens[other]}" for one, other in dict.fromkeys(pairs)) or "|"
@@ -350,9 +394,15 @@ class Words:
         counted = [is_counted(word, may_be_one) for word in words]
         is_thing = is_measured or any(counted)
         return all(
-            is_named or self._knows(word) or (is_thing and is_everyday(word.casefold()))
-            for word, is_named in zip(words, counted, strict=True)
+            is_named or self._knows_in_unit(word, place == 0) or (is_thing and is_everyday(word.casefold()))
+            for place, (word, is_named) in enumerate(zip(words, counted, strict=True))
         )
+
+    def _knows_in_unit(self, word: str, is_first: bool) -> bool:
+        """A word that speaks of values makes no unit because the question has it: "12 twice", "12 more"."""
+        if word.casefold() in _COMPARING:
+            return self._knows(f"{_ASKED} {word}")
+        return Words(*self._texts[1:])._knows(word) if is_first and speaks(word) else self._knows(word)
 
     def know(self, words: Iterable[str]) -> bool:
         """Whether each of these words, or a word with its neighbour, occurs in the question or the reference, in any
@@ -399,6 +449,11 @@ def _form(word: str) -> str:
     return str(ONES[word]) if ONES.get(word, 0) > 1 else stem(_IRREGULAR.get(word, word))
 
 
+_ASKS_TO_COMPARE = re.compile(
+    r"(?i)\b(?:how|what)\b[^.?!]{0,80}\b(?:more|less|fewer|[a-z]{3,}er than)\b|\bhow (?:many|much) [a-z]{3,}er\b"
+    r"|\bcompar|\bdifferenc"
+)
+_ASKED_ABOUT = re.compile(r"(?i)\b([a-z]+) how (?:many|much)\b")
 _DENIES = re.compile(r"\b(?:cannot|no)\b|n't\b")
 
 
@@ -426,7 +481,8 @@ class _Known:
         forms = [*map(_form, self._tokens)]
         content = [form for form, token in zip(forms, self._tokens, strict=True) if _is_content(token)]
         near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
-        return frozenset([*near, *(pair[::-1] for pair in near)])
+        asked = [*_ASKED_ABOUT.findall(self._text), *(_COMPARING if _ASKS_TO_COMPARE.search(self._text) else ())]
+        return frozenset([*near, *(pair[::-1] for pair in near), *((_form(_ASKED), _form(word)) for word in asked)])
 
     @cached_property
     def names(self) -> frozenset[str]:

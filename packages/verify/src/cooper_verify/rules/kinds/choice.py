@@ -20,6 +20,8 @@ from cooper_verify.rules.words import Words
 LETTERS = "ABCDEFGHIJ"
 """Of options."""
 OPTION_LETTER = f"[{LETTERS}]"
+_SMALL_LETTER = OPTION_LETTER.lower()
+_LETTER_IN_BRACKETS = f"[{LETTERS}{LETTERS.lower()}]"
 Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
 _OTHERS = words_of("answer", "verb", "final", "conclusion", "option", "right", languages=LANGUAGES[1:])
@@ -28,21 +30,25 @@ _LEAD = (
     r"[\s:=,]*)*"
 )
 _OPTION = re.compile(
-    rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
+    rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>{_LETTER_IN_BRACKETS})\s*[)\]]|(?P<bare>{OPTION_LETTER})|(?P<small>{_SMALL_LETTER})(?=\)))"
+    r"(?P<rest>.*)",
+    re.DOTALL,
 )
 _SAID_WRONG = re.compile(
     r"\W*(?:(?:which|that|this|it)\s+)?(?:is|was|seems|looks)\s+(?:wrong|incorrect|false|not\s+(?:right|correct))\b",
     re.IGNORECASE,
 )
 _PRIMED = re.compile(r"\s*+[A-Za-z]\s*+(?:'++|\^\s*+(?:\{\s*+)?\\prime\s*+\}?)\s*+")
-_SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
+_SMALL = re.compile(rf"{_LEAD}((?![ai]){_SMALL_LETTER})[.)]?")  # a lone "a" or "i" may be a word
 _ARROW = r"(?:->|\\to\b|\\rightarrow\b)"
 _SEPARATOR = rf"(?:\s*[,;&<>]\s*(?:and\s+)?|\s*{_ARROW}\s*|\s+and\s+|\s+)"
-_SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
-_SINGLE = re.compile(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?")
-_WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL)
+_SEVERAL = re.compile(rf"{_LEAD}(?:\(?{OPTION_LETTER}\)?)(?:{_SEPARATOR}\(?{OPTION_LETTER}\)?)+")
+_SINGLE = re.compile(rf"(?:(?i:option|choice)\s+)?(?:[(\[]\s*({_LETTER_IN_BRACKETS})\s*[)\]]|({OPTION_LETTER}))[.):]?")
+_WITH_TEXT = re.compile(
+    rf"(?:\(\s*({_LETTER_IN_BRACKETS})\s*\)|({OPTION_LETTER})\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL
+)
 _RANKED = re.compile(rf">|{_ARROW}")
-_RUN = re.compile(r"[A-J]{2,6}")
+_RUN = re.compile(f"{OPTION_LETTER}{{2,6}}")
 _DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
 _IS_RIGHT = rf"{words_of('verb', languages=LANGUAGES[1:])}\s?{words_of('right', languages=LANGUAGES[1:])}"
 _REASON = re.compile(
@@ -55,9 +61,10 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 """What follows a chosen option and tells of others without choosing them."""
-_LETTER = r"[A-J](?!\w|['\u2019]|(?<=[AI])\s[a-z])"  # "A dog" and "I think" name no option
+_LETTER = rf"{OPTION_LETTER}(?!\w|['\u2019]|(?<=[AI])\s[a-z])"  # "A dog" and "I think" name no option
 _ANOTHER = re.compile(
-    rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})|(?<![^\s(])(?P<marked>[A-Ja-j])(?:[)\]:]|\.\s)"
+    rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})"
+    rf"|(?<![^\s(])(?P<marked>{_LETTER_IN_BRACKETS})(?:[)\]:]|\.\s)"
 )
 _ANY = re.compile(rf"(?<![\w'\u2019\\])(?:{_LETTER})")
 _NEGATION = re.compile(
@@ -65,8 +72,8 @@ _NEGATION = re.compile(
 )
 _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?<=[\w)\]])\s*+(?:[,;(\u2014-]\s*+)?(?:(?:and|but)\s++)?"
-    r"(?:(?:not|rather than|instead of|no|nicht|pas|\u043d\u0435)\s++|\u4e0d\u662f\s*+)[(\[]?[A-J][)\]]?"
-    r"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?[A-J][)\]]?)*)[)\s.]*+\Z"
+    rf"(?:(?:not|rather than|instead of|no|nicht|pas|\u043d\u0435)\s++|\u4e0d\u662f\s*+)[(\[]?{OPTION_LETTER}[)\]]?"
+    rf"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?{OPTION_LETTER}[)\]]?)*)[)\s.]*+\Z"
 )
 _ELIMINATION = re.compile(
     r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?"
@@ -74,7 +81,9 @@ _ELIMINATION = re.compile(
     re.IGNORECASE,
 )
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
-_MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
+_MENTION = re.compile(
+    rf"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?({OPTION_LETTER})[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE
+)
 
 
 _FIELDS = ("options", "choices")
@@ -202,7 +211,7 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
 
 
 def _several(text: str) -> Choice:
-    letters = re.findall(r"\b[A-J]\b", text)
+    letters = re.findall(rf"\b{OPTION_LETTER}\b", text)
     if "<" in text:
         return Choice(tuple(letters[::-1]), order="may count" if _RANKED.search(text) else "counts")
     if _RANKED.search(text):
@@ -228,7 +237,7 @@ def _read(text: str, is_boxed: bool = False) -> Choice | None:
         return _several(text)
     if _RUN.fullmatch(text):
         return Choice(tuple(text), order="may count")
-    if small := _SMALL.fullmatch(text) or (re.fullmatch(r"([a-j])", text) if is_boxed else None):
+    if small := _SMALL.fullmatch(text) or (re.fullmatch(f"({_SMALL_LETTER})", text) if is_boxed else None):
         return Choice((small.group(1).upper(),))
     if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):
         return choice
@@ -265,7 +274,9 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
 
 _QUESTION_CHARS = 32_000
 """Only this many characters at the end of a question are read: options are its last part."""
-_MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A-J])\)(?=\S))")
+_MARK = re.compile(
+    rf"(?<![\w.)])(?:\(\s*({OPTION_LETTER})\s*\)|({OPTION_LETTER})\s*[).:](?=\s|$)|({OPTION_LETTER})\)(?=\S))"
+)
 
 
 def options_of(problem: Problem) -> Options:
@@ -312,5 +323,5 @@ def _distinct(options: Iterable[tuple[str, str]]) -> Options:
     if len(plain) < 2:
         return {}
     counts = Counter(text for _, text in plain)
-    only_letters = re.compile(r"[a-j](?:\W+[a-j])*")
+    only_letters = re.compile(rf"{_SMALL_LETTER}(?:\W+{_SMALL_LETTER})*")
     return {letter: text for letter, text in plain if text and counts[text] == 1 and not only_letters.fullmatch(text)}

@@ -44,7 +44,8 @@ _DEEPEST = 30
 """Brackets in brackets."""
 _SIZES = re.compile(r"[<>\u2264\u2265\u2260]")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
-_ONLY_DECIMAL = re.compile(r"-?0,\d{2,20}")
+_ONLY_DECIMAL = re.compile(r"-?(?:0,\d{2,20}|\d{1,9},(?!\d{3}\Z)0\d{1,19})")
+"""`0,25` and `2,05`, which are hardly lists."""
 _POINTS_IN_THOUSANDS = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+")
 _MONEY_WITH_POINT = re.compile(
     rf"(?:[{CURRENCY_SIGNS.replace('£', '')}]|R\\?\$)\s?\d{{1,3}}(?:\.\d{{3}})+"

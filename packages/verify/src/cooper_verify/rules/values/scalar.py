@@ -104,7 +104,7 @@ def read_scalar(text: str) -> Scalar | None:
     """The single value that a whole text is; None if it is none."""
     text, is_approximate = _without_approximation(text)
     if (reason := _REASON.search(text)) and not re.search(r"[\d\\]", text[reason.end() :]):
-        is_relative = reason.group().strip(" ,") in ("which", "where", "after")
+        is_relative = reason.group().strip(" ,") in ("which", "where", "after", "assuming")
         if is_conditional(text[reason.start() :]) or (is_relative and unread(text[reason.end() :])):
             return None
         text = text[: reason.start()]

@@ -41,7 +41,7 @@ class Comparison:
                     if verdict == "correct":
                         return "correct"
                     verdicts.add(verdict)
-        return "wrong" if "wrong" in verdicts else "unparsed"
+        return "wrong" if verdicts == {"wrong"} else "unparsed"
 
     def within(self, reference: Sequence[Any], answer: Sequence[Any]) -> Verdict:
         """The verdict on a part of an answer, in which a number may be a calculation."""
