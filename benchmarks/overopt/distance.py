@@ -1,8 +1,39 @@
-"""How far apart two rewards are for a policy that learns from them."""
+"""How far apart reward models are for a policy that learns from them, and from the labels: the STARC distance.
+
+    python -m benchmarks.overopt.distance labelled.jsonl --reward-model before=models/before \\
+        --reward-model after=models/after
+
+Only differences between completions of the same question count, so the rows need several for a question.
+"""
+
+import argparse
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
+from rich.table import Table
+
+from cooper_base.cli.console import named_models, stdout
+from cooper_base.data.labelled import read_labelled
+from cooper_base.errors import InputError
+from cooper_rl.policy.evaluation_config import ScoringConfig
+
+LABEL = "label"
+
+
+def distances(data: list[str], folders: dict[str, str]) -> dict[str, dict[str, float]]:
+    """The distance of each reward model, and of the labels, to each. Raises InputError if no question has two rows."""
+    rows = [row for path in data for row in read_labelled(path)]
+    questions = [row.question for row in rows]
+    if len(set(questions)) == len(questions):
+        raise InputError(f"{', '.join(data)}: no question has two completions, so there is nothing to compare")
+    from cooper_lab.benchmarks.scoring import Scorer
+
+    rewards = {LABEL: np.array([row.label for row in rows])}
+    for name, folder in folders.items():
+        rewards[name] = np.array(Scorer(ScoringConfig(model=folder)).logits(rows))
+    groups = np.array(questions, dtype=object)
+    return {a: {b: starc_distance(rewards[a], rewards[b], groups) for b in rewards} for a in rewards}
 
 
 def starc_distance(a: Float[ndarray, " B"], b: Float[ndarray, " B"], groups: ndarray) -> float:
@@ -32,3 +63,19 @@ def _standardised(rewards: Float[ndarray, " B"], groups: ndarray) -> Float[ndarr
     if np.abs(centred).max(initial=0.0) <= 1e-12 * np.abs(rewards).max(initial=0.0):
         return np.zeros_like(centred)
     return centred / np.linalg.norm(centred)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="+", help="labelled completions, several for each question")
+    parser.add_argument("--reward-model", action="append", required=True, help="a folder, or NAME=FOLDER")
+    given = parser.parse_args()
+    matrix = distances(given.data, named_models(given.reward_model, taken=[LABEL]))
+    table = Table("distance", *matrix)
+    for name, row in matrix.items():
+        table.add_row(name, *(f"{distance:.4f}" for distance in row.values()))
+    stdout().print(table)
+
+
+if __name__ == "__main__":
+    main()
