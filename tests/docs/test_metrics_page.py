@@ -176,8 +176,8 @@ def test_a_runs_configuration_is_checked_against_the_names_on_the_page():
     composed = {"step", "<area>/<metric>_after", "part/<area>/<metric>"}
     on_the_page = explained().keys() - composed - {"test/<name>/<metric>"}
     parts = [record for kinds in (ADVANTAGES, PAIRS, REWARDS, SHAPINGS) for record in kinds.records.values()]
-    shelf = (ROOT / "examples/shelf/designs.yaml").read_text(encoding="utf-8")
-    parts += [load_object(kind, "class") for kind in re.findall(r"shelf\.\w+:\w+", shelf)]
+    designs = (ROOT / "packages/lab/src/cooper_lab/designs/README.md").read_text(encoding="utf-8")
+    parts += [load_object(kind, "class") for kind in re.findall(r"shelf\.\w+:\w+", designs)]
     of_parts = {name for record in parts for name in record.metric_names}
     assert {*metric_names(["<name>"], [])} | of_parts == on_the_page
 

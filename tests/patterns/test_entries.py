@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from shelf import pairwise_judge, rubric_judge
 
 from cooper_base.data import mappings
 from cooper_base.data.problem import Problem
 from cooper_base.data.text import fenced, normalise
 from cooper_base.data.transcript import outside_turns, rendered, turns_in, turns_of
-from cooper_lab.designs import pairwise_judge, rubric_judge
 from cooper_rl.reward.pairs.assistant import unframe
 from cooper_verify.clients.chat import ChatReply
 from cooper_verify.graders.judgement import parse_reply

@@ -66,9 +66,6 @@ ROWS = {
     "verifyrm label": Row(
         "file", lambda at, out: [at / "rows.jsonl", "--out", out, "--rule", "exact"], True, "rows.jsonl", ".jsonl"
     ),
-    "verifyrm distance": Row(
-        "file", lambda at, out: [at / "rows.jsonl", "--reward-model", REWARD_MODEL, "--out", out], True, "rows.jsonl"
-    ),
     "audit": Row("folder", lambda at, out: [at / "rollouts.jsonl", "--out", out, "--rule", "exact"], True),
     "attack": Row("folder", lambda at, out: ["rule:exact", "--limit", "2", "--out", out], True),
     "attack --repair": Row("new folder", lambda at, out: [REWARD_MODEL, "--limit", "2", "--repair", out]),

@@ -193,15 +193,3 @@ def test_a_reward_model_is_measured_and_a_judge_is_refused(tiny_models, tmp_path
         cooper(*options)
     with pytest.raises(InputError, match="leave out --judge"):
         cooper(*options, "--judge", "judge.yaml")
-
-
-def test_the_distance_between_a_model_and_itself_is_0(tiny_models, tmp_path):
-    row = {"question": "1+1=", "reference_answer": "2"}
-    rows = [row | {"completion": text, "label": label} for text, label in (("2", 1), ("3", 0), ("4", 0))]
-    model, out = tiny_models / "reward_model", tmp_path / "distance.json"
-    cooper("distance", file_of(tmp_path, rows), "--reward-model", model, "--reward-model", f"b={model}", "--out", out)
-    distances = json.loads(out.read_text())["distances"]
-    assert distances["rm"]["b"] == 0
-    assert 0 < distances["rm"]["label"] < 1
-    with pytest.raises(InputError, match="no question has two completions"):
-        cooper("distance", file_of(tmp_path, rows[:1]), "--reward-model", model)

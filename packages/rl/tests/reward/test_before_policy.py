@@ -66,18 +66,17 @@ def test_a_contradicted_step_pays_the_scores_of_the_model_that_has_learned_from_
     assert not torch.equal(paid, policy)
 
 
-def test_a_users_function_is_called_once_per_completion_although_the_step_is_scored_twice(tmp_path):
+def test_a_users_function_is_called_once_per_completion_although_the_step_is_scored_twice(settings):
     CALLS.clear()
     changes = {
         "steps": 1,
-        "problems_per_step": 12,
         "evaluation": {"every": 0},
-        "cooptimization": {"before_policy": 0.0},
+        "cooptimization": {**settings["cooptimization"], "before_policy": 0.0},
         "rewards": [{"kind": "earned"}, {"kind": "function", "function": "test_before_policy:counted"}],
     }
-    with CooperTrainer.from_config(build_config(arm_settings("cooper", tmp_path, 1, changes))) as trainer:
+    with CooperTrainer.from_config(build_config({**settings, **changes})) as trainer:
         trainer.fit()
-        rollouts = trainer.config.rollout.n * 12
+        rollouts = trainer.config.rollout.n * trainer.config.problems_per_step
     assert f"{RATE}_after" in read_metrics(trainer.directory)[-1]  # it was scored twice
     assert len(CALLS) == rollouts
 

@@ -35,7 +35,7 @@ def test_metrics_appear_at_the_start_every_k_steps_and_at_the_end(settings, labe
 
 
 def test_measuring_changes_nothing_in_the_run(settings, labelled, tmp_path):
-    plain = {**settings, "evaluation": {"every": 0}, "steps": 3}
+    plain = {**settings, "evaluation": {"every": 0}, "steps": 2}
     watched = {**plain, "name": "watched", "monitor": {"labelled": str(labelled), "every": 1}}
     found = []
     for values in (plain, watched):

@@ -71,7 +71,7 @@ def test_wherever_it_was_the_resumed_run_is_the_same(settings, tmp_path, place):
 def test_weights_that_have_begun_to_change_are_finished_unless_a_checkpoint_has_the_step_before(
     settings, tmp_path, every, last
 ):
-    settings |= {"checkpoint": {"every": every}, "evaluation": {"every": 0}}
+    settings |= {"checkpoint": {"every": every}, "evaluation": {"every": 0}, "steps": 3}
     stopped = _fit(settings, wanted=lambda at: at.parts[:2] == ("step 2", "update_reward_model"))
     assert stopped.completed_steps == last
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == [f"{last:06d}"]

@@ -118,6 +118,7 @@ def test_the_service_reward_scores_learns_and_restores(chat_model, tmp_path):
         assert other.score(groups(10), train=False).logits == after
 
 
+@pytest.mark.slow  # the commands are tried on a reward model of another input in test_yes_no_run.py
 def test_the_commands_train_it_and_measure_it(chat_model, tmp_path):
     rows = yes_and_no()
     data, out = tmp_path / "rows.jsonl", tmp_path / "rm"

@@ -224,7 +224,7 @@ def test_a_rollback_repeats_the_steps_with_other_samples_and_one_record(settings
     assert all(row["function/glitch"] == 0 for row in rows)
     back = [(event["step"], event["back_to"]) for event in read_events(trainer.directory) if "back_to" in event]
     assert back == [(4, 2)]
-    undisturbed = _fit(_config(settings, name="undisturbed", rewards=["glitch"], steps=6))
+    undisturbed = _fit(_config(settings, name="undisturbed", rewards=["glitch"], steps=3))
 
     def texts(run, step):
         lines = (run.directory / "rollouts" / f"{step:06d}.jsonl").read_text().splitlines()

@@ -11,6 +11,7 @@ import yaml
 from cooper_base.pace import ProgressLines
 from cooper_base.progress import Progress
 from cooper_rl import CooperTrainer, build_config
+from forks import start_script
 
 
 def test_a_line_says_step_total_metrics_and_the_time_left():
@@ -73,17 +74,29 @@ def _run(program, *arguments, **environment):
 FIT = """
 import sys, yaml
 from cooper_rl import CooperTrainer, build_config
+from forks import start_script
 with CooperTrainer.from_config(build_config(yaml.safe_load(open(sys.argv[1])))) as trainer:
     trainer.fit()
 """
 
 
+OUT_IS_A_FILE = """
+import os, sys
+os.dup2(os.open("stdout.txt", os.O_WRONLY | os.O_CREAT), 1)
+sys.argv.append("run.yaml")
+"""
+
+
 def test_fit_says_how_far_it_is_in_a_program_that_sets_up_nothing(short_run, tmp_path):
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(short_run))
-    said = _run(FIT, tmp_path / "run.yaml")
-    assert "The policy reads:" in said.stderr
-    assert [line.split()[1] for line in said.stderr.splitlines() if line.startswith("run ")] == ["1/3", "3/3"]
-    assert said.stdout == ""
+    (tmp_path / "program.py").write_text(OUT_IS_A_FILE + FIT)
+    program = start_script(tmp_path / "program.py", tmp_path / "stderr.txt", tmp_path)
+    program.join()
+    said = (tmp_path / "stderr.txt").read_text()
+    assert program.exitcode == 0, said
+    assert "The policy reads:" in said
+    assert [line.split()[1] for line in said.splitlines() if line.startswith("run ")] == ["1/3", "3/3"]
+    assert (tmp_path / "stdout.txt").read_text() == ""
 
 
 def test_fit_says_how_much_it_is_and_how_far_inside_steps_and_evaluations(settings, monkeypatch, caplog):

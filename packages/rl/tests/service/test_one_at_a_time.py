@@ -15,6 +15,7 @@ from service.answered import groups
 
 HERE = "service.test_one_at_a_time"
 JUDGE = {"base_url": "http://localhost:1", "model": "m"}
+PAIRWISE = {"kind": "shelf.pairwise_judge:PairwiseJudgeConfig", "judge": JUDGE}
 MODEL = {"kind": "reward_model"}
 
 
@@ -56,7 +57,7 @@ COMPARING: dict[str, tuple[dict[str, Any], str]] = {
     "cap, group": (shaped(kind="cap", references="group"), "shaping.0 (cap)"),
     "cap, accepted": (shaped(kind="cap", references="accepted"), "shaping.0 (cap)"),
     "par, group": (shaped(kind="par", references="group"), "shaping.0 (par)"),
-    "pairwise_judge": ({"rewards": [{"kind": "rule"}, {"kind": "pairwise_judge", "judge": JUDGE}]}, "rewards.1 (pair"),
+    "a judge that compares": ({"rewards": [{"kind": "rule"}, PAIRWISE]}, "rewards.1 (shelf.pair"),
     "inside a gate": (shaped(kind="gate", by={"kind": f"{HERE}:Best"}), "shaping.0 (gate)"),
     "a user's class": ({"rewards": [{"kind": f"{HERE}:Best"}]}, f"rewards.0 ({HERE}:Best)"),
     "a user's shaping": (shaped(kind=f"{HERE}:Centred"), f"shaping.0 ({HERE}:Centred)"),
@@ -67,8 +68,8 @@ BY_ITSELF: dict[str, dict[str, Any]] = {
     "rule": {"rewards": [{"kind": "rule"}]},
     "earned": {"rewards": [{"kind": "earned"}]},
     "rule_then_model": {"rewards": [{"kind": "rule_then_model"}]},
-    "pointwise_judge": {"rewards": [{"kind": "pointwise_judge", "judge": JUDGE}]},
-    "pairwise_judge, solution": {"rewards": [{"kind": "pairwise_judge", "judge": JUDGE, "opponents": "solution"}]},
+    "a judge": {"rewards": [{"kind": "shelf.pointwise_judge:PointwiseJudgeConfig", "judge": JUDGE}]},
+    "a judge that compares with the solution": {"rewards": [{**PAIRWISE, "opponents": "solution"}]},
     "cap, solution": shaped(kind="cap"),
     "par, a number": shaped(kind="par", references=0.5),
     "clip": shaped(kind="clip", low=0.1),

@@ -85,7 +85,7 @@ RULES: dict[str, tuple[RuleConfig, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", first_fast(RULES, fast=2))
+@pytest.mark.parametrize("kind", first_fast(RULES))
 def test_a_text_that_stalls_a_pattern_is_a_timeout_and_its_neighbours_have_their_verdicts(pattern, kind):
     settings, right, wrong = RULES[kind]
     problem = Problem("p", "Which?", right)
@@ -94,10 +94,9 @@ def test_a_text_that_stalls_a_pattern_is_a_timeout_and_its_neighbours_have_their
         assert rule.verify_problems([(problem, text) for text in texts]) == ["correct", "timeout", "wrong", "correct"]
 
 
-def test_a_reference_that_stalls_a_pattern_does_not_verify(pattern):
-    problem = Problem("p", "Which?", STALLS)
-    for rule in (MathsRule().build(), ExactRule().build()):
-        assert "timeout" in (rule.fault(problem, STALLS) or "")
+@pytest.mark.parametrize("kind", first_fast(["exact", "maths"]))
+def test_a_reference_that_stalls_a_pattern_does_not_verify(pattern, kind):
+    assert "timeout" in (RULES[kind][0].build().fault(Problem("p", "Which?", STALLS), STALLS) or "")
 
 
 def test_what_completions_state_is_read_there_too(pattern):
@@ -163,7 +162,7 @@ from cooper_rl import RuleVerifier
 verifier = RuleVerifier()
 assert verifier.verify("12", r"\boxed{12}") == "correct"
 child = os.fork()
-for number in range(300):
+for number in range(100):
     assert verifier.verify(str(number), rf"\boxed{{{number}}}") == "correct"
     assert verifier.verify(str(number), r"\boxed{999}") == "wrong"
 if child:

@@ -63,7 +63,7 @@ def test_answers_that_stall_or_eat_memory_cost_their_neighbours_nothing():
     """They share a process, which dies with them."""
     right = [(f"2x+{2 * n}", rf"\boxed{{2(x+{n})}}") for n in range(1, 5)]
     pairs = [right[0], ("12", STALLS[0]), right[1], ("12", STALLS[1]), right[2], DEEP, right[3]]
-    with RuleVerifier(timeout_s=1) as verifier:
+    with RuleVerifier(timeout_s=0.7) as verifier:
         alone = [verifier.verify(*pair) for pair in pairs]
         verifier.close()
         verifier._cache.clear()
@@ -189,22 +189,20 @@ def test_the_cache_is_bounded_and_spares_the_second_question():
         assert verifier.counts["answered"] == 4
 
 
-def test_completions_that_end_in_the_same_answer_cost_one_question():
+def test_completions_that_end_in_the_same_answer_cost_one_question(verifier):
+    before = verifier.counts.copy()
     texts = [
-        r"So \boxed{2(x+1)}.",
-        r"First x, then 1: \boxed{2(x+1)}",
-        r"\boxed{2(x+1)}. Actually no, \boxed{x}",
-        r"\boxed{2(x+1)}, wait, no",
+        r"So \boxed{3(x+1)}.",
+        r"First x, then 1: \boxed{3(x+1)}",
+        r"\boxed{3(x+1)}. Actually no, \boxed{x}",
+        r"\boxed{3(x+1)}, wait, no",
     ]
-    with RuleVerifier() as verifier:
-        assert verifier.verify_many([("2x+2", text) for text in texts]) == [
-            "correct",
-            "correct",
-            "unparsed",
-            "unparsed",
-        ]
-        assert (verifier.counts["answered"], verifier.counts["cached"]) == (1, 1)
-        assert verifier.cpu_s_of("2x+2", texts[0]) == verifier.cpu_s_of("2x+2", texts[1]) > 0
+    assert verifier.verify_many([("3x+3", text) for text in texts]) == ["correct", "correct", "unparsed", "unparsed"]
+    assert {name: verifier.counts[name] - before[name] for name in ("answered", "cached")} == {
+        "answered": 1,
+        "cached": 1,
+    }
+    assert verifier.cpu_s_of("3x+3", texts[0]) == verifier.cpu_s_of("3x+3", texts[1]) > 0
 
 
 def test_a_reference_answer_must_verify_against_itself(verifier):
@@ -245,7 +243,7 @@ def test_a_script_without_a_main_guard_can_verify(tmp_path):
 
 def test_async_code_awaits_verdicts_while_its_loop_keeps_running():
     async def main() -> tuple[Sequence[str], int]:
-        with RuleVerifier(workers=2, timeout_s=1) as verifier:
+        with RuleVerifier(workers=2, timeout_s=0.7) as verifier:
             beats = 0
 
             async def beat() -> None:

@@ -1,16 +1,35 @@
 """`cooper verifyrm bench`: rule, reward models, judge and combinations on labelled completions and under attack."""
 
+import json
 import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
-from cooper_base.cli.console import console, counter, named_models, names_and_settings, record_from, say
+from cooper_base.cli.console import (
+    console,
+    counter,
+    named_models,
+    names_and_settings,
+    progress,
+    record_from,
+    say,
+    stdout,
+)
+from cooper_base.files.owned_file import write_owned
 from cooper_base.files.owned_folder import OwnedFolder
-from cooper_lab.cli.reward_models import measure_benchmark
 from cooper_rl import InputError
 from cooper_verify.cli.verify import RuleOption, rule_from
+
+if TYPE_CHECKING:
+    from cooper_lab.benchmarks.scoring import Scorer
+
+IN_FILE = "file"
+"""The name under which scores that a file holds are shown."""
 
 
 def bench_methods(
@@ -47,7 +66,7 @@ def bench_methods(
         if judge is not None or combine:
             raise InputError("--benchmark measures scores; leave out --judge and --combine")
         with OwnedFolder(out, COMMAND):
-            measure_benchmark(benchmark, paths, out, reward_model or [], settings, threads)
+            _measure_benchmark(benchmark, paths, out, reward_model or [], settings, threads)
         return
     from rich.markdown import Markdown
 
@@ -86,3 +105,46 @@ def bench_methods(
     if folders:
         first = shlex.quote(next(iter(folders.values())))
         say(f"next, a run that is paid by it: cooper train CONFIG reward_model.model={first}")
+
+
+def _measure_benchmark(
+    name: str, data: Sequence[Path], out: Path, models: Sequence[str], settings: Sequence[str], threads: int | None
+) -> None:
+    """Measure reward models, or the scores that the files hold, and write `benchmark.json`."""
+    from cooper_lab.benchmarks import COMMAND, benchmark_named
+
+    benchmark = benchmark_named(name)
+    items = [item for path in data for item in benchmark.read(path)]
+    folders = named_models(models, taken=[IN_FILE])
+    held = [item.scores for item in items if item.scores is not None]
+    if not folders and len(held) < len(items):
+        raise InputError(f"{data[0]}: holds no scores of its own; give --reward-model")
+    if folders and any(not any(item.completions) for item in items):
+        raise InputError(f"{data[0]}: holds scores but no completions; leave out --reward-model")
+    scores = {} if folders else {IN_FILE: held}
+    for model, folder in folders.items():
+        scorer = _scorer(folder, settings, threads)
+        with progress(model, 0) as advance:
+            scores[model] = scorer.scores(items, lambda done, total: advance(done, total=total))
+    measures = {model: benchmark.measure(items, values) for model, values in scores.items()}
+    result = {"benchmark": name, "models": {model: asdict(measured) for model, measured in measures.items()}}
+    write_owned(out / "benchmark.json", json.dumps(result, indent=2) + "\n", COMMAND)
+    table = Table(name, *measures)
+    for measure in next(iter(measures.values())).summary:
+        table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in measures.values()))
+    stdout().print(table)
+    console.print(f"{len(items)} problems; by subset, with intervals: {out / 'benchmark.json'}", soft_wrap=True)
+
+
+def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
+    from cooper_rl.engines.model_folder import check_reward_model_folder
+    from cooper_rl.policy.evaluation_config import ScoringConfig
+
+    config = record_from(ScoringConfig, {"model": folder}, settings)
+    check_reward_model_folder(folder, config.kind)
+
+    from cooper_lab.benchmarks.scoring import Scorer
+    from cooper_rl.engines.local.device import set_threads
+
+    set_threads(threads)
+    return Scorer(config)

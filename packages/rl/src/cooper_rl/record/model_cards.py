@@ -1,6 +1,7 @@
 """Model cards: the README.md beside the weights, with the input format, what the model is and how it was trained."""
 
 import re
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,14 @@ def _card_of(base: str) -> tuple[dict[str, Any], str]:
     return inherited, card[found.end() if found else 0 :].strip()
 
 
-def _rendered(template: str, **values: Any) -> str:
+@cache
+def _environment() -> Environment:
+    """Kept, because it keeps the compiled templates: cards are written with every checkpoint."""
     loader = PackageLoader("cooper_rl.record")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     environment.filters |= {"python": repr, "kind": default_text}
-    return environment.get_template(template).render(**values)
+    return environment
+
+
+def _rendered(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(**values)

@@ -54,9 +54,8 @@ class CooperRewardConfig(Config):
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`; by default what `kind` pays. Kinds:
-    `rule`, `reward_model`, `environment`, `hybrid`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`,
-    `rubric_judge`, `function`, `package.module:Class`, or a grader: `judge.yaml`, a reward model's folder,
-    `file.py:function`, …"""
+    `rule`, `reward_model`, `environment`, `hybrid`, `rule_then_model`, `earned`, `function`, `package.module:Class`,
+    or a grader: `judge.yaml`, a reward model's folder, `file.py:function`, …"""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
     """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `gate`, `clip`, `overlong`,
     `length_penalty`, or `package.module:Class`."""

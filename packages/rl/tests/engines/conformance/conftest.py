@@ -5,7 +5,7 @@ of `engines/base.py`, and compare what an engine computes with plain transformer
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ def cluster_vllm_policy(config: LearnerConfig, steps: int, trainable: bool) -> P
 
 
 SAMPLERS = [
-    *ENGINES,
+    *(replace(engine, marks=(*engine.marks, pytest.mark.slow)) if engine.adapted else engine for engine in ENGINES),
     Engine(
         name="cluster-vllm",
         policy=cluster_vllm_policy,
@@ -157,7 +157,8 @@ SAMPLERS = [
         unfiltered_logprobs=False,
     ),
 ]
-"""With those whose learners are the local engine's, and are tested there."""
+"""With those whose learners are the local engine's, and are tested there. A sampler draws from an adapter's weights as
+from others: `learners/test_lora.py` tests that it gets them, and all the rest is slow."""
 
 
 @pytest.fixture(params=[pytest.param(engine, id=engine.name, marks=engine.marks) for engine in ENGINES])

@@ -1,5 +1,7 @@
 """Turns with an environment's text between them are one row; its gradient is that of a plain float64 computation."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from cooper_rl.policy.rollout_source import rollout_metrics
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Column, Ragged, Rollouts
 from policy.environments.worlds import SUM, Script, call, rounds_of
+from slow_members import first_fast
 
 TEMPERATURE = 0.8
 PROMPTS = [[3, 1, 4], [2, 7]]
@@ -85,13 +88,21 @@ def expected(model, reference, old, loss, aggregation, kl) -> torch.Tensor:
     return torch.cat([g.flatten() for g in torch.autograd.grad(total, list(model.parameters()))])
 
 
-@pytest.mark.parametrize("attention", ["auto", "padded"])
-@pytest.mark.parametrize("recompute", [True, False])
+LOSSES = {
+    "token mean": (PPOClip(), TokenMean()),
+    "sequence mean": (PPOClip(clip_low=0.01), SequenceMeanTokenMean()),
+    "gspo": (GSPO(), SequenceMeanTokenMean()),
+}
+EACH_ONCE = [("token mean", "auto", True), ("sequence mean", "padded", False), ("gspo", "auto", False)]
+"""Every loss, both ways of attention, and log-probabilities as they were drawn and recomputed."""
+
+
 @pytest.mark.parametrize(
-    ("loss", "aggregation"),
-    [(PPOClip(), TokenMean()), (PPOClip(clip_low=0.01), SequenceMeanTokenMean()), (GSPO(), SequenceMeanTokenMean())],
+    ("loss", "attention", "recompute"),
+    first_fast(dict.fromkeys([*EACH_ONCE, *product(LOSSES, ["auto", "padded"], [True, False])]), fast=len(EACH_ONCE)),
 )
-def test_gradient_and_logprobs_are_those_of_each_turn_by_itself(make_policy, loss, aggregation, attention, recompute):
+def test_gradient_and_logprobs_are_those_of_each_turn_by_itself(make_policy, loss, attention, recompute):
+    loss, aggregation = LOSSES[loss]
     model, reference = make_policy(torch.float64, seed=0), make_policy(torch.float64, seed=1)
     with torch.no_grad():
         exact = [plain_logprobs(model, prompt, parts) for _, prompt, parts in turns()]

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from shelf.pointwise_judge import JudgeRewardConfig, ServerJudge
+
 from cooper_base.data.text import fenced
 from cooper_base.data.thoughts import without_thoughts
-from cooper_lab.designs.pointwise_judge import JudgeRewardConfig, ServerJudge
 from cooper_lab.designs.references import check_solutions
 from cooper_rl import InputError
-from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:
-    from cooper_lab.designs.pointwise_judge import Heard, ProblemAndTexts
+    from shelf.pointwise_judge import Heard, ProblemAndTexts
+
     from cooper_rl import Problem
     from cooper_verify.clients.chat import ChatReply, Message
 
@@ -48,7 +49,6 @@ Duel = tuple[str, str]
 """The texts of two answers: the one shown as A, the one shown as B."""
 
 
-@REWARDS.register
 class PairwiseJudgeConfig(JudgeRewardConfig):
     """The share of comparisons that an answer wins, by a judge that sees two answers at a time, in both orders.
 
@@ -57,7 +57,6 @@ class PairwiseJudgeConfig(JudgeRewardConfig):
     """
 
     needs_reference: ClassVar[bool] = False
-    kind: Literal["pairwise_judge"] = "pairwise_judge"
     opponents: Literal["group", "solution"] = "group"
     """What an answer is compared with: the other answers of its `group`, or the data set's `solution`."""
 
@@ -67,7 +66,7 @@ class PairwiseJudgeConfig(JudgeRewardConfig):
 
     def check_problems(self, problems: Sequence[Problem]) -> None:
         if self.opponents == "solution":
-            check_solutions(self.kind, "opponents", "group", problems)
+            check_solutions("pairwise_judge", "opponents", "group", problems)
 
     def grader(self) -> PairwiseJudge:
         return PairwiseJudge(self)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 from pydantic import Field
 
 from cooper_rl import Problem, RewardConfig, Scores
-from cooper_rl.reward.base import REWARDS, Count
+from cooper_rl.reward.base import Count
 from cooper_verify import Asked, Grader, Opinion
 from cooper_verify.clients.chat import HANDLING, ChatClient, ChatConfig, ChatReply, FailureKind
 from cooper_verify.grader import NO_ANSWER, UNREADABLE
@@ -62,6 +62,7 @@ class JudgeRewardConfig(RewardConfig):
     """A reward that a judge gives. There is no opinion on answers on which the judge is not heard. In Python,
     `grader()` is the same judge as a grader."""
 
+    compares_answers: ClassVar[bool] = False
     metric_names: ClassVar[tuple[str, ...]] = tuple(
         f"judge/{name}" for name in ("mean", "unheard", "requests", "unreadable", "failures_<kind>")
     )
@@ -81,14 +82,12 @@ class JudgeRewardConfig(RewardConfig):
         return JudgedReward(self.grader())
 
 
-@REWARDS.register
 class PointwiseJudgeConfig(JudgeRewardConfig):
     """Whether a judge says that an answer agrees with the reference: 1 or 0, or the probability of yes.
 
     The probability as a reward follows RewardDance (arXiv 2509.08826). The question is that of `cooper verifyrm label`.
     """
 
-    kind: Literal["pointwise_judge"] = "pointwise_judge"
     judge: VerdictServer
     """The server that is asked."""
 

@@ -1,9 +1,12 @@
 """STARC distances by hand, and what they do not depend on."""
 
+import json
+
 import numpy as np
 import pytest
+from benchmarks.overopt.distance import distances, starc_distance
 
-from cooper_lab.benchmarks.distances import starc_distance
+from cooper_base.errors import InputError
 
 ONE = np.zeros(4)
 
@@ -39,3 +42,16 @@ def test_a_reward_that_tells_no_two_completions_apart_is_half_way_from_any_other
 def test_infinite_rewards_are_refused():
     with pytest.raises(ValueError, match="finite"):
         starc_distance(np.array([np.inf, 0]), np.zeros(2), np.zeros(2))
+
+
+def test_the_distance_between_a_model_and_itself_is_0(tiny_models, tmp_path):
+    row = {"question": "1+1=", "reference_answer": "2"}
+    rows = [row | {"completion": text, "label": label} for text, label in (("2", 1), ("3", 0), ("4", 0))]
+    data, model = tmp_path / "labelled.jsonl", str(tiny_models / "reward_model")
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = distances([str(data)], {"rm": model, "b": model})
+    assert found["rm"]["b"] == 0
+    assert 0 < found["rm"]["label"] < 1
+    data.write_text(json.dumps(rows[0]) + "\n")
+    with pytest.raises(InputError, match="no question has two completions"):
+        distances([str(data)], {"rm": model})

@@ -8,16 +8,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from shelf.pointwise_judge import JudgeRewardConfig, ServerJudge
 
 from cooper_base.data.text import fenced
 from cooper_base.data.thoughts import without_thoughts
-from cooper_lab.designs.pointwise_judge import JudgeRewardConfig, ServerJudge
-from cooper_rl.reward.base import REWARDS
 
 if TYPE_CHECKING:
+    from shelf.pointwise_judge import Heard, ProblemAndTexts
+
     from cooper_base.files.journal import Journal
-    from cooper_lab.designs.pointwise_judge import Heard, ProblemAndTexts
     from cooper_rl import Problem
     from cooper_verify.clients.chat import ChatReply, Message
     from cooper_verify.graders.judge import Question
@@ -63,7 +64,6 @@ class Criterion:
     text: str
 
 
-@REWARDS.register
 class RubricJudgeConfig(JudgeRewardConfig):
     """The grade of an answer by a rubric for its problem (OpenRubrics, arXiv 2510.07743; mechanism from a secondary
     source). The judge writes the rubric when the problem first comes up, from the question and the reference answer.
@@ -73,7 +73,6 @@ class RubricJudgeConfig(JudgeRewardConfig):
     """
 
     needs_reference: ClassVar[bool] = False
-    kind: Literal["rubric_judge"] = "rubric_judge"
     rubrics: str
     """JSONL file in which rubrics are kept, one line per problem. It is made if it does not exist, and later runs with
     the same judge use it. Delete a line to have that rubric written again."""
