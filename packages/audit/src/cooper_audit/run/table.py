@@ -17,7 +17,7 @@ from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estim
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.paid_rows import PAYMENTS, by_group, compared_with, payments_of
-from cooper_audit.run.pay_tracks import LEVEL, PAY
+from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
 
@@ -161,9 +161,22 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
             named = kind.removeprefix("a ").removeprefix("an ").replace(" ", "-")
             metrics |= {f"{name}/{named}": float(value) for name, value in zip(PAY, of_kind, strict=True)}
     wrong, like, right, read = np.array(counts, dtype=float).T
+    if (has_right := right > 0).any():
+        usual = usual_pay(right[has_right].sum() / read[has_right].sum(), wrong[has_right].sum(), like[has_right].sum())
+        parts = np.stack([wrong, like * has_right, (like - usual * wrong) * ~has_right])
+        kinds = np.array([kind for kind, _, _ in groups])
+        sums_of_kinds = [parts[:, kinds == kind].sum(axis=1) for kind in large] or [parts.sum(axis=1)]
+        metrics |= zip(BESIDE, np.mean([part[1:] / part[0] for part in sums_of_kinds], axis=0).tolist(), strict=True)
     levels = _levels(wrong, like, right, read, np.zeros(len(groups), dtype=int))
     metrics.update(() if math.isnan(levels.mean) else zip(LEVEL, levels[:-1], strict=True))
     return metrics
+
+
+def usual_pay(right: float, wrong: float, like: float) -> float:
+    """How often a row is paid like a right one, if a share of them is right, and of `wrong` ones `like` are so paid: of
+    two right rows one is paid less.
+    """
+    return right / 2 + (1 - right) * (like / wrong if wrong else 0.0)
 
 
 @dataclass
