@@ -161,7 +161,8 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
             named = kind.removeprefix("a ").removeprefix("an ").replace(" ", "-")
             metrics |= {f"{name}/{named}": float(value) for name, value in zip(PAY, of_kind, strict=True)}
     wrong, like, right, read = np.array(counts, dtype=float).T
-    if (has_right := right > 0).any():
+    has_right = right > 0
+    if wrong[has_right].any():  # of groups of one nothing is known
         usual = usual_pay(right[has_right].sum() / read[has_right].sum(), wrong[has_right].sum(), like[has_right].sum())
         parts = np.stack([wrong, like * has_right, (like - usual * wrong) * ~has_right])
         kinds = np.array([kind for kind, _, _ in groups])
