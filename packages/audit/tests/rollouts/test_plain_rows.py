@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from cooper_audit.rollouts.auditing import audit
 from cooper_audit.rollouts.reading import Source, read_steps
 from cooper_base.errors import InputError
 
@@ -183,3 +184,11 @@ def test_a_refusal_says_which_columns_are_known_and_what_is_lacking(tmp_path):
         InputError, match=r"have solution_str as completion, .*, no prompt; describe them, such as --map"
     ):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("column", ["data_source", "dataset", "task_name"])
+def test_the_data_set_of_a_problem_is_kept(tmp_path, column):
+    row = {"prompt": "2 + 3?", "completion": "5", "reward": 1.0, "step": 1, "answer": "5", column: "sums"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    audit([tmp_path], tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "rollouts" / "000001.jsonl").read_text())["set"] == "sums"

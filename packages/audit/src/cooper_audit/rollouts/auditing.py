@@ -400,8 +400,11 @@ def _line(
     ]
     shown = first.question if text else ""
     answer = " or ".join(first.references) if text else ""
-    return {"problem": first.group, "question": shown, "answer": answer, "prompt": first.prompt if text else ""} | {
-        "completions": completions
+    named = {"set": first.data_set} if first.data_set else {}
+    return {
+        **{"problem": first.group, "question": shown, "answer": answer, "prompt": first.prompt if text else ""},
+        **named,
+        "completions": completions,
     }
 
 

@@ -43,6 +43,8 @@ MOST_NAMES = 50
 REPEATED = "a row of a step that a resumed run repeated"
 FAILED = "a row whose grading failed"
 PREDICTION = "a reference, since those to one prompt differ; name the right answer with --map reference=…"
+DATA_SETS = ("data_source", "dataset", "data_set", "task_name", "env_name")
+"""Where writers of any format say of which data set a problem is."""
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
 
 Decode = Callable[[list[int]], str]
@@ -65,6 +67,8 @@ class Rollout:
     reward: float
     advantage: float | None
     location: str
+    data_set: str = ""
+    """The data set of the problem, where a field says it."""
 
 
 @dataclass
@@ -263,7 +267,7 @@ def digest_of(rows: Sequence[Rollout]) -> str:
     """Equal for rows in which an audit sees no difference, whatever their step and place."""
     digest = blake2s(digest_size=12)
     for row in rows:
-        values = (row.group, row.prompt, row.answer.transcript, row.cut, row.reward, row.advantage)
+        values = (row.group, row.prompt, row.data_set, row.answer.transcript, row.cut, row.reward, row.advantage)
         digest.update("\0".join(map(str, (*values, row.references))).encode("utf-8", "replace"))
     return digest.hexdigest()
 
@@ -442,7 +446,9 @@ class _File:
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
         advantage = number(fields.get("advantage"))
-        yield Rollout(step, short_hash(name), prompt, question, answer, cut, references, reward, advantage, location)
+        data_set = next((named for column in DATA_SETS if isinstance(named := record.get(column), str)), "")
+        known = (prompt, question, answer, cut, references, reward, advantage, location, data_set)
+        yield Rollout(step, short_hash(name), *known)
 
     def _step(self, value: Any) -> int | None:
         if value is None:

@@ -146,4 +146,5 @@ def explained_by(variance: float, covariance: float, change: float) -> float:
     """How much of a share's rise a `change` of the level makes, given how both go together: the variance of the level,
     and its covariance with the share. NaN where nothing is known of levels.
     """
-    return max(-STEEPEST, min(STEEPEST, covariance / max(variance, 1e-9))) * change
+    slope = covariance / variance if variance > 0 else 0.0  # groups as alike as chance makes them say nothing
+    return max(-STEEPEST, min(STEEPEST, slope)) * change

@@ -22,17 +22,16 @@ from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
 
 COLUMNS = (
-    *("rows", "reward", "judged", "accepted", "unparsed", "unread", "lenient", "literal"),
+    *("rows", "reward", "judged", "accepted", "unread", "lenient", "literal"),
     *("accepted_reward", "rejected_reward"),
-    *("pairs", "concordant", "paid_accepted", "paid_rejected", "unpaid_accepted", "unpaid_rejected"),
+    *("pairs", "concordant", "paid_accepted", "paid_rejected"),
     *("positive", "positive_rejected", "silent", "characters"),
 )
-"""Sums over the rows of a group. `unparsed` counts rows in which the check finds no
-answer, `unread` those of them that state none in another form either, `lenient` what is right in any form, `literal`
-what is accepted and ends in the reference's words. `pairs` are those of a right and a wrong row in which an answer is
-read, `concordant` those in which the accepted one is paid more.
-`positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters` those of
-the question."""
+"""Sums over the rows of a group. `unread` counts rows in which the check finds no answer and that state none in another
+form either, `lenient` what is right in any form, `literal` what is accepted and ends in the reference's words. `pairs`
+are those of a right and a wrong row in which an answer is read, `concordant` those in which the accepted one is paid
+more. `positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters`
+those of the question."""
 FEWEST_OF_KIND = 4
 """Wrong rows of a kind in a step that count by themselves."""
 KIND = "kind"
@@ -91,9 +90,9 @@ def sums_of(
     for row in rows:
         lenient = row.is_right or row.said is True
         counts.update({"judged": 1, "accepted": row.is_right, "literal": row.is_right and row.ends, "lenient": lenient})
-        counts.update({"unparsed": not row.is_read, "unread": row.said is None})
+        counts["unread"] += row.said is None
         name = "accepted" if row.is_right else "rejected"
-        counts[f"{'paid' if row.advantage > 0 else 'unpaid'}_{name}"] += 1
+        counts[f"paid_{name}"] += row.advantage > 0
         positive = max(row.advantage, 0.0)
         sums[f"{name}_reward"] += row.reward
         sums["positive"] += positive
