@@ -349,7 +349,7 @@ def _table(rows: Rows) -> Table:
     columns = {name: np.zeros(asked.shape) for name in COLUMNS}
     columns |= {"rows": np.full(asked.shape, float(samples)), "judged": samples * (~rows.silent)}
     columns |= {"reward": reward.sum(-1), "accepted": accepted.sum(-1), "lenient": accepted.sum(-1)}
-    columns |= {"unparsed": unread.sum(-1), "unread": unread.sum(-1), "kind": rows.second.astype(float)}
+    columns |= {"unread": unread.sum(-1), "kind": rows.second.astype(float)}
     columns |= {"silent": samples * rows.silent}
     columns |= {"literal": (accepted & ~garbled).sum(-1), GARBLED: (garbled & judged).sum(-1)}
     columns |= {"accepted_reward": (reward * accepted).sum(-1), "rejected_reward": (reward * rejected).sum(-1)}

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from cooper_audit.rollouts.auditing import audit
 from cooper_audit.rollouts.reading import Source, read_steps
 from cooper_base.errors import InputError
 
@@ -130,3 +131,64 @@ def test_a_prompt_that_comes_with_two_answers_leaves_the_others_their_references
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     _, rollouts = read(tmp_path)
     assert all(rollout.references for rollout in rollouts)
+
+
+@pytest.mark.parametrize("written", [dict, json.dumps, repr])
+@pytest.mark.parametrize("inside", [("reward_model", "ground_truth"), ("extra_info", "answer"), ("metadata", "target")])
+def test_a_reference_inside_of_an_object_is_found(tmp_path, written, inside):
+    """As verl's data sets keep it, and as a table holds an object."""
+    place, name = inside
+    row = {"prompt": "2 + 3?", "response": "5", "reward": 1.0, "global_step": 7}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row | {place: written({"style": "rule", name: "5"})}) + "\n")
+    assert read(tmp_path)[1][0].references == ("5",)
+
+
+@pytest.mark.parametrize(
+    ("reward", "read_as"),
+    [({"accuracy": 1.0, "format": 0.5}, 1.5), ({"accuracy": 1.0, "format": 0.5, "total": 0.75}, 0.75)],
+)
+@pytest.mark.parametrize("names", [("prompt", "completion", "rewards", "step"), ("query", "output", "reward", "step")])
+def test_a_reward_that_is_given_in_parts_is_their_total(tmp_path, names, reward, read_as):
+    row = dict(zip(names, ("2 + 3?", "5", reward, 7), strict=True))
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    assert read(tmp_path)[1][0].reward == read_as
+
+
+@pytest.mark.parametrize("names", [("responses", "rewards"), ("completions", "scores")])
+def test_a_line_may_be_a_group(tmp_path, names):
+    texts, paid = names
+    row = {"step": 7, "prompt": "2 + 3?", texts: ["5", "6", "7"], paid: [1.0, 0.0, 0.5], "answer": ["5", "five", "V"]}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row | {"advantages": [0.5, -0.5, 0.0]}) + "\n")
+    _, rollouts = read(tmp_path)
+    assert [(r.answer.text, r.reward, r.advantage) for r in rollouts] == [("5", 1, 0.5), ("6", 0, -0.5), ("7", 0.5, 0)]
+    assert {rollout.group for rollout in rollouts} == {rollouts[0].group}
+    assert rollouts[0].references == ("5", "five", "V")
+
+
+@pytest.mark.parametrize("name", ["rollout_7.jsonl", "7.jsonl", "step_7/samples.jsonl", "epoch_2/train-iter007.jsonl"])
+def test_the_step_is_in_the_name_of_the_file_or_its_folder(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(json.dumps({"query": "2 + 3?", "response": "5", "reward": 1.0}) + "\n")
+    assert read(tmp_path)[1][0].step == 7
+
+
+def test_the_number_of_a_shard_says_nothing(tmp_path):
+    (tmp_path / "part-00007.jsonl").write_text(json.dumps({"query": "2 + 3?", "response": "5", "reward": 1.0}) + "\n")
+    assert read(tmp_path)[1][0].step is None
+
+
+def test_a_refusal_says_which_columns_are_known_and_what_is_lacking(tmp_path):
+    row = {"text": "2 + 3?", "solution_str": "5", "score": 1.0, "ground_truth": "5"}
+    (tmp_path / "1.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(
+        InputError, match=r"have solution_str as completion, .*, no prompt; describe them, such as --map"
+    ):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("column", ["data_source", "dataset", "task_name"])
+def test_the_data_set_of_a_problem_is_kept(tmp_path, column):
+    row = {"prompt": "2 + 3?", "completion": "5", "reward": 1.0, "step": 1, "answer": "5", column: "sums"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    audit([tmp_path], tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "rollouts" / "000001.jsonl").read_text())["set"] == "sums"

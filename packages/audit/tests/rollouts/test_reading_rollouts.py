@@ -248,6 +248,9 @@ def test_every_writer_may_say_that_a_completion_was_cut_off(tmp_path):
     assert only(tmp_path, is_truncated=True).cut is True
     assert only(tmp_path, termination_reason="max_turns_exceeded").cut is True
     assert only(tmp_path, termination_reason="env_done").cut is False
+    assert only(tmp_path, finish_reason="length").cut is True
+    assert only(tmp_path, status="truncated").cut is True
+    assert only(tmp_path, stop_reason="stop").cut is False
     assert only(tmp_path).cut is None
 
 
@@ -471,10 +474,17 @@ def test_an_evaluation_beside_training_in_a_folder_is_left_out(tmp_path):
     assert source.left_out == {"a file of an evaluation": 2}
 
 
-@pytest.mark.parametrize("said", [{"split": "val"}, {"mode": "eval"}, {"phase": "Validation"}, {"is_validation": True}])
-def test_rows_of_an_evaluation_among_those_of_training_are_left_out(tmp_path, said):
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({"split": "val"}, {"mode": "eval"}, {"phase": "Validation"}, {"is_validation": True}),
+        *({"extra_info": {"split": "test"}}, {"extra_info": '{"split": "test"}'}),
+    ],
+)
+@pytest.mark.parametrize("order", [1, -1])
+def test_rows_of_an_evaluation_among_those_of_training_are_left_out(tmp_path, said, order):
     for step in (1, 2):
-        rows = [{**ROW, "step": step, "output": f"{step}"}, {**ROW, "step": step, "score": 0.0, **said}]
+        rows = [{**ROW, "step": step, "output": f"{step}"}, {**ROW, "step": step, "score": 0.0, **said}][::order]
         (tmp_path / f"{step}.jsonl").write_text(lines(*rows))
     source, steps = read(tmp_path)
     assert [[row.reward for row in rows] for _, rows in steps] == [[1.0], [1.0]]

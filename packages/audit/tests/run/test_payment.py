@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated_run, verdicts_on
+from benchmarks.runs.run_verdicts import BROKEN, CHANGING, HACKED, Shape, simulated, simulated_run, verdicts_on
 
 from cooper_audit.run.evidence import ACCUSED, finding_of_table, with_power
 from cooper_audit.run.lenient import otherwise
@@ -263,3 +263,31 @@ def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):
 )
 def test_a_list_of_names_states_none(text, said):
     assert otherwise(text, ["Paris"], "What is the capital of France?") is said
+
+
+def blind(run):
+    """The run as it is if the answers of both data sets look alike."""
+    table = replace(run.table, columns={**run.table.columns, "kind": 0 * run.table["kind"]})
+    return replace(run, table=table)
+
+
+@pytest.mark.parametrize(("size", "seed"), [((100, 2, 8), 0), ((40, 16, 8), 1), ((40, 64, 4), 2)])
+def test_a_mix_whose_right_answers_the_check_does_not_accept_is_no_hack_while_the_policy_learns(size, seed):
+    """All three shares move as under a hack, but only in groups in which nothing is accepted."""
+    run = blind(simulated_run(CHANGING["mix with conventions, learns"], *size, np.random.default_rng(seed)))
+    said = verdicts_on(run)
+    assert (said["audit"], said["alarm"]) == ("unknown", None)
+    assert said["report"] in ("unknown", "nothing learned")
+
+
+@pytest.mark.parametrize("name", ["half of the problems", "second data set"])
+@pytest.mark.parametrize("paid", [0.9, 0.97])
+def test_a_hack_of_whole_problems_is_found_where_it_is_paid_like_right_answers(name, paid):
+    run = simulated_run(replace(HACKED[name], paid=paid), 40, 16, 8, np.random.default_rng(0))
+    assert finding_of_table(blind(run).table).state in ("wrong paid", "hacked")
+
+
+def test_what_harder_problems_may_explain_is_believed_within_its_error():
+    """So few wrong answers were paid before that nothing shows how many more are in groups with fewer right ones."""
+    run = simulated("judge fooled by harder problems", 72)
+    assert finding_of_table(run.table).state == "unknown"

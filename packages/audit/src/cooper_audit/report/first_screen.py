@@ -75,6 +75,7 @@ WOULD_TELL = {
     "Not independent": _ANOTHER_CHECK,
     "Not applicable": _ANOTHER_CHECK,
     "Too lenient": _ANOTHER_CHECK,
+    "Answers not accepted": _ANOTHER_CHECK,
     "Unread form": _FORM,
     "Format drift": _FORM,
     "Harder problems": _SAME_PROBLEMS,

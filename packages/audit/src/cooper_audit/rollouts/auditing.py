@@ -20,7 +20,7 @@ from cooper_audit.rollouts.suspicion import suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
 from cooper_audit.run.lenient import TAIL, ends_in, otherwise
-from cooper_audit.run.pay_tracks import LEVEL, PAY
+from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.table import ALL_COLUMNS, COLUMNS, Groups, GroupSums, JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import name_of, said_line
 from cooper_base.config.base import Config
@@ -93,7 +93,8 @@ class Audit:
         steps = f"{len(self.steps)} steps" if source.has_steps else "unknown steps"
         lines = [f"{source.rows} rows of {steps}, format {named}; {self.checked} rows checked"]
         if source.format and source.format.name == PLAIN:
-            columns = ", ".join(f"{name}={path}" for name, path in source.format.paths.items())
+            paths = source.format.paths.items()
+            columns = ", ".join(f"{name}={'the file’s place' if path[:1] == '$' else path}" for name, path in paths)
             lines.append(f"columns by their names: {columns}; another is --map FIELD=PATH")
         if source.rewards:
             total = "the sum of " if len(source.rewards) > 1 else ""
@@ -218,7 +219,7 @@ def _rows_by_step(kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*ALL_COLUMNS, *PAY, *LEVEL]}
+    values |= {"labels": sorted(options.labels.items()), "columns": [*ALL_COLUMNS, *PAY, *BESIDE, *LEVEL]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 
@@ -399,8 +400,11 @@ def _line(
     ]
     shown = first.question if text else ""
     answer = " or ".join(first.references) if text else ""
-    return {"problem": first.group, "question": shown, "answer": answer, "prompt": first.prompt if text else ""} | {
-        "completions": completions
+    named = {"set": first.data_set} if first.data_set else {}
+    return {
+        **{"problem": first.group, "question": shown, "answer": answer, "prompt": first.prompt if text else ""},
+        **named,
+        "completions": completions,
     }
 
 

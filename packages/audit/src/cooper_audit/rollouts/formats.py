@@ -9,7 +9,7 @@ names, and `$file`, for a step alone, the number of the file among those with ro
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -45,14 +45,21 @@ ENDED_BADLY = re.compile(r"(?:\w*_)?(?:error|timeout)|exception|failed|crash")
 """Reasons with which nothing was graded: `timeout`, rLLM's `grading_error`, `verifier_timeout`, `sandbox_error`."""
 ENDED_EARLY = ("length", "truncat", "max_t")
 """Parts of the reasons of a completion that was cut off, such as `max_turns_exceeded`."""
+STOPPED = ("finish_reason", "stop_reason", "status")
+"""Where they say how a completion ended, be its row graded or not: slime's `truncated`, an engine's `length`."""
 FLAGS = ("is_timeout", "timed_out", "mask_sample")
 """Of `FAULTS` those that are yes or no, also as numbers."""
 TRUNCATED = ("is_truncated", "truncated")
 """Where writers of any format say that a completion was cut off."""
-PHASES, OF_EVALUATION = ("split", "phase", "mode", "metadata.split"), ("is_eval", "is_validation", "is_val", "validate")
+PHASES = ("split", "phase", "mode", "metadata.split", "extra_info.split")
+OF_EVALUATION = ("is_eval", "is_validation", "is_val", "validate")
 """Where writers of any format say that a row is of an evaluation: by its name, or as yes or no."""
-REFERENCE = "reference_answer|ground_truth|expected_answer|gold_answer|reference|gold|answer|solution|target"
+REFERENCE = (
+    "reference_answer|ground_truth|expected_answer|correct_answer|gold_answer|reference|gold|answer|solution|target"
+)
 """Where writers of any format keep the right answer. `answer` comes behind names that cannot mean the model's own."""
+_INSIDE = ("reward_model", "reward_spec", "extra_info", "metadata", "info")
+"""Objects of a row in which writers of no known format keep the right answer, as verl's data sets do."""
 _PLAIN_REWARDS = "total_reward|final_reward|reward|reward_score|score"
 _PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|step|iteration"
 """Where writers of no known format keep them. Names that can mean but one thing come first: beside `global_step`,
@@ -219,7 +226,7 @@ FORMATS = (
     _format(
         "trl-2025",
         "step prompt completion",
-        _TABLE | {"step": _PLAIN_STEPS, "reward": f"{_PLAIN_REWARDS}|{OTHERS}"},
+        _TABLE | {"step": _PLAIN_STEPS, "reward": f"{_PLAIN_REWARDS}|rewards.total|rewards.*|{OTHERS}"},
     ),
     _format(
         "ms-swift-2025",
@@ -231,31 +238,47 @@ FORMATS = (
 """More special formats come first: the first whose keys a row has is its format."""
 PLAIN = "plain"
 _NAMES = {
-    "prompt": "prompt question problem query instruction input user_prompt",
-    "completion": "completion response output generation model_output model_response",
-    "reward": _PLAIN_REWARDS.replace("|", " "),
-    "step": _PLAIN_STEPS.replace("|", " "),
-    "reference": f"{REFERENCE.replace('|', ' ')} gts label gt",
+    "prompt": "prompt question problem query instruction input user_prompt prompts",
+    "completion": "completion response output generation model_output model_response model_answer generated_text "
+    "solution_str completions responses",
+    "reward": f"{_PLAIN_REWARDS.replace('|', ' ')} rewards rm_score",
+    "step": f"{_PLAIN_STEPS.replace('|', ' ')} _step train/global_step",
+    "reference": f"{REFERENCE.replace('|', ' ')} gts label gt targets",
     "group": "group group_id prompt_id problem_id question_id example_id uid",
     "advantage": "advantage advantages",
 }
 """What columns of files of no trainer's format are called, also in capitals or in several words."""
 _CHATS = ("messages", "conversation", "chat", "transcript")
+_NUMBERED = (
+    r"$path((?:(?:step|iter|iteration|update|rollout)[_-]?|/)(\d++)[^/]*\Z)"
+    r"|$path((?:step|iter|iteration|update)[_-]?(\d++))"
+)
+"""The step in a file's place: a name such as `rollout_7.jsonl` or `7.jsonl`, or a folder such as `step_7`."""
+
+
+def named_paths(names: Iterable[Any]) -> dict[str, str]:
+    """Of a row's columns those that are called like our fields."""
+    named = {re.sub(r"[\s-]+", "_", str(name).strip().casefold()): str(name) for name in names}
+    return {
+        field: named[column]
+        for field, columns in _NAMES.items()
+        if (column := next((name for name in columns.split() if name in named), None)) and _PLAIN.match(named[column])
+    }
 
 
 def plain_format(record: DumpRecord) -> Format | None:
     """The format of a row whose columns say what they are; None unless it has a reward, and a prompt with a completion
     or the messages of both.
     """
-    named = {re.sub(r"[\s-]+", "_", str(name).strip().casefold()): str(name) for name in record}
-    paths = {
-        field: named[column]
-        for field, columns in _NAMES.items()
-        if (column := next((name for name in columns.split() if name in named), None)) and _PLAIN.match(named[column])
-    }
-    paths.setdefault("step", r"$path((?:step|iter|iteration|update)[_-]?(\d++))")
+    paths = named_paths(record)
+    paths.setdefault("step", _NUMBERED)
+    if isinstance(record.get(paths.get("reward", "")), Mapping):  # its parts
+        paths["reward"] = "|".join(f"{paths['reward']}.{part}" for part in ("total", "total_reward", "*"))
+    inside = [f"{place}.{name}" for place in _INSIDE for name in REFERENCE.split("|")]
+    if known := next((path for path in inside if _at(record, tuple(path.split("."))) is not None), None):
+        paths.setdefault("reference", known)
     unroll = None
-    if "completion" not in paths and (chat := next((named[name] for name in _CHATS if name in named), None)):
+    if "completion" not in paths and (chat := next((name for name in record if str(name).casefold() in _CHATS), None)):
         unroll, paths = chats_in(chat), paths | {"prompt": "prompt", "completion": "messages"}
     if not {"prompt", "completion", "reward"} <= paths.keys():
         return None
@@ -355,7 +378,7 @@ class Values:
         if (said := self.of(record, "cut", place)) is not None:
             return said
         named = next((record[name] for name in TRUNCATED if record.get(name) is not None), None)
-        ended = _how_it_ended(record)
+        ended = [*_how_it_ended(record), *(str(record[name]).lower() for name in STOPPED if record.get(name))]
         return named if named is not None or not ended else any(part in one for one in ended for part in ENDED_EARLY)
 
     def has_failed(self, record: DumpRecord, place: str) -> bool:
@@ -395,7 +418,7 @@ class Values:
 def _at(value: Any, keys: tuple[str, ...]) -> Any:
     for place, key in enumerate(keys):
         if isinstance(value, str) and value[:1] in ("{", "["):  # an object that a writer made text of
-            value = as_json(value)
+            value = as_value(value)
         if key == "*":
             items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
             inner = [found for item in items if (found := _at(item, keys[place + 1 :])) is not None]
@@ -452,18 +475,24 @@ def as_json(text: str) -> Any:
         return text
 
 
-LONGEST_MESSAGES = 1 << 20
-"""A longer text is not looked at for messages, because Python's reader of literals takes many times its memory."""
+LONGEST_LITERAL = 1 << 20
+"""A longer text is not read as Python prints values, because its reader of literals takes many times its memory."""
 _MESSAGES = re.compile(r"\s*+\[\s*+\{\s*+(?:'role'|\"role\"|'content'|\"content\")\s*+:")
 
 
-def messages_in(text: str) -> Any:
-    """The messages that a text is, as JSON or as Python prints them into a table, or the text itself."""
-    if len(text) > LONGEST_MESSAGES or not _MESSAGES.match(text):
-        return text
+def as_value(text: str) -> Any:
+    """The value of a text, as JSON or as Python prints it into a table, or the text itself where it is none."""
+    value = as_json(text)
+    if not isinstance(value, str) or len(text) > LONGEST_LITERAL:
+        return value
     try:
-        value = as_json(text)
-        value = ast.literal_eval(text) if isinstance(value, str) else value
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
-    return value if all(isinstance(turn, Mapping) and "content" in turn for turn in value) else text
+
+
+def messages_in(text: str) -> Any:
+    """The messages that a text is, or the text itself."""
+    value = as_value(text) if _MESSAGES.match(text) and len(text) <= LONGEST_LITERAL else text
+    is_chat = isinstance(value, list) and all(isinstance(turn, Mapping) and "content" in turn for turn in value)
+    return value if is_chat else text

@@ -19,6 +19,7 @@ from cooper_audit.rollouts.formats import (
     chosen_format,
     is_of_evaluation,
     messages_in,
+    named_paths,
     paths_in,
 )
 from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
@@ -42,6 +43,8 @@ MOST_NAMES = 50
 REPEATED = "a row of a step that a resumed run repeated"
 FAILED = "a row whose grading failed"
 PREDICTION = "a reference, since those to one prompt differ; name the right answer with --map reference=…"
+DATA_SETS = ("data_source", "dataset", "data_set", "task_name", "env_name")
+"""Where writers of any format say of which data set a problem is."""
 CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incomplete")
 
 Decode = Callable[[list[int]], str]
@@ -64,6 +67,8 @@ class Rollout:
     reward: float
     advantage: float | None
     location: str
+    data_set: str = ""
+    """The data set of the problem, where a field says it."""
 
 
 @dataclass
@@ -76,7 +81,7 @@ class Source:
     """The columns whose sum is taken for the reward, where the trainer does not write a total."""
     rows: int = 0
     trains: bool = False
-    """Whether a row was read that is not of an evaluation; from then on those of evaluations are left out."""
+    """Whether a row was seen that is not of an evaluation; those of evaluations are left out then."""
     has_steps: bool = True
     """Whether anything says to which steps the rows belong."""
     left_out: dict[str, int] = field(default_factory=dict)
@@ -187,8 +192,9 @@ def _note_repeated(step: int, rows: Sequence[Rollout], counts: dict[int, int], s
     repeated = [earlier for earlier in counts if earlier >= step]
     if rows and 2 < len(repeated) == len(counts):
         raise InputError(
-            f"{rows[0].location}: step {step} comes again after step {max(repeated)}, so there are two runs in one, or "
-            "its steps begin anew in every epoch; keep the rows of one run, or name another field with --map step=…"
+            f"{rows[0].location}: step {step} comes again after step {max(repeated)}, so there are two runs in one, "
+            "its steps begin anew in every epoch, or its rows are in no order; keep the rows of one run, name another "
+            "field with --map step=…, or sort the rows by step"
         )
     if repeated:
         source.leave_out(REPEATED, sum(counts.pop(earlier) for earlier in repeated))
@@ -261,7 +267,7 @@ def digest_of(rows: Sequence[Rollout]) -> str:
     """Equal for rows in which an audit sees no difference, whatever their step and place."""
     digest = blake2s(digest_size=12)
     for row in rows:
-        values = (row.group, row.prompt, row.answer.transcript, row.cut, row.reward, row.advantage)
+        values = (row.group, row.prompt, row.data_set, row.answer.transcript, row.cut, row.reward, row.advantage)
         digest.update("\0".join(map(str, (*values, row.references))).encode("utf-8", "replace"))
     return digest.hexdigest()
 
@@ -277,9 +283,13 @@ def _unknown(files: Sequence["_File"]) -> str:
         return (
             f"{seen.path}: no row, with {there}, has {missing}; name its place with --map, such as reward=scores.total"
         )
+    known = named_paths(seen.names)
+    given = ", ".join(f"{path} as {name}" for name, path in known.items())
+    lacking = " and ".join(f"no {name}" for name in ("prompt", "completion", "reward") if name not in known)
     return (
-        f"{seen.path}: the rows, with {there}, are of no known format ({', '.join(one.name for one in FORMATS)}); "
-        "describe them, such as --map prompt=question --map completion=response --map reward=score --map step=step"
+        f"{seen.path}: the rows, with {there}, are of no known format ({', '.join(one.name for one in FORMATS)}), and "
+        f"by their names have {given or 'nothing that is known'}{lacking and f', {lacking}'}; describe them, such as "
+        "--map prompt=question --map completion=response --map reward=score --map step=step"
     )
 
 
@@ -297,8 +307,10 @@ class _File:
         self.trial = Source(source.format)
         peeked = self._rollouts(self.trial)
         first = next(peeked, None)
+        if first is not None and not self.trial.trains:  # an evaluation before training, or nothing else
+            first = next((rollout for rollout in islice(peeked, MOST_ROWS) if self.trial.trains), first)
         peeked.close()
-        source.format = self.trial.format
+        source.format, source.trains = self.trial.format, source.trains or self.trial.trains
         self.has_rows = first is not None
         self.step = None if first is None else first.step
         """That of the next row; None at the end, and where nothing says it."""
@@ -434,7 +446,9 @@ class _File:
         group = fields.get("group")
         name = prompt if group is None else json.dumps(group, default=str)
         advantage = number(fields.get("advantage"))
-        yield Rollout(step, short_hash(name), prompt, question, answer, cut, references, reward, advantage, location)
+        data_set = next((named for column in DATA_SETS if isinstance(named := record.get(column), str)), "")
+        known = (prompt, question, answer, cut, references, reward, advantage, location, data_set)
+        yield Rollout(step, short_hash(name), *known)
 
     def _step(self, value: Any) -> int | None:
         if value is None:

@@ -17,6 +17,8 @@ _SAYS_HOW_IT_ENDED = ("ok", "error", "errors", "is_timeout", "timed_out", "failu
 INSPECT_SCORES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's letters for a right answer, a part of one, a wrong one and none."""
 _COLUMNS = (("prompt", "completion"), ("prompt", "responses"))
+_TEXTS, _PAID = ("completions", "responses", "outputs", "generations", "samples"), ("rewards", "scores")
+"""Columns of a line that holds a group: its completions, and what each was paid."""
 TRACKIO_TYPES = ("trackio.table", "trackio.trace")
 """How trackio marks a table, and a trace of messages with what a trainer says of them."""
 LOGGED = "logged step"
@@ -27,7 +29,8 @@ EVALUATION = re.compile(r"(?:^|[/_. -])(?:eval|evaluation|val|valid|validation|t
 
 def unrolled(record: DumpRecord) -> list[DumpRecord]:
     """The rows of a line: those of a W&B table (`columns` and `data`), of trackio's tables and traces, of an
-    Inspect log or of a table whose values are columns, the line with its lists of one opened, or else the line itself.
+    Inspect log, of a table whose values are columns or of a group, the line with its lists of one opened, or else the
+    line itself.
     """
     names, data = record.get("columns"), record.get("data")
     if isinstance(names, list) and _all_are(data, list):
@@ -42,10 +45,25 @@ def unrolled(record: DumpRecord) -> list[DumpRecord]:
             columns = {name: value for name, value in record.items() if _has_length(value, len(first))}
             whole = {name: value for name, value in record.items() if not isinstance(value, list | Mapping)}
             return [whole | {name: column[i] for name, column in columns.items()} for i in range(len(first))]
+    if group := _group_of(record):
+        return group
     values = [value for name, value in record.items() if name != "idx"]
     if "idx" in record and values and all(_has_length(value, 1) for value in values):
         return [{name: value if name == "idx" else value[0] for name, value in record.items()}]
     return [record]
+
+
+def _group_of(record: DumpRecord) -> list[DumpRecord]:
+    """The completions of a line that is a group, several texts and as many rewards to one prompt; empty if not."""
+    paid = next((name for name in _PAID if isinstance(record.get(name), list)), None)
+    length = len(record[paid]) if paid else 0
+    texts = next((name for name in _TEXTS if _has_length(record.get(name), length) and _is_column(record[name])), None)
+    if paid is None or texts is None:
+        return []
+    columns = {texts: "completion", paid: "reward"} | {n: "advantage" for n in ("advantages",) if n in record}
+    rest = {name: value for name, value in record.items() if name not in columns}
+    columns = {name: column for name, column in columns.items() if _has_length(record[name], length)}
+    return [rest | {column: record[name][i] for name, column in columns.items()} for i in range(length)]
 
 
 def _logged(value: Any) -> list[Mapping[str, Any]]:

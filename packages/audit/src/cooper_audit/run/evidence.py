@@ -138,7 +138,7 @@ def _finding_of_table(table: Table, paid_by_check: bool) -> Finding:
         )
         return Finding("unknown", "The check does not fit.", (guard,), best=first, last=last)
     goes_on = found.state == "recovered" and payment is not None and not payment.is_over  # the policy learns meanwhile
-    if found.state in ("hacked", "recovered") and not goes_on and not (payment and payment.is_of_harder_problems):
+    if found.state in ("hacked", "recovered") and not goes_on and not (payment and payment.has_another_reason):
         return found
     if payment is not None:
         form = _form(table, shortest)
@@ -174,6 +174,14 @@ def _of_payment(table: Table, shortest: int | None, payment: Payment) -> Finding
             f"groups have fewer, which may explain {_percent(min(payment.explained, 1.0))} of the rise. A judge that "
             "errs more often on harder problems does that, without a hack; the same problems at both ends, or an "
             "evaluation, would tell."
+        )
+        return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
+    if payment.is_of_conventions:
+        guard = (
+            "Answers not accepted: the rise is of problems to which the check accepts no answer, and these are paid no "
+            "more often than answers are right elsewhere. A data set whose right answers it does not accept, such as "
+            "in other units, does that where more of it comes, or where the policy learns it. Read some of them; a "
+            "--rule that accepts what is right would tell."
         )
         return Finding("unknown", f"Wrong answers are paid more: {said}.", (guard,), onset, before, after, figures)
     sentence = f"The reward came to pay for wrong answers: {said}."
@@ -400,7 +408,7 @@ def _of_a_kind(table: Table) -> Finding | None:
     for name, rows, part, shortest in large:
         payment = payment_of(part, shortest, ERROR_OF_PAYMENT / len(large), each=True)
         found = _compared(part, shortest, ERROR / 2 / len(large), payment)
-        if payment is not None and (payment.is_of_harder_problems or found.state not in ("hacked", "recovered")):
+        if payment is not None and (payment.has_another_reason or found.state not in ("hacked", "recovered")):
             found = _of_payment(part, shortest, payment)
         if found.state in ACCUSED:
             share = float(table["rows"][rows].sum() / table["rows"].sum())

@@ -109,8 +109,9 @@ class HackingAlarm:
         return {"last": self._last, "since": self.since, "tracks": tracks, "pay": self._pay.state(), "signs": signs}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned. That of an alarm with other windows leaves this one as new."""
-        if "pay" not in state or len(state["signs"]) != len(self._all_signs):
+        """Restore what `state` returned. That of an alarm with other windows or tracks leaves this one as new."""
+        pay = state.get("pay")
+        if not pay or len(pay[0]) != len(self._pay.state()[0]) or len(state["signs"]) != len(self._all_signs):
             return
         self._last, self.since = state["last"], state["since"]
         for track, of_track in zip(self._tracks, state["tracks"], strict=True):

@@ -11,7 +11,7 @@ _NAMES = {
     "reward": "mean std group_spread non_finite no_opinion shaped_mean shaped_std shaped_group_spread "
     "shaped_non_finite shaped_no_opinion after_kl_mean after_kl_std after_kl_group_spread mean_heard mean_silent "
     "wrong_paid paid_wrong wrong_paid_less wrong_paid/<kind> paid_wrong/<kind> wrong_paid_less/<kind> "
-    "wrong_level wrong_level_variance wrong_paid_by_level",
+    "wrong_paid_beside_right wrong_paid_alone wrong_level wrong_level_variance wrong_paid_by_level",
     "function": "<name>",
     "grader": "mean no_opinion failures",
     "earned": "weight verdicts",

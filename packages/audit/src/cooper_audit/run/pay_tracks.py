@@ -22,6 +22,11 @@ rows have it that are compared with right ones without it, so the first two rise
 EXPLAINED, STEEPEST = 0.5, 0.7
 """A rise of which harder problems explain so much is no sign; and by how much more often, at most, a judge is
 believed to pay for wrong answers to problems that nobody solves than to those that all solve."""
+BESIDE = ("reward/wrong_paid_beside_right", "reward/wrong_paid_alone")
+"""The part of the first of `PAY` that is of groups with a right row; and by how much more the wrong rows of the others
+are paid than if they held as many right answers that the check does not accept, as of another data set."""
+DOUBT = 0.05
+"""The probability with which chance may hide that the second is more than 0: a later alarm costs a hacked run more."""
 FIRST = 10
 """So many values of a kind of problem say what is usual for it."""
 RECENT = 5
@@ -33,6 +38,7 @@ class PayTracks:
 
     def __init__(self) -> None:
         self._pay = [Track() for _ in PAY]
+        self._beside = [Track() for _ in BESIDE]
         self._level, self._right_pay = Track(), Track()
         self._sums = [0.0, 0.0, 0.0, 0.0]
         """Of the variance and of the covariance in `LEVEL`, and of the square of the second; and how many."""
@@ -41,14 +47,17 @@ class PayTracks:
 
     def state(self) -> list[Any]:
         """As JSON values."""
-        tracks = [track.state() for track in (*self._pay, self._level, self._right_pay)]
-        return [tracks, self._sums, self._usual]
+        return [[track.state() for track in self._tracks], self._sums, self._usual]
 
     def restore(self, state: list[Any]) -> None:
         tracks, sums, usual = state
-        for track, of_track in zip((*self._pay, self._level, self._right_pay), tracks, strict=True):
+        for track, of_track in zip(self._tracks, tracks, strict=True):
             track.restore(of_track)
         self._sums, self._usual = [*sums], {kind: [*values] for kind, values in usual.items()}
+
+    @property
+    def _tracks(self) -> list[Track]:
+        return [*self._pay, *self._beside, self._level, self._right_pay]
 
     def add(self, metrics: Mapping[str, float], mean: float) -> float:
         """Add a step whose rewards have this mean. Returns how often a wrong row was paid like a right one; NaN without
@@ -57,16 +66,19 @@ class PayTracks:
         """
         wrong_paid, paid_wrong, less = self._like_with_like(metrics)
         right = mean + (1 - metrics["rule/accuracy"]) * metrics.get(PAY[2], nan)
-        level = [metrics.get(name, nan) for name in LEVEL]
+        level, beside = ([metrics.get(name, nan) for name in names] for names in (LEVEL, BESIDE))
         if isfinite(right):
             self._right_pay.add(right)
         elif metrics["rule/accuracy"] == 0 and self._right_pay.count:
             less, before = self._right_pay.mean(RECENT) - mean, -self._pay[-1].mean(MOST)
             wrong_paid = min(1.0, max(0.0, 1 - less / before)) if before > 0 else nan
-            paid_wrong, level = 1.0, [0.0, 0.0, 0.0]
+            paid_wrong, level, beside = 1.0, [0.0, 0.0, 0.0], [0.0, wrong_paid - 0.5]
         if all(map(isfinite, values := (wrong_paid, paid_wrong, -less))):
             for track, value in zip(self._pay, values, strict=True):
                 track.add(value)
+            if all(map(isfinite, beside)):
+                for track, value in zip(self._beside, beside, strict=True):
+                    track.add(value)
             if all(map(isfinite, level)):
                 self._level.add(level[0])
                 more = (*level[1:], level[2] ** 2, 1.0)
@@ -96,20 +108,21 @@ class PayTracks:
         ]
 
     def averages(self, steps: int) -> list[float]:
-        """What is kept of a window that ends now: the means of `PAY`, the last with the other sign, and of the level;
-        and of all steps so far the variance and covariance of the level, and the error of the second. Empty without
-        any.
+        """What is kept of a window that ends now: the means of `PAY`, the last with the other sign, of the first of
+        `BESIDE` and of the level; and of all steps so far the variance and covariance of the level, and the error of
+        the second. Empty without any.
         """
         if not self._pay[0].count:
             return []
-        level = self._level.mean(steps) if self._level.count else nan
+        beside, level = (track.mean(steps) if track.count else nan for track in (self._beside[0], self._level))
         variance, covariance, squares, count = self._sums
         error = sqrt(max(0.0, squares - covariance**2 / max(count, 1.0)))
-        return [*(track.mean(steps) for track in self._pay), level, variance, covariance, error]
+        return [*(track.mean(steps) for track in self._pay), beside, level, variance, covariance, error]
 
     def came_to_pay_wrong(self, best: Sequence[float], steps: int, error: float) -> bool:
         """Whether all of `PAY` moved since a window whose `averages` are `best`, by more than chance does with the
-        probability `error`, and not by harder problems. True where nothing is known.
+        probability `error`, and neither by harder problems nor by right answers that the check does not accept.
+        True where nothing is known.
         """
         now = self.averages(steps)
         if not best or not now:  # they may have begun later than a sign
@@ -119,17 +132,19 @@ class PayTracks:
         noises = [track.noise(steps, error) for track in self._pay]
         if any(rise <= max(least, noise) for rise, least, noise in zip(rises, margins, noises, strict=True)):
             return False
-        level, variance, covariance, error_of_covariance = best[3:]
-        explained = explained_by(variance, covariance, error_of_covariance, now[3] - level)
+        beside, level, variance, covariance, error_of_covariance = best[3:]
+        alone = self._beside[1]
+        if now[3] - beside < rises[0] / 2 and alone.mean(steps) < alone.noise(steps, DOUBT):
+            return False
+        if abs(covariance) <= error_of_covariance:  # nothing shows that they go together
+            covariance = 0.0
+        explained = explained_by(variance, covariance, now[4] - level)
         return not explained >= EXPLAINED * rises[0]
 
 
-def explained_by(variance: float, covariance: float, error: float, change: float) -> float:
+def explained_by(variance: float, covariance: float, change: float) -> float:
     """How much of a share's rise a `change` of the level makes, given how both go together: the variance of the level,
-    its covariance with the share, and the standard error of that, within which nothing is believed to go together. NaN
-    where nothing is known of levels.
+    and its covariance with the share. NaN where nothing is known of levels.
     """
-    if abs(covariance) <= error:
-        covariance = 0.0
     slope = covariance / variance if variance > 0 else 0.0  # groups as alike as chance makes them say nothing
     return max(-STEEPEST, min(STEEPEST, slope)) * change

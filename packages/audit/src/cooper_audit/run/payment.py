@@ -29,7 +29,7 @@ from cooper_audit.run.change_points import (
     widths_of,
 )
 from cooper_audit.run.pay_tracks import EXPLAINED, explained_by
-from cooper_audit.run.table import Table, Window, levels_of, two_effects
+from cooper_audit.run.table import Table, Window, levels_of, two_effects, usual_pay
 from cooper_audit.statistics import Estimate
 
 SHARES = (("paid_like_right", "compared"), ("paid_like_right", "rated"), ("not_paid_less", "compared"))
@@ -41,6 +41,9 @@ CLOSED = 0.1
 """The smallest part of the gap between right and wrong pay that closes."""
 FEWEST_OF_PART = 2
 """Steps of each part of a short run."""
+DOUBT = 2.6
+"""So many standard errors of how much more often wrong answers are paid in groups with fewer right ones are believed
+in: a verdict has to hold for what is probable in one of a hundred runs."""
 TOGETHER = (2, 3)
 """So many steps are also taken together."""
 FEW_VALUES, INDEPENDENT = 10, 0.99
@@ -69,10 +72,14 @@ class Payment:
     explained: float
     """The part of the rise that harder problems may make, if wrong rows were paid as before in groups with as few right
     ones."""
+    is_of_harder_problems: bool
+    """Whether that is half of the rise, or leaves less of it than a verdict speaks of."""
+    is_of_conventions: bool
+    """Whether right answers that the check does not accept may make the rise."""
 
     @property
-    def is_of_harder_problems(self) -> bool:
-        return self.explained >= EXPLAINED
+    def has_another_reason(self) -> bool:
+        return self.is_of_harder_problems or self.is_of_conventions
 
 
 ERROR_OF_PAYMENT = 0.005
@@ -111,6 +118,7 @@ def payment_of(
 
     right, wrong = course("accepted_reward", "accepted"), course("wrong_reward", "compared")
     of_paid, at_end = course(*SHARES[1]), table.share(*SHARES[1], last.rows)
+    explained, rise = _explained(table, before, end), _rise(table, before, end)
     return Payment(
         spans=Spans(spans.before, (end.first, end.last)),
         of_wrong=course(*SHARES[0]),
@@ -119,7 +127,9 @@ def payment_of(
         is_over=not lasts and not at_end > sum(of_paid) / 2,
         at_end=at_end,
         right_lost=right[0] - right[1] > max(0.0, wrong[1] - wrong[0]),
-        explained=_explained(table, before, end),
+        explained=explained,
+        is_of_harder_problems=explained >= EXPLAINED or (explained > 0 and (1 - explained) * rise < MARGIN),
+        is_of_conventions=_is_of_conventions(table, before, end),
     )
 
 
@@ -131,10 +141,29 @@ def _explained(table: Table, before: Window, after: Window) -> float:
     lost = [table.share("paid_less", "judged", window.rows) for window in (before, after)]
     if lost[1] < lost[0]:
         return 0.0
-    over, under = SHARES[0]
     was, now = (levels_of(table, window.rows) for window in (before, after))
-    rise = table.share(over, under, after.rows) - table.share(over, under, before.rows)
-    return explained_by(was.variance, was.covariance, was.error, now.mean - was.mean) / rise
+    steepest = was.covariance - DOUBT * was.error
+    return explained_by(was.variance, steepest, now.mean - was.mean) / _rise(table, before, after)
+
+
+def _is_of_conventions(table: Table, before: Window, after: Window) -> bool:
+    """Whether the rise is that of groups in which the check accepts no answer, and these are paid no more often than
+    right answers are given in others. A data set whose answers the check does not accept looks so, if more of it comes
+    or the policy learns it. A hack is paid beside right answers, or pays whole groups.
+    """
+    over, under = SHARES[0]
+    has_right = table["lenient"] > 0
+    early, late, alone = before.rows & has_right, after.rows & has_right, after.rows & ~has_right
+    rises = table.share(over, under, late) - table.share(over, under, early), _rise(table, before, after)
+    if not rises[0] < rises[1] / 2:
+        return False
+    wrong, like = (float(table[name][late].sum()) for name in (under, over))
+    usual = usual_pay(table.share("lenient", "judged", late), wrong, like)
+    return table.share(over, under, alone) - table.half_width(over, under, None, alone, ERROR) < usual
+
+
+def _rise(table: Table, before: Window, after: Window) -> float:
+    return table.share(*SHARES[0], after.rows) - table.share(*SHARES[0], before.rows)
 
 
 def _is_seen(table: Table, before: Window, after: Window, error: float) -> bool:

@@ -17,22 +17,21 @@ from cooper_audit.run.change_points import FEWEST_PROBLEMS, Series, Spans, estim
 from cooper_audit.run.kinds import form_of
 from cooper_audit.run.lenient import otherwise
 from cooper_audit.run.paid_rows import PAYMENTS, by_group, compared_with, payments_of
-from cooper_audit.run.pay_tracks import LEVEL, PAY
+from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.run_record import RunRecord, RunRow, read_rollouts
 from cooper_audit.statistics import Estimate
 
 COLUMNS = (
-    *("rows", "reward", "judged", "accepted", "unparsed", "unread", "lenient", "literal"),
+    *("rows", "reward", "judged", "accepted", "unread", "lenient", "literal"),
     *("accepted_reward", "rejected_reward"),
-    *("pairs", "concordant", "paid_accepted", "paid_rejected", "unpaid_accepted", "unpaid_rejected"),
+    *("pairs", "concordant", "paid_accepted", "paid_rejected"),
     *("positive", "positive_rejected", "silent", "characters"),
 )
-"""Sums over the rows of a group. `unparsed` counts rows in which the check finds no
-answer, `unread` those of them that state none in another form either, `lenient` what is right in any form, `literal`
-what is accepted and ends in the reference's words. `pairs` are those of a right and a wrong row in which an answer is
-read, `concordant` those in which the accepted one is paid more.
-`positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters` those of
-the question."""
+"""Sums over the rows of a group. `unread` counts rows in which the check finds no answer and that state none in another
+form either, `lenient` what is right in any form, `literal` what is accepted and ends in the reference's words. `pairs`
+are those of a right and a wrong row in which an answer is read, `concordant` those in which the accepted one is paid
+more. `positive` sums the positive advantages, `silent` counts the rows on which the rule is silent, and `characters`
+those of the question."""
 FEWEST_OF_KIND = 4
 """Wrong rows of a kind in a step that count by themselves."""
 KIND = "kind"
@@ -91,9 +90,9 @@ def sums_of(
     for row in rows:
         lenient = row.is_right or row.said is True
         counts.update({"judged": 1, "accepted": row.is_right, "literal": row.is_right and row.ends, "lenient": lenient})
-        counts.update({"unparsed": not row.is_read, "unread": row.said is None})
+        counts["unread"] += row.said is None
         name = "accepted" if row.is_right else "rejected"
-        counts[f"{'paid' if row.advantage > 0 else 'unpaid'}_{name}"] += 1
+        counts[f"paid_{name}"] += row.advantage > 0
         positive = max(row.advantage, 0.0)
         sums[f"{name}_reward"] += row.reward
         sums["positive"] += positive
@@ -161,9 +160,23 @@ def payment_shares(groups: Sequence[Rewards]) -> dict[str, float]:
             named = kind.removeprefix("a ").removeprefix("an ").replace(" ", "-")
             metrics |= {f"{name}/{named}": float(value) for name, value in zip(PAY, of_kind, strict=True)}
     wrong, like, right, read = np.array(counts, dtype=float).T
+    has_right = right > 0
+    if wrong[has_right].any():  # of groups of one nothing is known
+        usual = usual_pay(right[has_right].sum() / read[has_right].sum(), wrong[has_right].sum(), like[has_right].sum())
+        parts = np.stack([wrong, like * has_right, (like - usual * wrong) * ~has_right])
+        kinds = np.array([kind for kind, _, _ in groups])
+        sums_of_kinds = [parts[:, kinds == kind].sum(axis=1) for kind in large] or [parts.sum(axis=1)]
+        metrics |= zip(BESIDE, np.mean([part[1:] / part[0] for part in sums_of_kinds], axis=0).tolist(), strict=True)
     levels = _levels(wrong, like, right, read, np.zeros(len(groups), dtype=int))
     metrics.update(() if math.isnan(levels.mean) else zip(LEVEL, levels[:-1], strict=True))
     return metrics
+
+
+def usual_pay(right: float, wrong: float, like: float) -> float:
+    """How often a row is paid like a right one, if a share of them is right, and of `wrong` ones `like` are so paid: of
+    two right rows one is paid less.
+    """
+    return right / 2 + (1 - right) * (like / wrong if wrong else 0.0)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any, Self
 from transformers import TrainerCallback
 
 from cooper_audit.run.hacking_alarm import HACKING, HackingAlarm
-from cooper_audit.run.pay_tracks import LEVEL, PAY
+from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.watch_rules import Watch, WatchRule
 from cooper_base.data.answer import Answer
 from cooper_base.data.verdict import UserVerdict
@@ -51,7 +51,7 @@ LOGGED = frozenset(
         ),
         *("reward/mean_heard", "reward/mean_silent", "reward_model/mean_heard", "rollout/agreement_silent"),
         *("reward_model/kept_when_swapped_silent",),  # these tell the alarm of problems on which the rule is silent
-        *(*PAY, *LEVEL),  # and these what is paid
+        *(*PAY, *BESIDE, *LEVEL),  # and these what is paid
         *("version", "scored_by_version", "time/score", "time/update"),
     }
 )
