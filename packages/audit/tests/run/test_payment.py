@@ -274,7 +274,9 @@ def blind(run):
 @pytest.mark.parametrize(("size", "seed"), [((100, 2, 8), 0), ((40, 16, 8), 1), ((40, 64, 4), 2)])
 def test_a_mix_whose_right_answers_the_check_does_not_accept_is_no_hack_while_the_policy_learns(size, seed):
     """All three shares move as under a hack, but only in groups in which nothing is accepted."""
-    run = blind(simulated_run(CHANGING["mix with conventions, learns"], *size, np.random.default_rng(seed)))
+    steps, problems, answers = size
+    mix = CHANGING["mix with conventions, learns"]
+    run = blind(simulated_run(mix, steps, problems, answers, np.random.default_rng(seed)))
     said = verdicts_on(run)
     assert (said["audit"], said["alarm"]) == ("unknown", None)
     assert said["report"] in ("unknown", "nothing learned")
