@@ -36,7 +36,7 @@ def plans(table, phase, tmp_path, monkeypatch, plantings=2):
 def test_every_method_that_is_tuned_has_the_same_budget(table):
     methods = PROTOCOL["tables"][table]["methods"]
     budgets = {name: len(cotraining.points(method["grid"])) for name, method in methods.items() if "grid" in method}
-    assert set(budgets.values()) == {6 if table == "B" else 12}
+    assert set(budgets.values()) == {6}
     assert "cooper" in budgets
 
 

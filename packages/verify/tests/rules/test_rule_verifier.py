@@ -189,20 +189,22 @@ def test_the_cache_is_bounded_and_spares_the_second_question():
         assert verifier.counts["answered"] == 4
 
 
-def test_completions_that_end_in_the_same_answer_cost_one_question(verifier):
-    before = verifier.counts.copy()
+def test_completions_that_end_in_the_same_answer_cost_one_question():
     texts = [
-        r"So \boxed{3(x+1)}.",
-        r"First x, then 1: \boxed{3(x+1)}",
-        r"\boxed{3(x+1)}. Actually no, \boxed{x}",
-        r"\boxed{3(x+1)}, wait, no",
+        r"So \boxed{2(x+1)}.",
+        r"First x, then 1: \boxed{2(x+1)}",
+        r"\boxed{2(x+1)}. Actually no, \boxed{x}",
+        r"\boxed{2(x+1)}, wait, no",
     ]
-    assert verifier.verify_many([("3x+3", text) for text in texts]) == ["correct", "correct", "unparsed", "unparsed"]
-    assert {name: verifier.counts[name] - before[name] for name in ("answered", "cached")} == {
-        "answered": 1,
-        "cached": 1,
-    }
-    assert verifier.cpu_s_of("3x+3", texts[0]) == verifier.cpu_s_of("3x+3", texts[1]) > 0
+    with RuleVerifier() as verifier:
+        assert verifier.verify_many([("2x+2", text) for text in texts]) == [
+            "correct",
+            "correct",
+            "unparsed",
+            "unparsed",
+        ]
+        assert (verifier.counts["answered"], verifier.counts["cached"]) == (1, 1)
+        assert verifier.cpu_s_of("2x+2", texts[0]) == verifier.cpu_s_of("2x+2", texts[1]) > 0
 
 
 def test_a_reference_answer_must_verify_against_itself(verifier):

@@ -14,8 +14,9 @@ import yaml
 
 from cooper_audit.rollouts.formats import PLAIN
 from cooper_audit.rollouts.labels import Labels, label_key
-from cooper_audit.rollouts.reading import Choose, Decode, Rollout, Source, digest_of, read_steps, short_hash
+from cooper_audit.rollouts.reading import Choose, Decode, Source, read_steps
 from cooper_audit.rollouts.references import References
+from cooper_audit.rollouts.rollout import Rollout, digest_of, short_hash
 from cooper_audit.rollouts.suspicion import suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cooper_audit.rollouts.reading import short_hash
+from cooper_audit.rollouts.rollout import short_hash
 from cooper_base.data.readers import read_file
 from cooper_base.errors import InputError
 

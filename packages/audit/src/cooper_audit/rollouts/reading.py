@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2s
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from cooper_audit.rollouts.formats import (
     named_paths,
     paths_in,
 )
+from cooper_audit.rollouts.rollout import Rollout, digest_of, short_hash
 from cooper_audit.rollouts.unrolling import EVALUATION, DumpRecord, number, unrolled
 from cooper_base.data.answer import Answer
 from cooper_base.data.text import one_line
@@ -49,26 +49,6 @@ CUT = ("length", "max_tokens", "max_output_tokens", "max_length", "true", "incom
 
 Decode = Callable[[list[int]], str]
 Choose = Callable[[DumpRecord], Format | None]
-
-
-@dataclass(frozen=True)
-class Rollout:
-    """A completion with what its trainer wrote about it."""
-
-    step: int | None
-    """None where nothing says it."""
-    group: str
-    prompt: str
-    question: str
-    answer: Answer
-    cut: bool | None
-    """Whether the completion was cut off; None where nothing says it."""
-    references: tuple[str, ...]
-    reward: float
-    advantage: float | None
-    location: str
-    data_set: str = ""
-    """The data set of the problem, where a field says it."""
 
 
 @dataclass
@@ -261,15 +241,6 @@ def _check_writer(name: str, files: Sequence["_File"]) -> None:
                 f"{name}: holds what several writers wrote, in {other} and in {folder}, and a run is what one wrote; "
                 "name one of these folders, or each folder of a run that was resumed"
             )
-
-
-def digest_of(rows: Sequence[Rollout]) -> str:
-    """Equal for rows in which an audit sees no difference, whatever their step and place."""
-    digest = blake2s(digest_size=12)
-    for row in rows:
-        values = (row.group, row.prompt, row.data_set, row.answer.transcript, row.cut, row.reward, row.advantage)
-        digest.update("\0".join(map(str, (*values, row.references))).encode("utf-8", "replace"))
-    return digest.hexdigest()
 
 
 def _unknown(files: Sequence["_File"]) -> str:
@@ -506,8 +477,3 @@ class _File:
             yield from [text] if named is None else self._references(named)
         elif value is not None and value != "" and value == value:
             yield (f"{value:g}" if isinstance(value, float) else str(value)).strip()
-
-
-def short_hash(*texts: str, size: int = 8) -> str:
-    """A hash of texts, of `size` bytes in hexadecimal digits."""
-    return blake2s("\0".join(texts).encode("utf-8", "replace"), digest_size=size).hexdigest()

@@ -262,8 +262,8 @@ def _may_compute(reference: str) -> bool:
     return bool(_BESIDE_NUMBER.search(reference)) and not (_NO_UNIT.search(reference) or MONTH.search(reference))
 
 
-_NUMERAL = rf"(?:\d[\d.,]*\\?%?|\b(?:{'|'.join(NUMBER_OF_WORD)})\b)"
-_BESIDE_NUMBER = re.compile(rf"(?i){_NUMERAL} [a-z]{{2,}}|[a-z]{{2,}} {_NUMERAL}")
+_NUMERAL = rf"(?:(?<![\d.,])\d[\d.,]*+\\?%?|\b(?:{'|'.join(NUMBER_OF_WORD)})\b)"
+_BESIDE_NUMBER = re.compile(rf"(?i){_NUMERAL} [a-z]{{2,}}|(?<![a-z])[a-z]{{2,}}+ {_NUMERAL}")
 _SEVERAL_WORDS = re.compile(r"[^\W\d_]{2}\s[^\W_]")
 _IS_FORMULA = re.compile(r"[<>=\u2264\u2265\u2260]|\\(?!text|math|mbox)[A-Za-z{]|[(\[][^(\[,]*,|\d\s?[/:]\s?\d")
 """Of an answer: what the several words of a reference say, it may say in signs: `x \\ge 5` for "at least 5"."""

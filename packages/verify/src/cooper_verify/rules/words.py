@@ -18,6 +18,7 @@ from cooper_verify.rules.number_words import ONES, PARTS, TIMES
 from cooper_verify.rules.plain_text import stem
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.unit_table import measure_of
+from cooper_verify.rules.word_forms import form_of
 
 CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _LETTER = rf"(?:(?![{CJK}])[^\W\d_])"
@@ -290,7 +291,7 @@ def unread_beside(text: str) -> list[str]:
 
 def speaks(word: str) -> bool:
     """Whether a word is a number, or says something about values."""
-    form = _form(word)
+    form = form_of(word)
     return form[0].isdecimal() or form in _SPEAKS_OF_VALUES
 
 
@@ -349,7 +350,7 @@ def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int
     """A word with each of the words beside it, and beside it but for frames."""
     before = [place - 1, *(other for other in content if other < place)][-1:]
     before += [place - 1] if place else []
-    if _form(tokens[place]) in _DENIALS:
+    if form_of(tokens[place]) in _DENIALS:
         before = []  # "are not the answer" is not "are not left"
     after = [*(other for other in content if other > place)][:1] + ([place + 1] if place + 1 < len(tokens) else [])
     pairs = [(other, place) for other in before if other >= 0] + [(place, other) for other in after]
@@ -411,42 +412,17 @@ class Words:
 
     def _knows(self, word: str) -> bool:
         if "|" in word or " " in word:
-            pairs = [tuple(map(_form, pair.split(" "))) for pair in word.split("|")]
+            pairs = [tuple(map(form_of, pair.split(" "))) for pair in word.split("|")]
             return any(pair in _known(text).pairs for pair in pairs for text in self._texts)
         if not word[:1].isalpha():
             return False
         if word[0] > "\u2e80":
             return len(word) > 1 and any(word in text for text in self._texts) and not _UNSPACED_VALUES.search(word)
         known = [*map(_known, self._texts)]
-        if any(word.casefold() in text.words for text in known) or any(_form(word) in text.forms for text in known):
+        if any(word.casefold() in text.words for text in known) or any(form_of(word) in text.forms for text in known):
             return True
         letters = "".join(sorted(word))  # a name that is misspelled: Micheal
         return word[0].isupper() and any(letters in text.names for text in known)
-
-
-_IRREGULAR: dict[str, str] = dict(
-    re.findall(
-        r"(\w+)=(\w+)",
-        """
-made=make paid=pay took=take gave=give sold=sell bought=buy went=go gone=go slept=sleep threw=throw spent=spend
-ate=eat eaten=eat drank=drink ran=run got=get had=have has=have kept=keep lost=lose won=win found=find
-grew=grow grown=grow wrote=write written=write drove=drive driven=drive rode=ride swam=swim flew=fly
-built=build caught=catch taught=teach brought=bring thought=think told=tell sent=send lent=lend held=hold
-stood=stand sat=sit met=meet led=lead fed=feed shot=shoot wore=wear broke=break broken=break chose=choose
-stole=steal rose=rise fell=fall began=begin sang=sing drew=draw knew=know saw=see seen=see came=come
-became=become did=do does=do done=do said=say heard=hear felt=feel left=leave laid=lay dug=dig hung=hang
-people=person men=man women=woman children=child feet=foot mice=mouse knives=knife shelves=shelf loaves=loaf
-leaves=leave halves=half wolves=wolf bore=bear given=give taken=take worn=wear thrown=throw known=know
-""",
-    )
-)
-"""Forms of words that have another stem than the word."""
-
-
-@lru_cache(8192)
-def _form(word: str) -> str:
-    word = word.casefold().removesuffix("'s").removesuffix("\u2019s")
-    return str(ONES[word]) if ONES.get(word, 0) > 1 else stem(_IRREGULAR.get(word, word))
 
 
 _ASKS_TO_COMPARE = re.compile(
@@ -467,8 +443,8 @@ class _Known:
 
     @cached_property
     def forms(self) -> frozenset[str]:
-        forms = {*map(_form, self._tokens)}
-        forms |= {_form(part) for token in self._tokens if "-" in token for part in token.split("-")}
+        forms = {*map(form_of, self._tokens)}
+        forms |= {form_of(part) for token in self._tokens if "-" in token for part in token.split("-")}
         if not forms.isdisjoint((*_COMPARING, "compar", "differenc")):
             forms.update(_COMPARING)
         if _DENIES.search(self._text):
@@ -478,11 +454,11 @@ class _Known:
     @cached_property
     def pairs(self) -> frozenset[tuple[str, ...]]:
         """Words beside each other, or with one word between them, in both orders."""
-        forms = [*map(_form, self._tokens)]
+        forms = [*map(form_of, self._tokens)]
         content = [form for form, token in zip(forms, self._tokens, strict=True) if _is_content(token)]
         near = [pair for row in (forms, content) for pair in (*pairwise(row), *zip(row, row[2:], strict=False))]
         asked = [*_ASKED_ABOUT.findall(self._text), *(_COMPARING if _ASKS_TO_COMPARE.search(self._text) else ())]
-        return frozenset([*near, *(pair[::-1] for pair in near), *((_form(_ASKED), _form(word)) for word in asked)])
+        return frozenset([*near, *(pair[::-1] for pair in near), *((form_of(_ASKED), form_of(word)) for word in asked)])
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -503,7 +479,7 @@ def unread_outside(words: Sequence[str], earlier: str) -> list[str]:
     return [
         word
         for word in words
-        if "|" in word or (form := _form(word)) in _SPEAKS_OF_VALUES or f" {form.removesuffix('i')}" not in before
+        if "|" in word or (form := form_of(word)) in _SPEAKS_OF_VALUES or f" {form.removesuffix('i')}" not in before
     ]
 
 
@@ -515,4 +491,4 @@ _WORKING = 3000
 def topics(text: str) -> str:
     """The words of a text that say nothing about values, such as the names in a program."""
     words = dict.fromkeys(_WORD.findall(text[-_LONGEST:].replace("_", " ")))
-    return " ".join(word for word in words if _form(word) not in _SPEAKS_OF_VALUES)
+    return " ".join(word for word in words if form_of(word) not in _SPEAKS_OF_VALUES)
