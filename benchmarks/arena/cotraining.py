@@ -17,6 +17,7 @@ docs/co-training.md. `picture` draws the courses of gold, a panel for each cell.
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -173,14 +174,14 @@ def table(results: Sequence[dict[str, Any]], methods: Mapping[str, Any], phase: 
         counting = [result for result in results if counts(result, results, methods)]
         title = "Gold after the same steps, over those with which a method's frozen version is hacked:"
         lines += ["", title, *comparisons(counting, after_the_same_steps)]
-    return [line.replace("-0.", "−0.") for line in lines]
+    return [re.sub(r"(?<= )-(?=\d)", "−", line) for line in lines]
 
 
 def write_into(page: Path, name: str, lines: Sequence[str]) -> None:
     """Put the table in the place of the one of these saved results on a page."""
-    begin, end = f"<!-- table of benchmarks/results/{name} -->\n", "\n<!-- end of that table -->"
+    begin, end = f"<!-- table of benchmarks/results/{name} -->\n", "<!-- end of that table -->"
     before, rest = page.read_text(encoding="utf-8").split(begin)
-    write_text(page, before + begin + "\n".join(lines) + end + rest.split(end, 1)[1])
+    write_text(page, before + begin + "\n".join(lines) + "\n" + end + rest.split(end, 1)[1])
 
 
 def comparisons(results: Sequence[Result], what: Callable[[Sequence[Result], str], Sequence[Result]]) -> list[str]:
