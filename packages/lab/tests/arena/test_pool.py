@@ -73,9 +73,11 @@ def check_that_all_end(process: subprocess.Popen, number: signal.Signals) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP], ids=lambda number: number.name)
 def test_workers_end_with_their_parent_whatever_ends_it(start, tmp_path, number):
-    script = (
+    script = (  # under `nohup` a hang-up is ignored, as it should be
+        "import signal\n"
         "from pathlib import Path\n"
         "from arena.test_pool import spin\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "from cooper_lab.arithmetic.pool import run_in_processes\n"
         "if __name__ == '__main__': run_in_processes(spin, [Path()] * 2, 2, lambda: None)"
     )
