@@ -58,8 +58,12 @@ REFERENCE = (
     "reference_answer|ground_truth|expected_answer|correct_answer|gold_answer|reference|gold|answer|solution|target"
 )
 """Where writers of any format keep the right answer. `answer` comes behind names that cannot mean the model's own."""
-_INSIDE = ("reward_model", "reward_spec", "extra_info", "metadata", "info")
-"""Objects of a row in which writers of no known format keep the right answer, as verl's data sets do."""
+_INSIDE = tuple(
+    f"{place}.{name}"
+    for place in ("reward_model", "reward_spec", "extra_info", "metadata", "info")
+    for name in REFERENCE.split("|")
+)
+"""Places in a row's objects in which writers of no known format keep the right answer, as verl's data sets do."""
 _PLAIN_REWARDS = "total_reward|final_reward|reward|reward_score|score"
 _PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|step|iteration"
 """Where writers of no known format keep them. Names that can mean but one thing come first: beside `global_step`,
@@ -274,9 +278,9 @@ def plain_format(record: DumpRecord) -> Format | None:
     paths.setdefault("step", _NUMBERED)
     if isinstance(record.get(paths.get("reward", "")), Mapping):  # its parts
         paths["reward"] = "|".join(f"{paths['reward']}.{part}" for part in ("total", "total_reward", "*"))
-    inside = [f"{place}.{name}" for place in _INSIDE for name in REFERENCE.split("|")]
-    if known := next((path for path in inside if _at(record, tuple(path.split("."))) is not None), None):
-        paths.setdefault("reference", known)
+    if "reference" not in paths:
+        inside = next((path for path in _INSIDE if _at(record, tuple(path.split("."))) is not None), None)
+        paths |= {"reference": inside} if inside else {}
     unroll = None
     if "completion" not in paths and (chat := next((name for name in record if str(name).casefold() in _CHATS), None)):
         unroll, paths = chats_in(chat), paths | {"prompt": "prompt", "completion": "messages"}

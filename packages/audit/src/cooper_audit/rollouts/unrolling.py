@@ -60,9 +60,9 @@ def _group_of(record: DumpRecord) -> list[DumpRecord]:
     texts = next((name for name in _TEXTS if _has_length(record.get(name), length) and _is_column(record[name])), None)
     if paid is None or texts is None:
         return []
-    columns = {texts: "completion", paid: "reward"} | {n: "advantage" for n in ("advantages",) if n in record}
+    columns = {texts: "completion", paid: "reward", "advantages": "advantage"}
     rest = {name: value for name, value in record.items() if name not in columns}
-    columns = {name: column for name, column in columns.items() if _has_length(record[name], length)}
+    columns = {name: column for name, column in columns.items() if _has_length(record.get(name), length)}
     return [rest | {column: record[name][i] for name, column in columns.items()} for i in range(length)]
 
 
