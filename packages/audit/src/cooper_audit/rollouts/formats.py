@@ -58,11 +58,8 @@ REFERENCE = (
     "reference_answer|ground_truth|expected_answer|correct_answer|gold_answer|reference|gold|answer|solution|target"
 )
 """Where writers of any format keep the right answer. `answer` comes behind names that cannot mean the model's own."""
-_INSIDE = tuple(
-    f"{place}.{name}"
-    for place in ("reward_model", "reward_spec", "extra_info", "metadata", "info")
-    for name in REFERENCE.split("|")
-)
+_OBJECTS = ("reward_model", "reward_spec", "extra_info", "metadata", "info")
+_INSIDE = [f"{place}.{name}" for place in _OBJECTS for name in REFERENCE.split("|")]
 """Places in a row's objects in which writers of no known format keep the right answer, as verl's data sets do."""
 _PLAIN_REWARDS = "total_reward|final_reward|reward|reward_score|score"
 _PLAIN_STEPS = "global_step|training_step|train_step|policy_step|rollout_step|step|iteration"
