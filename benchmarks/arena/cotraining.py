@@ -142,9 +142,11 @@ def tuned(results: Path, table_name: str, name: str, phase: str) -> dict[str, An
 
 
 def run(plans: Sequence[Plan], saved: Path) -> None:
-    """Make missing models and run missing cells, one after the other."""
+    """Make missing models and run missing cells, one after the other; what is saved from the same settings stays."""
+    rows = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else []
+    there = {row["fingerprint"] for row in rows}
     for of_cell in plans:
-        for cell in one_by_one(of_cell):
+        for cell in one_by_one(of_cell.only(lambda cell: cell.fingerprint not in there)):
             save(cell, saved)
 
 

@@ -3,10 +3,10 @@ run."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import groupby, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +83,13 @@ class Plan:
         def wave(cell: Cell) -> tuple[bool, int, bool]:
             return cell.held_out, cell.planting, len(cell.models) > 1
 
-        parts = []
-        for _, cells in groupby(sorted(self.cells, key=wave), key=wave):
-            of_part = list(cells)
-            needed = {model.key for cell in of_part for model in cell.models}
-            parts.append(replace(self, cells=of_part, models=[m for m in self.models if m.key in needed]))
-        return parts
+        return [self.only(lambda cell, part=part: wave(cell) == part) for part in sorted({*map(wave, self.cells)})]
+
+    def only(self, wanted: Callable[[Cell], bool]) -> "Plan":
+        """The part of the plan with these cells and the models that they need."""
+        cells = [cell for cell in self.cells if wanted(cell)]
+        needed = {model.key for cell in cells for model in cell.models}
+        return replace(self, cells=cells, models=[model for model in self.models if model.key in needed])
 
 
 def plan(
