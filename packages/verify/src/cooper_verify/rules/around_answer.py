@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from cooper_verify.rules.asked import demands, without_estimate
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
@@ -75,7 +76,7 @@ _SIGN = re.compile(
 
 def before_box(text: str, place: int) -> list[str]:
     """What is left over of the sentence in front of a box or a formula."""
-    near = text[max(0, place - _REACH) : place]
+    near, estimate = without_estimate(text[max(0, place - _REACH) : place])
     start = _last_end(_CLAUSE_BREAK, near)
     clause = _without_calculation(_USED.sub("uses", _COMMAND.sub(" ", _FORMULA.sub(" ; ", near[start:]))))
     if main := main_verb(clause):
@@ -88,7 +89,8 @@ def before_box(text: str, place: int) -> list[str]:
     operates = any(pattern.search(near) for pattern in (_STRIKES, _SIGN_BEFORE, _OPEN_FORMULA, _FUNCTION_OF))
     struck = ["~~"] if near.endswith("~~") or operates else []
     return (
-        struck + _MARK.findall(near, start) + beside + unread_outside(words, text[: max(0, place - len(near) + start)])
+        [*struck, *estimate, *_MARK.findall(near, start), *beside]
+        + unread_outside(words, text[: max(0, place - len(near) + start)])
     )
 
 
@@ -103,6 +105,14 @@ def _without_calculation(clause: str) -> str:
     `8+2=10, 10-6=4 \boxed{4}`. One that ends in a sign goes on in the box."""
     words = clause.rstrip(_CALCULATION)
     return f"{words} ; " if clause[len(words) :].rstrip()[-1:].isdigit() else clause
+
+
+def demands_around(text: str, start: int, end: int, texts: Sequence[str]) -> list[str]:
+    """What the sentence of boxes, which stand from `start` to `end`, demands of the question."""
+    before = text[max(0, start - _REACH) : start]
+    behind = text[end : end + _REACH]
+    stop = _SENTENCE_BREAK.search(behind)
+    return demands(before[_last_end(_CLAUSE_BREAK, before) :], texts, behind[: stop.start()] if stop else behind)
 
 
 def between_boxes(text: str, boxes: Sequence[Box]) -> list[str]:

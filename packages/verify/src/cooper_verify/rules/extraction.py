@@ -29,7 +29,15 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cooper_base.data.thoughts import without_thoughts
-from cooper_verify.rules.around_answer import before_box, before_statement, behind_answer, between_boxes, counted_in
+from cooper_verify.rules.around_answer import (
+    before_box,
+    before_statement,
+    behind_answer,
+    between_boxes,
+    counted_in,
+    demands_around,
+)
+from cooper_verify.rules.asked import demands
 from cooper_verify.rules.around_box import wholes_of
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
@@ -139,6 +147,7 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
         texts = tuple(dict.fromkeys(filter(None, [*values, stated.text if stated else ""])))
         words = before_box(tail, boxes[0].command) + between_boxes(tail, boxes)
         words += _behind_boxes(tail[end:], texts, statement, stated, after)
+        words += demands_around(tail, boxes[0].command, end, texts)
         return FinalAnswer("boxed", texts, tuple(words), counted_in(tail, boxes))
     if stated is not None:
         texts = (stated.text,) if stated.text else ()
@@ -193,7 +202,7 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
         return Stated(clean(value.text), tuple(unread_outside(value.words, earlier)), value.counted)
     is_short = line == tail.strip() and len(line) <= _SHORT_CHARS and len(sentences) == 1
     is_value = is_short and not _HAS_NUMBER_AND_WORDS.search(line) and not line.endswith("?")
-    return Stated(clean(line), ()) if is_value else NOTHING
+    return Stated(clean(line), tuple(demands("", [line], ""))) if is_value else NOTHING
 
 
 def _is_plain(text: str) -> bool:
@@ -313,7 +322,8 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, s
     is_prose = _PROSE.search(sentence) is not None and re.search(r"\d", sentence) is not None
     value = value_in(sentence, is_after_verb=True) if is_prose else None
     if value is None:
-        return Stated(clean(_STATEMENT_ENDING.sub("", sentence)), tuple(words)), after
+        text = clean(_STATEMENT_ENDING.sub("", sentence))
+        return Stated(text, (*words, *demands("", [text], ""))), after
     return Stated(clean(value.text), (*words, *value.words), value.counted), after
 
 

@@ -9,6 +9,7 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
+from cooper_verify.rules.asked import demands
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
@@ -147,6 +148,7 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
     has_unit = unit_end > last or bool(_MONEY.match(text, begin))
     words += unread_behind(_DIMENSION.sub("", rest) if has_unit else rest, has_unit=has_unit)
     unit = text[last:unit_end]
+    words += demands(text[start:begin], [text[begin:unit_end]], rest)
     counted = counted_words(text[:begin], unit)
     if about:
         return Stated(ENDING.sub("", text[about.start() : unit_end]).strip(), tuple(words), counted)

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
+from cooper_verify.rules.asked import ASIDE, DEMAND, is_met, said_by_question
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
@@ -411,6 +412,8 @@ class Words:
         return all(map(self._knows, words))
 
     def _knows(self, word: str) -> bool:
+        if word.startswith(DEMAND):
+            return is_met(word, *(*self._texts, "", "")[:2])
         if "|" in word or " " in word:
             pairs = [tuple(map(form_of, pair.split(" "))) for pair in word.split("|")]
             return any(pair in _known(text).pairs for pair in pairs for text in self._texts)
@@ -489,6 +492,6 @@ _WORKING = 3000
 
 
 def topics(text: str) -> str:
-    """The words of a text that say nothing about values, such as the names in a program."""
+    """The words of a text that say nothing about values, such as the names in a program, as an aside to a question."""
     words = dict.fromkeys(_WORD.findall(text[-_LONGEST:].replace("_", " ")))
-    return " ".join(word for word in words if form_of(word) not in _SPEAKS_OF_VALUES)
+    return ASIDE + " ".join(word for word in words if form_of(word) not in _SPEAKS_OF_VALUES)
