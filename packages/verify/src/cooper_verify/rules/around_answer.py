@@ -88,10 +88,8 @@ def before_box(text: str, place: int) -> list[str]:
         beside += [word for word in unread_beside(clause) if word.endswith(NEVER_KNOWN)]
     operates = any(pattern.search(near) for pattern in (_STRIKES, _SIGN_BEFORE, _OPEN_FORMULA, _FUNCTION_OF))
     struck = ["~~"] if near.endswith("~~") or operates else []
-    return (
-        [*struck, *estimate, *_MARK.findall(near, start), *beside]
-        + unread_outside(words, text[: max(0, place - len(near) + start)])
-    )
+    outside = unread_outside(words, text[: max(0, place - len(near) + start)])
+    return [*struck, *estimate, *_MARK.findall(near, start), *beside, *outside]
 
 
 def _last_end(breaks: re.Pattern[str], text: str) -> int:

@@ -6,7 +6,7 @@ knows what was asked for, a rate and a difference are read.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_time
@@ -17,7 +17,9 @@ from cooper_verify.rules.word_forms import form_of
 DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
-_RATE, _MORE, _ABOUT, _SAID = (DEMAND + name for name in ("per ", "more", "about", "said "))
+_RATE, _MORE, _ABOUT, _SAID, _WAY, _NAME = (
+    DEMAND + name for name in ("per ", "more", "about", "said ", "way ", "name ")
+)
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
 _ASKS = re.compile(
@@ -41,14 +43,15 @@ def asked_part(question: str) -> str:
     return " ".join(asking).casefold()
 
 
+_ADVERB = r"\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)"
+_ALONE = r"\b(?P<alone>each|apiece)\b"
+_NO_SPAN = "".join(rf"(?<!\b{word} )" for word in ("in", "for", "of", "after", "within", "over"))
 _RATE_IN_UNIT = re.compile(
-    r"(?:/\s?|\b(?:per|each|every|an?)\s+)(?P<noun>[a-z]+)|\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)\b"
-    r"|\b(?P<symbol>mph|kmh|kph)\b|\b(?P<alone>each|apiece)\b"
+    rf"(?:/\s?|\b(?:per|each|every|an?)\s+)(?P<noun>[a-z]+)|{_ADVERB}\b|\b(?P<symbol>mph|kmh|kph)\b|{_ALONE}"
 )
 _RATE_AROUND = re.compile(
-    r"(?<![a-z])(?:per|each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+)|(?<!\bin )(?<!\bfor )(?<!\bof )(?<!\bafter )(?<!\bwithin )(?<!\bover )"
-    r"\ban?\s+(?P<time>[a-z]+)|\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)(?=\s*(?:[.,;]|\Z))"
-    r"|\b(?P<alone>each|apiece)\b"
+    rf"(?<![a-z])(?:per|each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+)|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)"
+    rf"|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
 _NOUN_OF = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
 _NOUN_OF |= {"annually": "year", "nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
@@ -66,7 +69,8 @@ _ASKS_DIFFERENCE = re.compile(
     r"|\banother\b|\bneed|\bleft\b|\bstill\b|\bremain|\buntil\b|\bbefore\b|\bto go\b"
 )
 _ASKS_ESTIMATE = re.compile(
-    r"\b(?:about|around|approximate\w*|approx|roughly|estimat\w+|round\w*|nearest|decimals?|significant)\b", re.IGNORECASE
+    r"\b(?:about|around|approximate\w*|approx|roughly|estimat\w+|round\w*|nearest|decimals?|significant)\b",
+    re.IGNORECASE,
 )
 _IS_MEASURED = re.compile(r"\d\.\d*[1-9]|\\approx|\u2248")
 _ESTIMATE = re.compile(
@@ -90,7 +94,31 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     rates += [_rate(found) for text in (before, behind) for found in _RATE_AROUND.finditer(text)]
     said = f"{units[0] if units else ''} {behind}"
     differs = _DIFFERS.search(said) or _ADDS.search(before)
-    return [*dict.fromkeys(filter(None, rates)), *([_MORE] if differs else []), *_multiple(said)]
+    found = [*dict.fromkeys(filter(None, rates)), *([_MORE] if differs else []), *_multiple(said)]
+    whole = f"{before} {said}".casefold()
+    found += [f"{_WAY}{place}" for place, (way, _) in enumerate(_OPPOSITES) if way.search(whole)]
+    return found + _names(before, texts)
+
+
+_OPPOSITES = [
+    (re.compile(rf"\b(?:{one})"), re.compile(rf"\b(?:{other})"))
+    for pair in (
+        ("loss|los[et]|losing", "profit|gain|earn|won\\b|win"),
+        ("decreas|declin|reduc|drop|shrink|shrank|fell\\b", "increas|rise|rose\\b|grow|grew"),
+        ("behind\\b", "ahead\\b"),
+        ("below\\b", "above\\b"),
+    )
+    for one, other in (pair, pair[::-1])
+]
+"""Words of an answer, and those of a question that asks for the opposite."""
+_NAMED = re.compile(r"(?:\A|[,;:$({]|[^\W\d_]{2}\s)\s*([A-Za-z](?:\(\s*-?\d{1,9}\s*\))?)\s*=[\s$]*")
+
+
+def _names(before: str, texts: Sequence[str]) -> list[str]:
+    """The names that an answer gives to its value: `x`, `f(2)`."""
+    found = [name for name in _NAMED.finditer(before) if name.end() == len(before)]
+    found += [name for text in texts if len(texts) == 1 and text.count("=") == 1 and (name := _NAMED.match(text))]
+    return [_NAME + re.sub(r"\s", "", name[1]) for name in found]
 
 
 _MULTIPLE = re.compile(r"\A[\s$)}]*times\s(?=(?:the|his|her|their|its|as|more|that|what|[\w-]+['\u2019]s)\b)[^.,;]*")
@@ -122,6 +150,33 @@ def said_by_question(words: Sequence[str]) -> str:
     return _SAID + " ".join(words)
 
 
+_OPENS_CONDITION = {"if", "when", "unless", "once", "while", "before", "after", "until", "since", "without", "besides"}
+_OPENS_CONDITION |= {"plus", "minus"}
+_SAYS_NOTHING = {"in", "on", "at", "for", "to"}
+_OPENS = _OPENS_CONDITION | _SAYS_NOTHING | {"of", "per", "with", "over", "under", "by", "from", "into", "against"}
+_OPENS |= {"among", "between"}
+_FAR = 3
+"""So many words behind "of" a number says of how many the value is a part."""
+
+
+def figure_said(tokens: Sequence[str], figures: Container[str], read: Container[int], has_unit: bool) -> list[str]:
+    """What a figure or a condition behind a value demands: that the question says the phrase up to it.
+
+    `figures` and the places `read` say nothing. A value with a unit may have figures in other phrases than those that
+    make it a part, or conditional: "12 hours to dig 30 holes", unlike "12 of Bob's 10", "12 dollars if each costs 2".
+    """
+    opening = tokens[0].casefold() if tokens else ""
+    if opening not in (_OPENS_CONDITION | {"of"} if has_unit else _OPENS):
+        return []
+    for place, token in enumerate(tokens):
+        if token[0].isdecimal() and token not in figures and place not in read:
+            is_far = place > _FAR or not _SAYS_NOTHING.isdisjoint(tokens[:place])
+            if opening == "of" and has_unit and is_far:
+                return []
+            return [said_by_question(tokens[opening in _SAYS_NOTHING : place + 1])]
+    return [said_by_question(tokens)] if not has_unit and opening in ("if", "unless") else []
+
+
 def is_met(demand: str, question: str, reference: str) -> bool:
     """Whether the question, or where it says nothing the reference, meets a demand."""
     question = question.partition(ASIDE)[0]
@@ -134,11 +189,29 @@ def is_met(demand: str, question: str, reference: str) -> bool:
         return True
     if demand == _MORE:
         return bool(_ASKS_DIFFERENCE.search(asked))
+    if demand.startswith(_WAY):
+        way, opposite = _OPPOSITES[int(demand[len(_WAY) :])]
+        return not opposite.search(asked) or way.search(asked) is not None
+    if demand.startswith(_NAME):
+        return _may_be_asked(demand[len(_NAME) :].casefold(), asked)
     noun = demand[len(_RATE) :]
     said = "|".join({noun, *(word for word, of in _NOUN_OF.items() if of == noun)})
     if _ASKS_RATE.search(asked) or _NAMES_UNIT.search(reference):
         return True
     return bool(_ASKS_SHARE.search(asked)) if not noun else re.search(rf"\b(?:{said})\b", asked) is not None
+
+
+_ASKED_NAME = re.compile(
+    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+\$?"
+    r"([a-z](?:\(\s?-?\d{1,9}\s?\))?)\$?(?=[\s.,?]|\Z)"
+)
+
+
+def _may_be_asked(name: str, asked: str) -> bool:
+    """Whether the value of a name may be asked for: not that of `f(2)` by "find f(3)", nor that of x by "find y"."""
+    names = ["".join(found.split()) for found in _ASKED_NAME.findall(asked)]
+    kind = [other for other in names if ("(" in other) is ("(" in name)]
+    return not kind or name in names or re.search(rf"(?<![a-z\\]){re.escape(name)}(?![a-z(])", asked) is not None
 
 
 _NAMES_UNIT = re.compile(r"[^\W\d_]{2}|/\s?[a-z]")

@@ -37,8 +37,8 @@ from cooper_verify.rules.around_answer import (
     counted_in,
     demands_around,
 )
-from cooper_verify.rules.asked import demands
 from cooper_verify.rules.around_box import wholes_of
+from cooper_verify.rules.asked import demands
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
     APPROVING,
@@ -196,6 +196,8 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     if display := _LAST_FORMULA.search(tail, max(0, len(tail) - LONGEST)):
         return Stated(clean(reduced(display.group(1))), tuple(before_box(tail, display.start())))
     line = tail[tail.rfind("\n") + 1 :]
+    if _ITEM.fullmatch(line) and _ITEM.fullmatch(tail[: -len(line)].rstrip().rpartition("\n")[2]):
+        return NOTHING
     sentences = _SENTENCE.split(line[-2 * LONGEST :])
     if (value := value_in(_BOLD.sub("", sentences[-1]))) is not None:
         earlier = tail[: len(tail) - len(sentences[-1])]
@@ -203,6 +205,10 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     is_short = line == tail.strip() and len(line) <= _SHORT_CHARS and len(sentences) == 1
     is_value = is_short and not _HAS_NUMBER_AND_WORDS.search(line) and not line.endswith("?")
     return Stated(clean(line), tuple(demands("", [line], ""))) if is_value else NOTHING
+
+
+_ITEM = re.compile(r"\s*+(?:(?:\d{1,2}[.)]|[-*\u2022])\s++)?[*$]*-?\d[\d.,/]*[*$]*\s*")
+"""A line that is a bare number, perhaps an item of a list: of several nobody knows which is the answer."""
 
 
 def _is_plain(text: str) -> bool:

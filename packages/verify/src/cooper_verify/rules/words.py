@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from cooper_verify.rules.asked import ASIDE, DEMAND, is_met, said_by_question
+from cooper_verify.rules.asked import ASIDE, DEMAND, figure_said, is_met
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
@@ -215,7 +215,9 @@ def unread_behind(text: str, figures: Container[str] = (), has_unit: bool = Fals
     first = text[: end.start()] if end else text
     if added := _AND_NOUN.fullmatch(first):
         return [added[1]]
-    return _with_neighbours(text, figures, False, _in_phrases(_tokens(first), has_unit))
+    tokens = _tokens(first)
+    phrases = _in_phrases(tokens, has_unit)
+    return [*_with_neighbours(text, figures, False, phrases), *figure_said(tokens, figures, phrases, has_unit)]
 
 
 _AND_NOUN = re.compile(r"[\s$)}]*and\s+([a-z]+)\s*")
