@@ -26,7 +26,13 @@ from cooper_verify.rules.units import measures, unit_of, with_kelvins
 from cooper_verify.rules.values.chemistry import are_same_formula
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
-from cooper_verify.rules.values.reading import answer_readings, doubtful_readings, ratio_readings, readings
+from cooper_verify.rules.values.reading import (
+    answer_readings,
+    doubtful_readings,
+    is_piecewise,
+    ratio_readings,
+    readings,
+)
 from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
@@ -82,7 +88,9 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
         return "choice"
-    if read_parts(reference) or LETTERS_OF_A_BASE.fullmatch(reference) or read_division(reference):
+    if read_parts(reference) or read_division(reference) or is_piecewise(reference):
+        return "maths"
+    if LETTERS_OF_A_BASE.fullmatch(reference):
         return "maths"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
     is_time = _CLOCK.search(text) and "=" not in text

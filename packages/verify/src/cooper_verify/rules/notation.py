@@ -144,6 +144,7 @@ _INSIDE = re.compile(r"[\w*\\$^})\]]")
 
 
 _SYNONYMS = ((r"\ce{", r"\mathrm{"), (r"\varnothing", r"\emptyset"), (r"\nicefrac", r"\frac"), (r"\sfrac", r"\frac"))
+_OVER_GROUPS = re.compile(r"\{([^{}\n]{1,80})\}\s?\\over\s?\{([^{}\n]{1,80})\}")
 _OVER = re.compile(r"\{([^{}\n]{1,80}?)\\over(?![A-Za-z])([^{}\n]{1,80})\}")
 _STYLES: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (
@@ -155,6 +156,7 @@ _STYLES: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[s
     (("pound", "sterling", "euro", "yen"), _MONEY, lambda sign: "\u00a3\u20ac\u00a5"[(sign.lastindex or 1) - 1]),
     (tuple(f"{{{letter}}}" for letter in "kKMBT"), _SCALE_LETTER, r"\1"),
     ((r"\tag", r"\label"), _LABELS, ""),
+    ((r"\over",), _OVER_GROUPS, r"{\1\\over \2}"),
     ((r"\over",), _OVER, r"\\frac{\1}{\2}"),
     (("nswer", "NSWER"), _ANSWER_LABEL, r"\1 "),
 ]
@@ -188,7 +190,7 @@ def _unstyled(styled: re.Match[str]) -> str:
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#x[\da-fA-F]{1,5}|[A-Za-z]{2,8});")
 _STRUCK = re.compile(
     r"(?<![\w{\[}\\$)~])~~(?=[^\s~])[^~\n\\]{1,200}+(?<=\S)~~(?![\w\\${(~])"  # in LaTeX ~ is a space
-    r"|<(s|del|strike)>[^<>\n]{0,200}+</\1>",
+    r"|~~\s?\\boxed\{[^{}~]{1,80}+\}\s?~~|<(s|del|strike)>[^<>\n]{0,200}+</\1>",
     re.IGNORECASE,
 )
 _TAGGED = re.compile(

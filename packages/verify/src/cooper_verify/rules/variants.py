@@ -19,6 +19,7 @@ _WEEKDAYS = [
         "sunday dimanche sonntag domingo domenica",
     )
 ]
+_TRUTH_LETTERS = {"yes": "y", "no": "n", "true": "t", "false": "f"}
 _VOWELS = {*"aeiouy"}
 _SMALL_WORDS = {"of", "the", "and", "for", "in"}
 _SHORTEST, _SHORTEST_SWAPPED = 4, 5
@@ -58,6 +59,7 @@ def may_name_the_same(text: str, other: str) -> bool:
         [*"".join(words)] == others
         or [*"".join(others)] == words
         or _are_other_truths(text, other)
+        or any(_TRUTH_LETTERS.get(one) == two for one, two in ((text, other), (other, text)))
         or any({text, other} <= names for names in _WEEKDAYS)
         or _are_one_figure(text, other)
         or _are_turned("".join(words), "".join(others))

@@ -75,6 +75,10 @@ _REJECTED = re.compile(  # "B, not C" chooses B
     rf"(?:(?:not|rather than|instead of|no|nicht|pas|\u043d\u0435)\s++|\u4e0d\u662f\s*+)[(\[]?{OPTION_LETTER}[)\]]?"
     rf"(?>(?:(?:\s*+,(?:\s*+|\s++(?:or|nor)\s++)|\s++(?:or|nor)\s++)[(\[]?{OPTION_LETTER}[)\]]?)*)[)\s.]*+\Z"
 )
+_CONTRAST = re.compile(
+    rf"\bnot\s+[(\[]?{OPTION_LETTER}[)\]]?(?>(?:\s*(?:,|\bn?or\b)\s*[(\[]?{OPTION_LETTER}[)\]]?)*),?\s+but\s+(?:rather\s+)?"
+)
+"""In front of the option that is chosen: "not A but B"."""
 _ELIMINATION = re.compile(
     r"\A\W*not\b|\b(?:rul(?:es?|ed|ing)\s+out|eliminat\w+|exclud\w+|discard\w*|leav(?:es?|ing)|remains?"
     r"|between|choose|pick|select|prefer|go(?:ing)? with)\b",
@@ -189,7 +193,7 @@ def _free_verdict(expected: Choice, text: str, options: Options, words: Words) -
 def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
     if _PRIMED.fullmatch(text):
         return "unparsed"  # an event's complement, or a point's image
-    bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
+    bare = _REJECTED.sub("", _CONTRAST.sub("", bare_text(text).strip(" *\"'!")))
     given, plain = _read(bare, is_boxed), plain_text(text)
     if expected.text and plain == expected.text:
         return "correct"
@@ -197,14 +201,15 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
         if option == plain:
             return "correct" if expected.letters == (letter,) else "wrong"
     if given is None:
-        return "wrong" if _ANY.search(bare) and _NEGATION.search(bare) else "unparsed"
+        return "wrong" if {*_ANY.findall(bare)} == {*expected.letters} and _NEGATION.search(bare) else "unparsed"
     if any(given.text == option and (letter,) != given.letters for letter, option in options.items()):
         return "wrong"  # the letter of one option with the text of another
     if given.letters != expected.letters:
         if {*given.letters} - {"?"} == {*expected.letters}:
             return _other_order(expected, given)
         # "rules out C, leaving D": which of them it chooses takes a reader
-        return "unparsed" if _ELIMINATION.search(bare) and {*expected.letters} < {*given.letters} else "wrong"
+        tells_of_others = any(words.search(bare) for words in (_ELIMINATION, _NEGATION))
+        return "unparsed" if tells_of_others and {*expected.letters} < {*given.letters} else "wrong"
     if not given.text or not expected.text or given.text == expected.text:
         return "correct"
     return "unparsed" if differ_in_form(given.text, expected.text) else "wrong"

@@ -168,6 +168,8 @@ def _difference(reference: str, text: str) -> Verdict:
         return "unparsed"  # 14h30 may be a time or how long something takes
     if _words(expected) == _words(found) != [] or differ_in_form(expected, found) or _is_marked(reference, text):
         return "unparsed"
+    if _YEAR.sub("-", expected) == _YEAR.sub("-", found) and "-" in (expected[:1], found[:1]):
+        return "unparsed"  # "March 5" for a day of a year
     halves = [len(_HALF.findall(side)) for side in (expected, found)]
     if sorted(halves) == [0, 1] and _without_half(expected) == _without_half(found):
         return "unparsed"  # 3:30 may be 3:30 pm
@@ -179,6 +181,7 @@ def _in_minutes(time: re.Match[str]) -> str:
     return f"{time[1]}:{time[2] or '00'}"
 
 
+_YEAR = re.compile(r"\A\d{4}-(?=\d\d-)")
 _NAME = re.compile(r"[a-z]{4,}(?:[ -][a-z]+)*")
 _HALF = re.compile(r"(?<=\d) [ap]m\b")
 

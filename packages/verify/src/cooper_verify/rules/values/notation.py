@@ -11,6 +11,7 @@ from cooper_verify.rules.values.spelled import spelled_number
 from cooper_verify.rules.values.tokens import without_layout
 
 SET_OPEN, SET_CLOSE = "\u2983", "\u2984"
+CASES_OPEN, CASES_CLOSE = "\u27e6", "\u27e7"
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]|\$\d[\d,.]*\s*\Z")
 _SIGNS = {
     "\u2264": r"leqslant|leqq|leq|le",
@@ -35,6 +36,7 @@ _SIGNS = {
 _SIGN = re.compile("|".join(f"(?:\\\\(?:{names})(?![A-Za-z]))" for names in _SIGNS.values()))
 _SIGN_OF = {name: sign for sign, names in _SIGNS.items() for name in names.split("|")}
 _ASCII = (("<=", "\u2264"), (">=", "\u2265"), ("!=", "\u2260"), ("=>", "\u2192"), ("->", "\u2192"), ("==", "="))
+_ASCII += ((":=", "="),)
 _PAIR = re.compile(r"(?:(?<=[(\[])|(?<=\\\{))\s*-?\d{1,3}(?:,\d{3}){1,4}\s*(?=[)\]]|\\\})")
 _ONE_TEXT = re.compile(r"\\(?:text(?:rm|normal|bf|it)?|mathrm|mbox)\s*\{([^{}]*)\}")
 _CONNECTIVE = re.compile(
@@ -65,7 +67,7 @@ _CALLED_COMBINATIONS = re.compile(
 )
 """`C(10,3)`, `{}_{10}C_3` and `10C3`."""
 _PLUS_INFINITY = re.compile(r"\+\s*\\infty|\+\s*\u221e")
-_OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8", ")]}" + SET_CLOSE + "\u27e9"
+_OPEN, _CLOSE = "([{" + SET_OPEN + "\u27e8" + CASES_OPEN, ")]}" + SET_CLOSE + "\u27e9" + CASES_CLOSE
 
 
 @text_cache(4096)
@@ -84,6 +86,7 @@ def prepared(text: str) -> str:
         if (cases := _CASES.search(text)) and "=" in cases["rows"]:
             rows = ", ".join(row.strip(" ,;") for row in cases["rows"].split("\\\\") if row.strip())
             text = text[: cases.start()] + rows + text[cases.end() :]
+        text = text.replace(r"\begin{cases}", CASES_OPEN).replace(r"\end{cases}", CASES_CLOSE)
     text = _BETWEEN_SOLUTIONS.sub("; ", text)
     text = _CONNECTIVE.sub(lambda words: f" {words.group(1) or words.group(2)} ", text)
     text = _QUADS.sub("; ", text)
@@ -101,7 +104,22 @@ def prepared(text: str) -> str:
     text = _PLUS_INFINITY.sub(r"\\infty", text)
     for written, sign in _ASCII:
         text = text.replace(written, sign)
+    if "]" in text or "[" in text:
+        text = _with_round_brackets(text)
+    text = _SPACED_EXPONENT.sub("e", text)
     return " ".join(text.split()).strip(" ;")
+
+
+_SPACED_EXPONENT = re.compile(r"(?<=\d)\s[eE](?=[-+]?\d{1,3}\Z)")
+_TURNED = re.compile(r"([\[\]])([^\[\](){},;]{1,80}[,;][^\[\](){},;]{1,80})([\[\]])")
+
+
+def _with_round_brackets(text: str) -> str:
+    """Open ends of intervals as in France, `[1,3[`, as round brackets."""
+    brackets = re.findall(r"[\[\]]", text)
+    if len(brackets) % 2 or brackets == ["[", "]"] * (len(brackets) // 2):
+        return text
+    return _TURNED.sub(lambda ends: f"{'[' if ends[1] == '[' else '('}{ends[2]}{']' if ends[3] == ']' else ')'}", text)
 
 
 def _combinations(found: re.Match[str]) -> str:

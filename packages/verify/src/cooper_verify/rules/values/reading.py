@@ -25,7 +25,8 @@ from cooper_verify.rules.values.collection import (
 )
 from cooper_verify.rules.values.estimate import value_of
 from cooper_verify.rules.values.none import read_none
-from cooper_verify.rules.values.notation import SET_OPEN, depth, prepared, split
+from cooper_verify.rules.values.notation import CASES_OPEN, SET_OPEN, depth, prepared, split
+from cooper_verify.rules.values.piecewise import Piecewise, read_piecewise
 from cooper_verify.rules.values.region import (
     Region,
     point,
@@ -69,6 +70,15 @@ def readings(text: str) -> tuple[Any, ...]:
     if len(text) > _LONGEST or depth(text) > _DEEPEST:
         return ()
     return tuple(_read(prepared(text)))
+
+
+def is_piecewise(text: str) -> bool:
+    r"""Whether a text is values by cases, perhaps with a name."""
+    return r"\begin{cases}" in text and "&" in text and any(_has_cases(value) for value in readings(text))
+
+
+def _has_cases(value: Any) -> bool:
+    return isinstance(value, Piecewise) or (isinstance(value, Named) and isinstance(value.value[0], Piecewise))
 
 
 def answer_readings(text: str) -> tuple[Any, ...]:
@@ -219,6 +229,8 @@ _ROUNDED = 0.05
 
 
 def _single(text: str) -> list[Any]:
+    if text.startswith(CASES_OPEN):
+        return [*filter(None, [read_piecewise(text, _read)])]
     sizes = any(sign in text for sign in "<>\u2264\u2265\u2260") and not text.startswith(SET_OPEN)
     sides = split(text, "=")
     if len(sides) > 1:

@@ -52,7 +52,8 @@ class Chain:
 
 _INDEX = r"(?:_(?:\w|\{[^{}]{1,12}\}))?'*"
 _SYMBOL = (
-    rf"(?:[A-Za-z]{_INDEX}|\\(?!frac|sqrt|text|begin|math|left|log|ln|sin|cos|tan|not|neg|lnot|pm|mp)[A-Za-z]+{_INDEX})"
+    rf"(?:[A-Za-z]{_INDEX}|p(?:OH|H|K(?:_\{{?[abw]\}}?)?)|\\Delta\s?[A-Za-z]{_INDEX}"
+    rf"|\\(?!frac|sqrt|text|begin|math|left|log|ln|sin|cos|tan|not|neg|lnot|pm|mp)[A-Za-z]+{_INDEX})"
 )
 _LABEL = re.compile(
     rf"(?P<name>{_SYMBOL}|m?\s?\\(?:angle|triangle|overline|overrightarrow|vec|hat|bar|measuredangle)\s*(?:\{{\s*)?[A-Za-z]{{1,4}}\s*\}}?"

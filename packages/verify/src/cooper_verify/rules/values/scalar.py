@@ -232,9 +232,9 @@ def _in_base(scalar: Scalar) -> Fraction | None:
 def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
     """The verdict where a word multiplies a number. `12` and "12 million" may mean the same, for a question may ask for
     millions. Where the reference has no such word, an answer with one is left to a reader."""
-    if not reference.is_scaled:
-        return "unparsed"
     verdict = _compare(reference, answer, symbolic, expressions)
+    if not reference.is_scaled:
+        return "correct" if verdict == "correct" else "unparsed"
     if verdict == "wrong" and not answer.is_scaled:
         bare = read_scalar(without_scales(reference.text))
         if bare is None or _compare(bare, answer, symbolic, expressions) != "wrong":
@@ -276,7 +276,23 @@ def _compare(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions:
         return "unparsed"
     if answer.unit.is_("percent") and answer.tree == reference.tree:
         return "unparsed"  # `0.4%` for 0.4
+    if _is_rounded_power(reference, answer):
+        return "unparsed"
     return "unparsed" if _has_other_names(reference, answer, symbolic) else "wrong"
+
+
+_POWER_OF_TEN = re.compile(
+    r"-?(\d\.\d{1,20})\s?(?:[eE][+-]?\d|(?:\\(?:times|cdot)|[x*\u00d7\u00b7])\s?10\s?(?:\^|\*\*))"
+)
+
+
+def _is_rounded_power(reference: Scalar, answer: Scalar) -> bool:
+    r"""Whether an answer in scientific notation is the reference, rounded: `1.23 \times 10^6` for 1234567."""
+    mantissa = _POWER_OF_TEN.match(answer.text)
+    expected, found = constant(reference.tree), constant(answer.tree)
+    if mantissa is None or not expected or not found:
+        return False
+    return abs(expected - found) * Fraction(mantissa[1]) <= abs(found) / (2 * 10 ** (len(mantissa[1]) - 2))
 
 
 def _may_be_rounded(reference: Tree, answer: Tree) -> bool:
@@ -348,6 +364,8 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
     such constants exchanged, or with another part in one of them; or has a name in front of a bracket that the other
     lacks: that may be a function."""
     one, other = names(reference.tree), names(answer.tree)
+    if one != other and {*map(_axis, one)} == {*map(_axis, other)}:
+        return True  # \\hat{x} and \\hat{i}
     if one != other and {*map(_bare_name, one)} == {*map(_bare_name, other)}:
         return True  # \\hat{i} and i
     if (_called(reference) & one) - other or (_called(answer) & other) - one:
@@ -372,6 +390,11 @@ def _has_other_names(reference: Scalar, answer: Scalar, symbolic: Symbolic) -> b
     return same(reference.tree, replaced(answer.tree, ("name", *other), ("name", *one)), symbolic)
 
 
+def _axis(name: str) -> str:
+    """The name of an axis's unit vector, of which `\\hat{x}` and `\\hat{i}` are one."""
+    return re.sub(r"\A((?:hat|widehat|vec)\()([xyz])\)", lambda axis: f"{axis[1]}{'ijk'['xyz'.index(axis[2])]})", name)
+
+
 def _bare_name(name: str) -> str:
     return _ACCENT.sub(r"\1", name)
 
@@ -392,8 +415,28 @@ _TWO_NUMBERS = re.compile(r"\d\s?[^\d\s.,]\D*\d")
 _BETWEEN_PARTS = re.compile(r"\s*(?:,|\band\b)?\s*")
 
 
+_SIGN_OF_MINUTES = r"(?:'|\^\s?\{?\s?\\prime\s?\}?|\u2032)"
+_SIGN_OF_SECONDS = r"(?:''|\"|\^\s?\{?\s?\\prime\s?\\prime\s?\}?|\u2033)"
+_ANGLE = re.compile(
+    rf"(-?\d{{1,9}})\s?(?:\^\s?\{{?\s?\\circ\s?\}}?|\u00b0|\\degree)\s?([0-5]?\d)\s?{_SIGN_OF_MINUTES}"
+    rf"(?:\s?([0-5]?\d(?:\.\d{{1,9}})?)\s?{_SIGN_OF_SECONDS})?"
+)
+"""An angle with minutes: `45^\\circ 30'`."""
+
+
+def _read_angle(text: str) -> Scalar | None:
+    angle = _ANGLE.fullmatch(text.strip(" .$"))
+    if angle is None:
+        return None
+    parts = Fraction(int(angle[2]), 60) + Fraction(angle[3] or 0) / 3600
+    whole = Fraction(abs(int(angle[1]))) + parts
+    return Scalar(text, number(-whole if angle[1][0] == "-" else whole), True, "1 degrees")
+
+
 def read_parts(text: str) -> Scalar | None:
     """A quantity in several units of one kind, the largest first: "5 ft 6 in", "1 hour and 30 minutes"."""
+    if angle := _read_angle(text):
+        return angle
     if not _TWO_NUMBERS.search(text):
         return None
     text = _HOURS.sub(r"\1 h \2 min", _FEET.sub(r"\1 ft \2 in", TEXT_COMMAND.sub(r"\1", text)))

@@ -1,5 +1,6 @@
 """Which types of values compare, and how: everything else is `unparsed`."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from cooper_verify.rules.values import collection, relation
 from cooper_verify.rules.values.collection import Division, Matrix, Ratio, Several, Tuple
 from cooper_verify.rules.values.expression import Symbolic, UnprovenError, same
 from cooper_verify.rules.values.none import Empty
+from cooper_verify.rules.values.piecewise import Piecewise, compare_piecewise
 from cooper_verify.rules.values.region import Region, compare_regions
 from cooper_verify.rules.values.relation import Chain, Equation, Named, System
 from cooper_verify.rules.values.scalar import Scalar, compare_scalars
@@ -75,8 +77,8 @@ def _as_quotient(comparison: Comparison, one: Any, other: Any) -> Verdict:
 def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
     """`x = 3` is 3."""
     named = one if isinstance(one, Named) else other
-    if not comparison.words.know(unread(named.name, is_subject=True)):
-        return "unparsed"  # "the discarded value = 12"
+    if not _is_known(comparison, named.name):
+        return "unparsed"
     bare = other if named is one else one
     if isinstance(bare, Several | Tuple) and any(
         isinstance(reading, Named) and reading.name != named.name for element in bare.elements for reading in element
@@ -84,6 +86,29 @@ def _without_name(comparison: Comparison, one: Any, other: Any) -> Verdict:
         return "unparsed"  # "x = 1 or y = 4" for "x = 1 or x = 4"
     sides = [side.value if isinstance(side, Named) else [side] for side in (one, other)]
     return comparison(*sides)
+
+
+def _as_indexed(comparison: Comparison, one: Any, other: Any) -> Verdict:
+    """`x_1 = 1, x_2 = 2` are the values of x: "x = 1 or x = 2"."""
+    named, system = (one, other) if isinstance(one, Named) else (other, one)
+    if named.parameters or any(part.name.partition("_")[0] != named.name for part in system.parts):
+        return "unparsed"
+    values = [Several(tuple(part.value for part in system.parts), "list")]
+    return comparison(*((named.value, values) if named is one else (values, named.value)))
+
+
+_LENGTH = re.compile(
+    r"[|\s]*(?:\\over(?:line|rightarrow)\s*\{?\s*)?([A-Z])(?!\1)[A-Z][\s}|]*|[AKPSV]_\s*\{?\s*[A-Z]{3,4}\s*\}?"
+)
+"""The name of a length or an area, between or inside points: `AB`, `|AB|`, `S_{ABC}`."""
+_PAIR_WORDS = {"NO", "OR", "IF", "AN", "AS", "AT", "BY", "IN", "IS", "IT", "MY", "OF", "ON", "SO", "TO", "UP", "US"}
+
+
+def _is_known(comparison: Comparison, name: str) -> bool:
+    """Whether a name says nothing about its value: "the discarded value" may."""
+    if _LENGTH.fullmatch(name) and re.sub(r"\\[a-z]+|[^A-Z]", "", name) not in _PAIR_WORDS:
+        return True
+    return comparison.words.know(unread(name, is_subject=True))
 
 
 def _solved(comparison: Comparison, one: Any, other: Any) -> Verdict:
@@ -118,13 +143,17 @@ TABLE: dict[tuple[type, type], Callable[..., Verdict]] = {
     (Region, Region): lambda comparison, one, other: compare_regions(one, other, comparison.same),
     (Equation, Equation): lambda comparison, one, other: relation.compare_equations(one, other, comparison.solutions),
     (Named, Equation): _solved,
+    (Named, System): _as_indexed,
     (Chain, Chain): lambda comparison, one, other: relation.compare_chains(one, other, comparison.same),
     (Named, Named): _by_parts(relation.compare_named),
     (System, System): _by_parts(relation.compare_systems),
     (System, Several): _by_parts(relation.compare_system_and_values),
     (System, Tuple): _by_parts(relation.compare_system_and_values),
+    (Piecewise, Piecewise): lambda comparison, one, other: compare_piecewise(
+        one, other, comparison.within, comparison.same
+    ),
     (Empty, Empty): lambda comparison, one, other: "correct" if one == other else "unparsed",
-    **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix)},
+    **{(Named, kind): _without_name for kind in (Scalar, Several, Tuple, Ratio, Region, Matrix, Piecewise)},
     (Empty, Scalar): _none_or_number,
     **{(Empty, kind): _differ for kind in (Several, Tuple, Region, Named, System)},
 }

@@ -41,6 +41,7 @@ _SPELLINGS = (
     (re.compile(r"\\(?:lvert|rvert|vert)(?![A-Za-z])"), "|"),
     (re.compile(r"\\[lr]brace(?![A-Za-z])"), ""),
     (re.compile(r"\^\s*(?:\{\s*)?\\prime\s*\}?"), "'"),
+    (re.compile(r"\\([ij])math(?![A-Za-z])"), r"\1"),
     (re.compile(r"\\%"), "%"),
 )
 DIFFERENTIAL = re.compile(r"d[a-z]")

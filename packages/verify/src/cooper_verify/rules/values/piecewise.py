@@ -1,0 +1,70 @@
+r"""Values by cases: `\begin{cases} x & \text{if } x > 0 \\ -x & \text{otherwise} \end{cases}`.
+
+Cases with the same conditions are compared one by one, in any order. Conditions that are written otherwise may mean the
+same: nobody can say then.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cooper_base.data.verdict import Verdict
+from cooper_verify.rules.plain_text import bare_text
+from cooper_verify.rules.values.collection import Compare, Read
+from cooper_verify.rules.values.notation import CASES_CLOSE, CASES_OPEN
+from cooper_verify.rules.values.region import Region, compare_regions, read_condition
+from cooper_verify.rules.values.tree import Tree
+
+_MOST = 20
+"""Cases that are read."""
+_LEAD = re.compile(r"(?i)\A(?:if|for|when|where|whenever)\b\s*")
+_ELSE = re.compile(r"(?i)(?:otherwise|else|elsewhere|in all other cases)")
+_WORDS = re.compile(r"(?:[^\W\d_]{2}|\\text)")
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """Values with their conditions: a region, or words without layout."""
+
+    cases: tuple[tuple[Sequence[Any], Region | str], ...]
+
+
+def read_piecewise(text: str, read: Read) -> Piecewise | None:
+    if not (text.startswith(CASES_OPEN) and text.endswith(CASES_CLOSE)):
+        return None
+    rows = [row.split("&") for row in text[1:-1].split("\\\\") if row.strip(" ,.;")]
+    if not 1 < len(rows) <= _MOST or any(len(row) != 2 for row in rows):
+        return None
+    cases = [(read(value.strip(" ,.;")), _condition(condition.strip(" ,.;"))) for value, condition in rows]
+    return Piecewise(tuple(cases)) if all(value and condition for value, condition in cases) else None
+
+
+def _condition(text: str) -> Region | str:
+    words = _LEAD.sub("", bare_text(text)).strip(" ,.;").replace("$", "")
+    if _ELSE.fullmatch(words):
+        return "otherwise"
+    region = None if _WORDS.search(words) else read_condition(words)
+    return region or " ".join(words.split()).replace(" is ", " ")
+
+
+def compare_piecewise(
+    reference: Piecewise, answer: Piecewise, compare: Compare, same: Callable[[Tree, Tree], bool]
+) -> Verdict:
+    """The verdict on the values of the same conditions."""
+    left = [*answer.cases]
+    verdicts: set[Verdict] = set()
+    if len(left) != len(reference.cases):
+        return "unparsed"
+    for value, condition in reference.cases:
+        place = next((place for place, (_, other) in enumerate(left) if _are_same(condition, other, same)), None)
+        if place is None:
+            return "unparsed"
+        verdicts.add(compare(value, left.pop(place)[0]))
+    return "correct" if verdicts == {"correct"} else "wrong" if "wrong" in verdicts else "unparsed"
+
+
+def _are_same(one: Region | str, other: Region | str, same: Callable[[Tree, Tree], bool]) -> bool:
+    if isinstance(one, Region) and isinstance(other, Region):
+        return compare_regions(one, other, same) == "correct"
+    return one == other
