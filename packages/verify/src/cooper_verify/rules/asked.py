@@ -17,8 +17,8 @@ from cooper_verify.rules.word_forms import form_of
 DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
-_RATE, _MORE, _ABOUT, _SAID, _WAY, _NAME = (
-    DEMAND + name for name in ("per ", "more", "about", "said ", "way ", "name ")
+_RATE, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
+    DEMAND + kind for kind in ("per ", "more", "about", "said ", "asks ", "way ", "name ")
 )
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
@@ -50,14 +50,15 @@ _RATE_IN_UNIT = re.compile(
     rf"(?:/\s?|\b(?:per|each|every|an?)\s+)(?P<noun>[a-z]+)|{_ADVERB}\b|\b(?P<symbol>mph|kmh|kph)\b|{_ALONE}"
 )
 _RATE_AROUND = re.compile(
-    rf"(?<![a-z])(?:per|each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+)|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)"
+    rf"(?i)(?<![a-z])(?:per|each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+)|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)"
     rf"|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
 _NOUN_OF = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
 _NOUN_OF |= {"annually": "year", "nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
 _NOUN_OF |= {"h": "hour", "hr": "hour", "min": "minute", "s": "second", "sec": "second", "wk": "week", "yr": "year"}
 _ASKS_RATE = re.compile(r"\b(?:rates?|speeds?|velocit\w+|fast|pace|densit\w+|wages?|hourly|acceleration|slope)\b")
-_ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|single|an?)\b")
+_ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|an?)\b")
+_SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
 _COMPARATIVE = (
     r"(?:more|fewer|less|extra|additional|older|younger|taller|shorter|longer|heavier|lighter|faster|slower|cheaper|bigger|larger"
     r"|smaller|greater|higher|lower|farther|further|wider|narrower|deeper|later|earlier|better|warmer|colder|hotter)"
@@ -107,6 +108,10 @@ _OPPOSITES = [
         ("decreas|declin|reduc|drop|shrink|shrank|fell\\b", "increas|rise|rose\\b|grow|grew"),
         ("behind\\b", "ahead\\b"),
         ("below\\b", "above\\b"),
+        ("maxim|largest|greatest|highest", "minim|smallest|least\\b|lowest"),
+        ("larger|greater|bigger", "smaller"),
+        ("longer|longest", "shorter|shortest"),
+        ("older|oldest", "younger|youngest"),
     )
     for one, other in (pair, pair[::-1])
 ]
@@ -136,7 +141,7 @@ _LAST_FIGURE = re.compile(r"(?s)(?:.*\d)?[\s$}\\]*")
 
 def _rate(found: re.Match[str]) -> str:
     groups = found.groupdict()
-    noun = groups["noun"] or groups.get("time") or ""
+    noun = (groups["noun"] or groups.get("time") or "").casefold()
     if groups.get("time") and not is_time(noun):
         return ""
     if noun and not (is_time(noun) or is_counted(noun, may_be_one=True) or noun in _NOUN_OF):
@@ -173,7 +178,9 @@ def figure_said(tokens: Sequence[str], figures: Container[str], read: Container[
             is_far = place > _FAR or not _SAYS_NOTHING.isdisjoint(tokens[:place])
             if opening == "of" and has_unit and is_far:
                 return []
-            return [said_by_question(tokens[opening in _SAYS_NOTHING : place + 1])]
+            if opening in _OPENS_CONDITION:
+                return [said_by_question(tokens[: place + 1])]
+            return [_ASKED + " ".join(tokens[opening in _SAYS_NOTHING : place + 2])]
     return [said_by_question(tokens)] if not has_unit and opening in ("if", "unless") else []
 
 
@@ -182,9 +189,10 @@ def is_met(demand: str, question: str, reference: str) -> bool:
     question = question.partition(ASIDE)[0]
     if demand == _ABOUT:
         return bool(_IS_MEASURED.search(reference) or _ASKS_ESTIMATE.search(question))
-    if demand.startswith(_SAID):
-        return f" {_spoken(demand[len(_SAID) :])} " in f" {_spoken(question)} "
     asked = asked_part(question)
+    if demand.startswith((_SAID, _ASKED)):
+        where = asked if asked and demand.startswith(_ASKED) else question
+        return f" {_spoken(demand[len(_SAID) :])} " in f" {_spoken(where)} "
     if not asked:
         return True
     if demand == _MORE:
@@ -198,7 +206,9 @@ def is_met(demand: str, question: str, reference: str) -> bool:
     said = "|".join({noun, *(word for word, of in _NOUN_OF.items() if of == noun)})
     if _ASKS_RATE.search(asked) or _NAMES_UNIT.search(reference):
         return True
-    return bool(_ASKS_SHARE.search(asked)) if not noun else re.search(rf"\b(?:{said})\b", asked) is not None
+    if re.search(rf"\b(?:{said})\b", asked):
+        return True
+    return not is_time(noun) and bool((_SHARES if noun else _ASKS_SHARE).search(asked))
 
 
 _ASKED_NAME = re.compile(

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked import DEMAND
+from cooper_verify.rules.asked import DEMAND, demands
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
@@ -219,7 +219,8 @@ def verdict_by(
     texts, around = [with_kelvins(text, reference) for text in final.texts], final.words
     line = clean(one_notation(completion)) if final.kind == "unmarked" else ""
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
-        texts, around = [line], tuple(word for word in around if word.startswith(DEMAND))
+        said = [word for word in around if word.startswith(DEMAND)]
+        texts, around = [line], (*said, *demands("", [line], ""))
     is_asked = expressions and final.kind == "unmarked" and bool(_CALCULATION.search(" ".join(texts)))
     if not texts or not reference or not (is_asked or words.know(around)):
         return "unparsed"
