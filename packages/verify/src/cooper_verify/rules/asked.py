@@ -1,8 +1,8 @@
 r"""What an answer says of its value that only the question can confirm: "12 a day", "12 more than Ann", "about 12".
 
-Each is a demand on the question: a text that begins with `DEMAND`, among the words around an answer. The question's
-words are not enough here: one that speaks of days may ask for a week, and one with "more" for a total. Where nobody
-knows what was asked for, a rate and a difference are read.
+Each is a demand on the question: a text that begins with `DEMAND` and its kind, among the words around an answer. That
+the question has the words is not enough: one that speaks of days may ask for a week, and one with "more" for a total.
+Where nobody knows what was asked for, all but an estimate of an exact value is read.
 """
 
 import re
@@ -17,8 +17,8 @@ from cooper_verify.rules.word_forms import form_of
 DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
-_RATE, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
-    DEMAND + kind for kind in ("per ", "more", "about", "said ", "asks ", "way ", "name ")
+_RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
+    f"{DEMAND}{kind} " for kind in ("per", "in a", "more", "about", "said", "asked", "way", "name")
 )
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
@@ -26,7 +26,8 @@ _ASKS = re.compile(
     r"\b(?:how|what|which|whose|find|determine|calculate|compute|evaluate|express|give|state|write)\b", re.IGNORECASE
 )
 _CONDITION = re.compile(
-    r",?\s\b(?:if|when|given|assuming|because|since|but|while|suppose|provided)\b[^,?]*+|,\s(?:who|which|whose|where|with)\b[^,?]*+",
+    r",?\s\b(?:if|when|given|assuming|because|since|but|while|suppose|provided)\b[^,?]*+"
+    r"|,\s(?:who|which|whose|where|with)\b[^,?]*+",
     re.IGNORECASE,
 )
 
@@ -46,113 +47,119 @@ def asked_part(question: str) -> str:
 _ADVERB = r"\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)"
 _ALONE = r"\b(?P<alone>each|apiece)\b"
 _NO_SPAN = "".join(rf"(?<!\b{word} )" for word in ("in", "for", "of", "after", "within", "over"))
+_OPENS_TEXT = r"(?:\\(?:text|mathrm)\{\s?)?"
 _RATE_IN_UNIT = re.compile(
-    rf"(?:/\s?|\b(?:per|each|every|an?)\s+)(?P<noun>[a-z]+)|{_ADVERB}\b|\b(?P<symbol>mph|kmh|kph)\b|{_ALONE}"
+    rf"\bper\s+{_OPENS_TEXT}(?P<per>[a-z]+)|(?:/\s?{_OPENS_TEXT}|\b(?:each|every|an?)\s+)(?P<noun>[a-z]+)"
+    rf"|\\[dt]?frac\s?\{{[^{{}}]*+(?:\{{[^{{}}]*+\}})?\s?\}}\s?\{{{_OPENS_TEXT}(?P<under>[a-z]+)"
+    rf"|(?<![A-Za-z\\])(?P<inverse>[a-z]{{1,4}})\}}?\s?\^\s?\{{?-1|\b(?P<symbol>mph|kmh|kph)\b|{_ADVERB}\b|{_ALONE}"
 )
 _RATE_AROUND = re.compile(
-    rf"(?i)(?<![a-z])(?:per|each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+)|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)"
-    rf"|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
+    rf"(?i)(?<![a-z])(?:per\s+(?P<per>[a-z]+)|(?:each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+))"
+    rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|\bin\s(?:an?|one|1)\s(?P<span>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
-_NOUN_OF = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
-_NOUN_OF |= {"annually": "year", "nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour"}
-_NOUN_OF |= {"h": "hour", "hr": "hour", "min": "minute", "s": "second", "sec": "second", "wk": "week", "yr": "year"}
+_TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
+_TIMES |= {"nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour", "h": "hour", "hr": "hour", "min": "minute"}
+_TIMES |= {"s": "second", "sec": "second", "wk": "week", "yr": "year"}
 _ASKS_RATE = re.compile(r"\b(?:rates?|speeds?|velocit\w+|fast|pace|densit\w+|wages?|hourly|acceleration|slope)\b")
 _ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|an?)\b")
 _SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
+_ONE = r"(?:\b(?:an?|one|1|per|each|every|single|the|this|that|his|her|their|its)\s+(?:\w+\s)?|[/-])"
+_TIME_ASKED = re.compile(r"\b(?:an?|one|1|per|each|every)\s+([a-z]+)")
+
 _COMPARATIVE = (
-    r"(?:more|fewer|less|extra|additional|older|younger|taller|shorter|longer|heavier|lighter|faster|slower|cheaper|bigger|larger"
-    r"|smaller|greater|higher|lower|farther|further|wider|narrower|deeper|later|earlier|better|warmer|colder|hotter)"
+    r"(?:more|fewer|less|extra|additional|older|younger|taller|shorter|longer|heavier|lighter|faster|slower|cheaper"
+    r"|bigger|larger|smaller|greater|higher|lower|farther|further|wider|narrower|deeper|later|earlier|better|warmer"
+    r"|colder|hotter)"
 )
-_DIFFERS = re.compile(rf"\b{_COMPARATIVE}\b(?:[^.;\n]*?\bthan\b|\s*\Z)|(?:^|\s)(?!less|fewer){_COMPARATIVE}\b")
+_DIFFERS = re.compile(rf"\b{_COMPARATIVE}\b(?:[^.;\n]{{0,80}}?\bthan\b|\s*\Z)|(?:^|\s)(?!less|fewer){_COMPARATIVE}\b")
 _ADDS = re.compile(r"\b(?:another|additional|extra)[\s$({]*\Z")
 _ASKS_DIFFERENCE = re.compile(
     rf"\b{_COMPARATIVE}\b|\bdifferen|\bcompar|\bexceed|\bby (?:how|what)\b|\bincreas|\bdecreas|\bsav"
     r"|\banother\b|\bneed|\bleft\b|\bstill\b|\bremain|\buntil\b|\bbefore\b|\bto go\b"
 )
+_MULTIPLE = re.compile(r"\A[\s$)}]*times\s(?=(?:the|his|her|their|its|as|more|that|what|[\w-]+['\u2019]s)\b)[^.,;]*")
+"""What multiplies something else: "12 times Bob's age"."""
+
+_SIGN_OF_ESTIMATE = r"(?:\u2248|\\(?:approx|simeq|sim|cong)(?![A-Za-z])|(?:(?<=\s)|\A)~)"
+_ESTIMATE = re.compile(rf"(?i)(?:(?P<sign>{_SIGN_OF_ESTIMATE})|{words_of('about')})[\s$({{]*\Z")
+_ESTIMATE_CHARS = 40
 _ASKS_ESTIMATE = re.compile(
-    r"\b(?:about|around|approximate\w*|approx|roughly|estimat\w+|round\w*|nearest|decimals?|significant)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:about|around|approximate\w*|approx|roughly|estimat\w+|round\w*|nearest|decimals?|significant)\b"
 )
 _IS_MEASURED = re.compile(r"\d\.\d*[1-9]|\\approx|\u2248")
-_ESTIMATE = re.compile(
-    rf"(?i)(?:(?:[=\u2248]|\\(?:approx|simeq|cong))[\s$({{]*)?(?:[\u2248]|\\(?:approx|simeq|sim|cong)(?![A-Za-z])|(?:(?<=\s)|\A)~|{words_of('about')})[\s$({{*]*\Z"
+
+_OPPOSITES = [
+    (re.compile(rf"\b(?:{one})"), re.compile(rf"\b(?:{other})"))
+    for pair in (
+        (r"loss|los[et]|losing", r"profit|gain|earn|won\b|win"),
+        (r"decreas|declin|reduc|drop|shrink|shrank|fell\b", r"increas|rise|rose\b|grow|grew"),
+        (r"behind\b", r"ahead\b"),
+        (r"below\b", r"above\b"),
+        (r"maxim|largest|greatest|highest", r"minim|smallest|least\b|lowest"),
+        (r"larger|greater|bigger", r"smaller"),
+        (r"longer|longest", r"shorter|shortest"),
+        (r"older|oldest", r"younger|youngest"),
+    )
+    for one, other in (pair, pair[::-1])
+]
+"""Words of an answer, and those of a question that asks for the opposite."""
+
+_NAMED = re.compile(
+    r"(?:\A|[,;:$({]|[^\W\d_]{2}\s)\s*"
+    r"(?:([A-Za-z](?:\(\s*-?\d{1,9}\s*\))?)\s*=|([A-Za-z]\(\s*-?\d{1,9}\s*\))\s*\$?\s(?:is|equals))[\s$]*"
+)
+_ASKED_NAME = re.compile(
+    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+\$?"
+    r"([a-z](?:\(\s?-?\d{1,9}\s?\))?)\$?(?=[\s.,?]|\Z)"
 )
 
 
 def without_estimate(before: str) -> tuple[str, list[str]]:
     """The text in front of a value without a sign or word that makes it an estimate, and what that demands."""
     found = _ESTIMATE.search(before[-_ESTIMATE_CHARS:])
-    return (before[: len(before) - len(found.group())], [_ABOUT]) if found else (before, [])
+    if found is None:
+        return before, []
+    return before[: len(before) - len(found.group())] + ("=" if found["sign"] else ""), [_ABOUT]
 
 
-_ESTIMATE_CHARS = 40
+_FIGURE = re.compile(r"\d")
+_OF_FIGURES = "0123456789.,/ $}\\"
+_UNIT_CHARS = 200
 
 
 def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     """What the sentence of a value demands: the text in front of it, the value with its unit, and the text behind."""
-    units = [text[place.end() :] for text in texts if (place := _LAST_FIGURE.match(text))]
-    rates = [_rate(found) for unit in units for found in _RATE_IN_UNIT.finditer(unit)]
-    rates += [_rate(found) for text in (before, behind) for found in _RATE_AROUND.finditer(text)]
-    said = f"{units[0] if units else ''} {behind}"
-    differs = _DIFFERS.search(said) or _ADDS.search(before)
-    found = [*dict.fromkeys(filter(None, rates)), *([_MORE] if differs else []), *_multiple(said)]
+    units = [text[place.start() : place.start() + _UNIT_CHARS] for text in texts if (place := _FIGURE.search(text))]
+    found = [_rate(rate) for unit in units for rate in _RATE_IN_UNIT.finditer(unit)]
+    found += [_rate(rate) for text in (before, behind) for rate in _RATE_AROUND.finditer(text)]
+    said = f"{units[0].lstrip(_OF_FIGURES) if units else ''} {behind}"
+    if _DIFFERS.search(said) or _ADDS.search(before):
+        found.append(_MORE)
+    if multiple := _MULTIPLE.match(said):
+        found.append(_SAID + " ".join(_WORDS.findall(multiple.group())[:_FAR]))
     whole = f"{before} {said}".casefold()
     found += [f"{_WAY}{place}" for place, (way, _) in enumerate(_OPPOSITES) if way.search(whole)]
-    return found + _names(before, texts)
+    return [*dict.fromkeys(filter(None, found)), *_names(before, texts)]
 
 
-_OPPOSITES = [
-    (re.compile(rf"\b(?:{one})"), re.compile(rf"\b(?:{other})"))
-    for pair in (
-        ("loss|los[et]|losing", "profit|gain|earn|won\\b|win"),
-        ("decreas|declin|reduc|drop|shrink|shrank|fell\\b", "increas|rise|rose\\b|grow|grew"),
-        ("behind\\b", "ahead\\b"),
-        ("below\\b", "above\\b"),
-        ("maxim|largest|greatest|highest", "minim|smallest|least\\b|lowest"),
-        ("larger|greater|bigger", "smaller"),
-        ("longer|longest", "shorter|shortest"),
-        ("older|oldest", "younger|youngest"),
-    )
-    for one, other in (pair, pair[::-1])
-]
-"""Words of an answer, and those of a question that asks for the opposite."""
-_NAMED = re.compile(r"(?:\A|[,;:$({]|[^\W\d_]{2}\s)\s*([A-Za-z](?:\(\s*-?\d{1,9}\s*\))?)\s*=[\s$]*")
+def _rate(found: re.Match[str]) -> str:
+    """The demand of a rate: for each of which time or thing the value is. Empty if it is for none."""
+    kind, written = found.lastgroup or "", found[found.lastgroup or 0].casefold()
+    word = _TIMES.get(written, written)
+    if kind == "alone":
+        return _RATE
+    if kind in ("time", "inverse", "span") and not is_time(word):
+        return ""
+    if kind in ("noun", "under") and not (is_time(word) or is_counted(word, may_be_one=True)):
+        return ""
+    return (_SPAN if kind == "span" else _RATE) + word
 
 
 def _names(before: str, texts: Sequence[str]) -> list[str]:
     """The names that an answer gives to its value: `x`, `f(2)`."""
     found = [name for name in _NAMED.finditer(before) if name.end() == len(before)]
     found += [name for text in texts if len(texts) == 1 and text.count("=") == 1 and (name := _NAMED.match(text))]
-    return [_NAME + re.sub(r"\s", "", name[1]) for name in found]
-
-
-_MULTIPLE = re.compile(r"\A[\s$)}]*times\s(?=(?:the|his|her|their|its|as|more|that|what|[\w-]+['\u2019]s)\b)[^.,;]*")
-"""What multiplies something else: "12 times Bob's age"."""
-
-
-def _multiple(said: str) -> list[str]:
-    found = _MULTIPLE.match(said)
-    return [said_by_question(_WORDS.findall(found.group())[:_MOST_SAID])] if found else []
-
-
-_MOST_SAID = 4
-_LAST_FIGURE = re.compile(r"(?s)(?:.*\d)?[\s$}\\]*")
-
-
-def _rate(found: re.Match[str]) -> str:
-    groups = found.groupdict()
-    noun = (groups["noun"] or groups.get("time") or "").casefold()
-    if groups.get("time") and not is_time(noun):
-        return ""
-    if noun and not (is_time(noun) or is_counted(noun, may_be_one=True) or noun in _NOUN_OF):
-        return ""
-    word = noun or groups["adverb"] or groups.get("symbol") or ""
-    return _RATE + _NOUN_OF.get(word, word)
-
-
-def said_by_question(words: Sequence[str]) -> str:
-    """A demand that the question says these words in this order."""
-    return _SAID + " ".join(words)
+    return [_NAME + re.sub(r"\s", "", name[1] or name[2]) for name in found]
 
 
 _OPENS_CONDITION = {"if", "when", "unless", "once", "while", "before", "after", "until", "since", "without", "besides"}
@@ -160,8 +167,8 @@ _OPENS_CONDITION |= {"plus", "minus"}
 _SAYS_NOTHING = {"in", "on", "at", "for", "to"}
 _OPENS = _OPENS_CONDITION | _SAYS_NOTHING | {"of", "per", "with", "over", "under", "by", "from", "into", "against"}
 _OPENS |= {"among", "between"}
-_FAR = 3
-"""So many words behind "of" a number says of how many the value is a part."""
+_FAR = 4
+"""So many words behind "of", a number says of how many the value is a part."""
 
 
 def figure_said(tokens: Sequence[str], figures: Container[str], read: Container[int], has_unit: bool) -> list[str]:
@@ -175,56 +182,66 @@ def figure_said(tokens: Sequence[str], figures: Container[str], read: Container[
         return []
     for place, token in enumerate(tokens):
         if token[0].isdecimal() and token not in figures and place not in read:
-            is_far = place > _FAR or not _SAYS_NOTHING.isdisjoint(tokens[:place])
+            is_far = place >= _FAR or not _SAYS_NOTHING.isdisjoint(tokens[:place])
             if opening == "of" and has_unit and is_far:
                 return []
             if opening in _OPENS_CONDITION:
-                return [said_by_question(tokens[: place + 1])]
+                return [_SAID + " ".join(tokens[: place + 1])]
             return [_ASKED + " ".join(tokens[opening in _SAYS_NOTHING : place + 2])]
-    return [said_by_question(tokens)] if not has_unit and opening in ("if", "unless") else []
+    return [_SAID + " ".join(tokens)] if not has_unit and opening in ("if", "unless") else []
 
 
 def is_met(demand: str, question: str, reference: str) -> bool:
     """Whether the question, or where it says nothing the reference, meets a demand."""
     question = question.partition(ASIDE)[0]
-    if demand == _ABOUT:
+    kind, _, what = demand[len(DEMAND) :].rpartition(" ") if demand.startswith(_SPAN) else demand[1:].partition(" ")
+    if kind == "about":
         return bool(_IS_MEASURED.search(reference) or _ASKS_ESTIMATE.search(question))
     asked = asked_part(question)
-    if demand.startswith((_SAID, _ASKED)):
-        where = asked if asked and demand.startswith(_ASKED) else question
-        return f" {_spoken(demand[len(_SAID) :])} " in f" {_spoken(where)} "
+    if kind == "said" or (kind == "asked" and not asked):
+        return _says(question, what)
     if not asked:
         return True
-    if demand == _MORE:
-        return bool(_ASKS_DIFFERENCE.search(asked))
-    if demand.startswith(_WAY):
-        way, opposite = _OPPOSITES[int(demand[len(_WAY) :])]
-        return not opposite.search(asked) or way.search(asked) is not None
-    if demand.startswith(_NAME):
-        return _may_be_asked(demand[len(_NAME) :].casefold(), asked)
-    noun = demand[len(_RATE) :]
-    said = "|".join({noun, *(word for word, of in _NOUN_OF.items() if of == noun)})
-    if _ASKS_RATE.search(asked) or _NAMES_UNIT.search(reference):
+    match kind:
+        case "asked":
+            return _says(asked, what)
+        case "more":
+            return bool(_ASKS_DIFFERENCE.search(asked))
+        case "way":
+            way, opposite = _OPPOSITES[int(what)]
+            return not opposite.search(asked) or bool(way.search(asked))
+        case "name":
+            return _may_be_asked(what.casefold(), asked)
+        case "in a":
+            others = {noun for noun in _TIME_ASKED.findall(asked) if is_time(noun)}
+            return not others or what in others  # "in a week" may be what it asks of 7 days
+        case _:
+            return bool(_NAMES_UNIT.search(reference)) or _asks_rate(asked, what)
+
+
+_NAMES_UNIT = re.compile(r"[^\W\d_]{2}|/\s?[a-z]")
+
+
+def _asks_rate(asked: str, noun: str) -> bool:
+    """Whether a rate is asked for: for each of what `noun` says, which is empty for "each"."""
+    if _ASKS_RATE.search(asked):
         return True
-    if re.search(rf"\b(?:{said})\b", asked):
+    adverbs = "|".join(word for word, time in _TIMES.items() if time == noun and word != noun) or "(?!)"
+    if noun and re.search(rf"{_ONE}{noun}\b|\b(?:{adverbs})\b", asked):
         return True
     return not is_time(noun) and bool((_SHARES if noun else _ASKS_SHARE).search(asked))
-
-
-_ASKED_NAME = re.compile(
-    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+\$?"
-    r"([a-z](?:\(\s?-?\d{1,9}\s?\))?)\$?(?=[\s.,?]|\Z)"
-)
 
 
 def _may_be_asked(name: str, asked: str) -> bool:
     """Whether the value of a name may be asked for: not that of `f(2)` by "find f(3)", nor that of x by "find y"."""
     names = ["".join(found.split()) for found in _ASKED_NAME.findall(asked)]
-    kind = [other for other in names if ("(" in other) is ("(" in name)]
-    return not kind or name in names or re.search(rf"(?<![a-z\\]){re.escape(name)}(?![a-z(])", asked) is not None
+    alike = [other for other in names if ("(" in other) is ("(" in name)]
+    return not alike or name in alike or re.search(rf"(?<![a-z\\]){re.escape(name)}(?![a-z(])", asked) is not None
 
 
-_NAMES_UNIT = re.compile(r"[^\W\d_]{2}|/\s?[a-z]")
+def _says(text: str, words: str) -> bool:
+    """Whether a text has these words in this order, in any form."""
+    return f" {_spoken(words)} " in f" {_spoken(text)} "
 
 
 @text_cache(4096)

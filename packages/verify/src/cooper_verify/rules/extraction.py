@@ -303,7 +303,7 @@ def _field_value(statement: re.Match[str]) -> tuple[str, str] | None:
 def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, str]:
     """The value in a statement, up to the end of its sentence, and the text after it."""
     if statement.group()[0] in "\"'" and (field := _field_value(statement)):
-        return Stated(clean(field[0]), (*_FALSE_FIELD.findall(statement.string),)), ""
+        return Stated(clean(field[0]), (*_FALSE_FIELD.findall(statement.string), *demands("", [field[0]], ""))), ""
     text = _after_statement(statement)
     rest = _FENCE_OPENS.sub("", text).lstrip(" \t\n:*=")
     start = statement.end() + len(text) - len(rest)

@@ -164,6 +164,8 @@ def _unread_in_front(front: str, verb: int, has_verb: bool, is_after_verb: bool)
     if _COUNTERFACTUAL.search(front) or _ANSWER_HAS.search(front):
         return ["|"]
     lead = front[verb:]
+    if not has_verb and not is_after_verb and any(map(speaks, unread(lead))):
+        return ["|"]  # "twice as many as 12"
     words = unread(front[:verb], is_subject=has_verb)
     if has_verb or is_after_verb:
         return words + unread_beside(lead)

@@ -231,7 +231,8 @@ _ROUNDED = 0.05
 def _single(text: str) -> list[Any]:
     if text.startswith(CASES_OPEN):
         return [*filter(None, [read_piecewise(text, _read)])]
-    sizes = any(sign in text for sign in "<>\u2264\u2265\u2260") and not text.startswith(SET_OPEN)
+    outside = text.partition(CASES_OPEN)[0]
+    sizes = any(sign in outside for sign in "<>\u2264\u2265\u2260") and not text.startswith(SET_OPEN)
     sides = split(text, "=")
     if len(sides) > 1:
         return [] if sizes or "\u2208" in text else read_equation(sides, _read)

@@ -222,7 +222,12 @@ def compare_systems(reference: System, answer: System, compare: Compare) -> Verd
     expected, found = ({part.name: part for part in system.parts} for system in (reference, answer))
     if expected.keys() != found.keys():
         return "unparsed"
-    return compare_in_order([[part] for part in expected.values()], [[found[name]] for name in expected], compare)
+    parts = [[part] for part in expected.values()]
+    verdict = compare_in_order(parts, [[found[name]] for name in expected], compare)
+    if verdict == "wrong" and len({name.partition("_")[0] for name in expected}) == 1:  # x_1 and x_2 may be exchanged
+        values = [Several(tuple(part.value for part in system.parts), "list") for system in (reference, answer)]
+        return "unparsed" if compare_several(*values, compare) == "correct" else verdict
+    return verdict
 
 
 def compare_system_and_values(reference: Any, answer: Any, compare: Compare) -> Verdict:

@@ -98,9 +98,9 @@ def _as_indexed(comparison: Comparison, one: Any, other: Any) -> Verdict:
 
 
 _LENGTH = re.compile(
-    r"[|\s]*(?:\\over(?:line|rightarrow)\s*\{?\s*)?([A-Z])(?!\1)[A-Z][\s}|]*|[AKPSV]_\s*\{?\s*[A-Z]{3,4}\s*\}?"
+    r"[|\s]*(?:\\over(?:line|rightarrow)\s*\{?\s*)?([A-Z])(?!\1)[A-Z][\s}|]*|[AKPSV]_\s*\{?\s*[A-Z]{3,4}\s*\}?|(?i:p(?:oh|h|k))"
 )
-"""The name of a length or an area, between or inside points: `AB`, `|AB|`, `S_{ABC}`."""
+"""The name of a length or an area, between or inside points, or of a measure: `AB`, `|AB|`, `S_{ABC}`, pH."""
 _PAIR_WORDS = {"NO", "OR", "IF", "AN", "AS", "AT", "BY", "IN", "IS", "IT", "MY", "OF", "ON", "SO", "TO", "UP", "US"}
 
 
