@@ -128,7 +128,7 @@ class _Places(NamedTuple):
 
 
 def _places(completion: str) -> _Places:
-    tail = one_notation(reply_of(completion)).strip()
+    tail = one_notation(reply_of(completion)).strip()[-2 * TAIL_CHARS :]  # a character may become eleven
     boxes = final_boxes(tail)
     return _Places(tail, boxes, last_statement(tail, boxes[-1].end if boxes else 0))
 

@@ -4,6 +4,7 @@ It is asked about two sympy expressions, which are made from trees here: nothing
 of it is replaced. Constants are compared here, to a relative precision: to Math-Verify a tiny difference is zero.
 """
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,13 +27,15 @@ _POINTS = ((0, 1), (-4, 1), (7, 5))
 _TINY = 1e-40
 _BITS_OF_A_POINT = 36
 """Of the numerator of a value at which formulas are compared."""
-_MOST_NESTED = 6
+_MOST_NESTED = 4
 """Logarithms and absolute values in each other: sympy takes minutes where they are many."""
 _LARGEST_OF_BINOMIAL = 10_000
 _LARGEST_WITH_VARIABLES = 40
 """Of a number in a binomial beside a variable, which is a polynomial of that degree."""
 _LARGEST_EXPONENT = 2**64
 """Of a constant that is not rational, whose power is rounded."""
+_MOST_TERMS = 3000
+"""Of a sum that is multiplied by itself."""
 _I = sympy.Symbol("i", real=True)
 _SAME_NAME = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "abs": "Abs", "ceil": "ceiling", "ln": "log"}
 
@@ -123,9 +126,17 @@ def _bounded(head: str, *arguments: Any) -> Any:
         bits = bits_of(base) - 1
     elif base.free_symbols:
         bits = _BITS_OF_A_POINT
+    if head == "^" and base.is_Add and base.free_symbols and _terms(len(base.args), size) > _MOST_TERMS:
+        raise ValueError(head)
     if (size > _LARGEST_EXPONENT and not base.is_Rational) or size * bits > MOST_BITS:
         raise ValueError(head)
     return sympy.Pow(*arguments) if head == "^" else getattr(sympy, head)(*arguments)
+
+
+def _terms(count: int, exponent: Any) -> int:
+    """How many terms a power of a sum has when it is multiplied out."""
+    power = int(min(exponent, _MOST_TERMS))
+    return math.comb(power + count - 1, count - 1)
 
 
 def _are_equal(gold: Any, answer: Any, has_decimals: bool) -> bool | None:
