@@ -54,6 +54,8 @@ _OPERATOR_BETWEEN = re.compile(r"\s*(?:[-+*/^<>\u00d7\u00f7\u00b7]|\\(?:cdot|tim
 """Between boxes: what makes one value of them."""
 _JOINS = re.compile(rf"(?i){words_of('either', 'both')}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_CHANGED_FIGURE = re.compile(r"(?<![\d)}\]\s]) *-\s?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*\s?(?:%|!(?=\S))")
+"""A number with a sign, which is not the number alone: `-3`, `3%`."""
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
 _DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
 _HAS_UNIT = re.compile(r"(?<!\\)(?<![A-Za-z\\])[^\W\d_]{2,}|\$|[\u20ac\u00a3]")
@@ -155,4 +157,7 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
         return []
     text = _COURTESY.sub("", text)
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
+    changed = [found.group() for found in _CHANGED_FIGURE.finditer(text) if found.group().strip() not in answers]
+    if not figures.isdisjoint(number for found in changed for number in _NUMBER.findall(found)):
+        return [NEVER_KNOWN]
     return [*_SIGN.findall(_TAG.sub(" ", text)), *unread_behind(_COMMAND.sub(" ", text), figures, has_unit)]

@@ -328,7 +328,7 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[Stated, s
     is_prose = _PROSE.search(sentence) is not None and re.search(r"\d", sentence) is not None
     value = value_in(sentence, is_after_verb=True) if is_prose else None
     if value is None:
-        text = clean(_STATEMENT_ENDING.sub("", sentence))
+        text = clean(_STATEMENT_ENDING.sub("", _FRAME.sub("", sentence)))
         return Stated(text, (*words, *demands("", [text], ""))), after
     return Stated(clean(value.text), (*words, *value.words), value.counted), after
 
@@ -350,6 +350,9 @@ _STATEMENT_ENDING = re.compile(
 )
 _CHANGED = re.compile(words_of("about", "bound", languages=[language for language in LANGUAGES if not language.spaced]))
 """Of a statement without spaces, where such words are before the verb: "the answer is at least" in Chinese."""
+
+
+_FRAME = re.compile(r"(?i)\A(?:(?:exactly|precisely|just|only|positive|a total of)\s)+(?=[\w$\\])")
 
 
 def _without_decoration(text: str) -> str:

@@ -387,7 +387,7 @@ class _Reader:
                 raise NoFormulaError  # sin x(x+1) is read in two ways
             factors.append(self._factor())
         if self._accept("/"):
-            if len(factors) > 1 or self._tokens[self._place][0] != "number":
+            if len(factors) > 1 or not self._sign().isdecimal():
                 raise NoFormulaError  # so is sin 2x/3
             factors.append(inverse(self._base()))
         return factors[0] if len(factors) == 1 else ("*", *factors)

@@ -56,6 +56,8 @@ _CASES = re.compile(
 )
 """Equations under each other."""
 _MINUS_IN_WORDS = re.compile(r"\A\\(?:text|mathrm)\{\s?(?:minus|negative)\s?\}\s?(?=[\d\\])")
+_TWICE = re.compile(r"(\d{1,9}) \(([A-Za-z -]{3,40})\)|([A-Za-z -]{3,40}) \((\d{1,9})\)")
+"""A number in figures and in words: "twelve (12)"."""
 _TO = re.compile(r"(?<=\d)\s?\\text\{\s?to\s?\}\s?(?=\d)")
 _ABOUT = re.compile(r"\A~\s?(?=-?[\d.])")
 _COMBINATIONS = re.compile(
@@ -80,6 +82,8 @@ def prepared(text: str) -> str:
         re.search(r"\d", single[1]) or len(single[1]) < 4 or spelled_number(single[1]) is not None
     ):
         text = single[1]
+    if (twice := _TWICE.fullmatch(text)) and spelled_number(twice[2] or twice[3]) == int(twice[1] or twice[4]):
+        text = twice[1] or twice[4]
     text = _without_dollars(_ABOUT.sub("\u2248", text))
     if "\\" in text:
         text = _TO.sub(":", _MINUS_IN_WORDS.sub("-", text))

@@ -60,6 +60,7 @@ _LABEL = re.compile(
     rf"|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
 )
 _WORDS = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:[ -][^\W\d_(][^\W\d_'’-]*\)?){0,11}")
+_SHORT_NAMES = {"sum", "age", "gcd", "lcm", "hcf"}
 _PLAIN_WORDS = re.compile(
     r"(?<=\d)\s*(?!x\b|times\b)[A-Za-z]+(?:[ /][A-Za-z]+){0,3}|\\?[$\u20ac\u00a3]|\\text\{[^{}\d]{1,30}\}"
 )
@@ -100,7 +101,7 @@ def label(text: str) -> tuple[str, tuple[str, ...]] | None:
     words = TEXT_COMMAND.sub(r" \1 ", text).strip()
     if not _WORDS.fullmatch(words) or CHANGES_NUMBER.search(words) or CHANGES_BEFORE.search(words):
         return None
-    is_product = " " not in words and len(words) < 4 and "\\" not in text
+    is_product = " " not in words and len(words) < 4 and "\\" not in text and words not in _SHORT_NAMES
     return None if is_product else (words.casefold(), ())
 
 
