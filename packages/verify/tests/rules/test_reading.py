@@ -19,7 +19,6 @@ UNREADABLE = [
     (r"1, 2, \ldots, n-1", r"1, 2, \ldots, n-2"),
     (r"\{1, 3, 5, \dots\}", r"\{1, 3, 7, \dots\}"),
     (r"\begin{cases} x=1 & \\ y=2 \end{cases}", r"\begin{cases} x=3 & \\ y=2 \end{cases}"),
-    (r"f(x)=\begin{cases} 2 & x\ge 0 \\ 3 & x<0 \end{cases}", r"f(x)=\begin{cases} 2 & x\ge 0 \\ 4 & x<0 \end{cases}"),
     (r"3 \pmod 5", r"3 \pmod 7"),
     (r"x \equiv 3 \pmod{5}", r"x \equiv 3 \pmod{7}"),
     (r"3 \bmod n", r"3 \bmod m"),

@@ -207,8 +207,8 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     return Stated(clean(line), tuple(demands("", [line], ""))) if is_value else NOTHING
 
 
-_ITEM = re.compile(r"\s*+(?:(?:\d{1,2}[.)]|[-*\u2022])\s++)?[*$]*-?\d[\d.,/]*[*$]*\s*")
-"""A line that is a bare number, perhaps an item of a list: of several nobody knows which is the answer."""
+_ITEM = re.compile(r"\s*+(?:\d{1,2}[.)]|[-*\u2022])\s++[*$]*-?\d[\d.,/]*[*$]*\s*")
+"""An item of a list that is a bare number: of several nobody knows which is the answer."""
 
 
 def _is_plain(text: str) -> bool:

@@ -232,9 +232,9 @@ def _in_base(scalar: Scalar) -> Fraction | None:
 def _compare_scaled(reference: Scalar, answer: Scalar, symbolic: Symbolic, expressions: bool) -> Verdict:
     """The verdict where a word multiplies a number. `12` and "12 million" may mean the same, for a question may ask for
     millions. Where the reference has no such word, an answer with one is left to a reader."""
-    verdict = _compare(reference, answer, symbolic, expressions)
     if not reference.is_scaled:
-        return "correct" if verdict == "correct" else "unparsed"
+        return "unparsed"
+    verdict = _compare(reference, answer, symbolic, expressions)
     if verdict == "wrong" and not answer.is_scaled:
         bare = read_scalar(without_scales(reference.text))
         if bare is None or _compare(bare, answer, symbolic, expressions) != "wrong":
