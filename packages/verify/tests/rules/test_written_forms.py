@@ -107,7 +107,9 @@ def test_a_unit_on_one_side_changes_nothing(unit: str):
     for number, another in (("7", "8"), ("2.5", "25"), ("1,200", "120")):
         written = unit.format(number)
         for ending in (r"\boxed{%s}", "The answer is %s."):
-            assert maths_verdict(number, ending % written, question="At what rate, or how many red ones?") == "correct", (
+            assert (
+                maths_verdict(number, ending % written, question="At what rate, or how many red ones?") == "correct"
+            ), (
                 written,
                 ending,
             )

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked import DEMAND, demands
+from cooper_verify.rules.asked import ASIDE, DEMAND, demands
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
@@ -37,7 +37,7 @@ from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_pa
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
 from cooper_verify.rules.values.tokens import DIFFERENTIAL
-from cooper_verify.rules.words import Words, topics
+from cooper_verify.rules.words import Words, speaks
 
 # Dates, ranges, sizes and other figures that are not numbers to calculate with.
 _FIGURES = re.compile(
@@ -157,6 +157,19 @@ def fast_reading(question: str, answer: str, completion: str, expressions: bool)
     seen = reply if final.kind == "unmarked" else (tuple(final.texts), final.counted)
     is_known = Words(known, reference_text(answer)).know(final.words)
     return FastReading(None, repr((known, final.kind, seen, is_known)), reply, known)
+
+
+_DOCSTRING = re.compile(r"\"\"\"((?:[^\"]|\"(?!\"\")){20,4000}?)\"\"\"")
+_NAME = re.compile(r"(?<!\\)[^\W\d_]{2,}")
+_PROGRAM_CHARS = 4000
+
+
+def topics(program: str) -> str:
+    """What a program speaks of, as an aside to a question: the words of its docstrings, which restate the question,
+    and those elsewhere that say nothing about values, such as its names."""
+    text = program[-_PROGRAM_CHARS:]
+    names = [name for name in dict.fromkeys(_NAME.findall(text)) if not speaks(name)]
+    return "\n".join([f"{ASIDE}{' '.join(_DOCSTRING.findall(text))}", " ".join(names)])
 
 
 def reference_readings(answer: str) -> int:

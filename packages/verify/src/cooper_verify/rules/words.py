@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from cooper_verify.rules.asked import ASIDE, DEMAND, figure_said, is_met
+from cooper_verify.rules.asked import DEMAND, figure_said, is_met
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_everyday, is_given_name, is_quality, is_thing, is_time, is_verb
 from cooper_verify.rules.languages import LANGUAGES
@@ -491,9 +491,3 @@ def unread_outside(words: Sequence[str], earlier: str) -> list[str]:
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _WORKING = 3000
 """Characters of a working that are read for its words."""
-
-
-def topics(text: str) -> str:
-    """The words of a text that say nothing about values, such as the names in a program, as an aside to a question."""
-    words = dict.fromkeys(_WORD.findall(text[-_LONGEST:].replace("_", " ")))
-    return ASIDE + " ".join(word for word in words if form_of(word) not in _SPEAKS_OF_VALUES)
