@@ -66,6 +66,8 @@ _ANOTHER = re.compile(
     rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})"
     rf"|(?<![^\s(])(?P<marked>{_LETTER_IN_BRACKETS})(?:[)\]:]|\.\s)"
 )
+_NAMES_OPTIONS = re.compile(rf"(?i:both\s|only\s|either\s)?{OPTION_LETTER}\s(?i:and|&|or)\s{OPTION_LETTER}\b")
+_FORMULA = re.compile(r"\\[A-Za-z]|[\^=]")
 _ANY = re.compile(rf"(?<![\w'\u2019\\])(?:{_LETTER})")
 _NEGATION = re.compile(
     r"(?i)\b(?:not|no|neither|nor|wrong|incorrect|false|eliminate|exclude|except|reject|unlike|cannot|rule out)\b|n't\b"
@@ -269,10 +271,17 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     if reason and "(" in reason.group() and {*_ANY.findall(rest)} - {letter} and not _NEGATION.search(rest):
         return None  # "B (but C is possible too)"
     aside = _ASIDE.match(rest)
-    others = set() if aside else {(other["joined"] or other["marked"]).upper() for other in _ANOTHER.finditer(rest)}
+    is_formula = _FORMULA.search(rest) is not None  # "B) x^2 + C"
+    others = {
+        (other["joined"] or other["marked"]).upper()
+        for other in ([] if aside else _ANOTHER.finditer(rest))
+        if not (is_formula and other.group()[0] in "+(")
+    }
     if not aside and delimiter and delimiter.group().strip() in (",", "\u2014", "-"):
         others |= set(_ANY.findall(rest))  # "A, then B"
     others -= {letter}
+    if others and delimiter and _NAMES_OPTIONS.match(rest, delimiter.end()):
+        return None  # "B) A and C only"
     text = "" if reason or aside or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
     return Choice((letter, *sorted(others)), text)
 

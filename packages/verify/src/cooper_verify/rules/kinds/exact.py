@@ -36,6 +36,8 @@ _AGAINST = {
     "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
 }
+_SAYS_TRUTH = re.compile(r"(?:yes|no|true|false|not|non|oui|ja|nein|si|sim)\b")
+_SHORT = 4
 _FEW_WORDS = 4
 """A longer answer may be told in many ways: only a reader can say that another text differs from it."""
 _FIGURES = re.compile(r"\d+(?:[/.]\d+)+")
@@ -155,6 +157,8 @@ def _difference(reference: str, text: str) -> Verdict:
     is_name = any(has_code(code) and _NAME.fullmatch(bare_text(name).strip(" .")) for code, name in sides)
     if is_name or (chemical(text) and chemical(reference) and are_same_formula(reference, text) is None):
         return "unparsed"  # of NaCl; the same atoms
+    if expected in _AGAINST and len(found) > _SHORT and not _SAYS_TRUTH.match(found):
+        return "unparsed"  # "it is unstable" may be yes or no
     for one, other in ((expected, found), (found, expected)):
         if one in _AGAINST and other.startswith("not ") and other[4:] != one:
             return "unparsed"  # "not false", "not necessarily"
