@@ -66,7 +66,9 @@ _ANOTHER = re.compile(
     rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})"
     rf"|(?<![^\s(])(?P<marked>{_LETTER_IN_BRACKETS})(?:[)\]:]|\.\s)"
 )
-_NAMES_OPTIONS = re.compile(rf"(?i:both\s|only\s|either\s)?{OPTION_LETTER}\s(?i:and|&|or)\s{OPTION_LETTER}\b")
+_NAMES_OPTIONS = re.compile(
+    rf"\(?{OPTION_LETTER}[).:]\s*(?i:(?:both|only|either)\s)?{OPTION_LETTER}\s(?i:and|&|or)\s{OPTION_LETTER}\b"
+)
 _FORMULA = re.compile(r"\\[A-Za-z]|[\^=]")
 _ANY = re.compile(rf"(?<![\w'\u2019\\])(?:{_LETTER})")
 _NEGATION = re.compile(
@@ -196,6 +198,8 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
     if _PRIMED.fullmatch(text):
         return "unparsed"  # an event's complement, or a point's image
     bare = _REJECTED.sub("", _CONTRAST.sub("", bare_text(text).strip(" *\"'!")))
+    if _NAMES_OPTIONS.match(bare):
+        return "unparsed"  # "B) A and C only"
     given, plain = _read(bare, is_boxed), plain_text(text)
     if expected.text and plain == expected.text:
         return "correct"
@@ -280,8 +284,6 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     if not aside and delimiter and delimiter.group().strip() in (",", "\u2014", "-"):
         others |= set(_ANY.findall(rest))  # "A, then B"
     others -= {letter}
-    if others and delimiter and _NAMES_OPTIONS.match(rest, delimiter.end()):
-        return None  # "B) A and C only"
     text = "" if reason or aside or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
     return Choice((letter, *sorted(others)), text)
 
