@@ -54,7 +54,9 @@ _OPERATOR_BETWEEN = re.compile(r"\s*(?:[-+*/^<>\u00d7\u00f7\u00b7]|\\(?:cdot|tim
 """Between boxes: what makes one value of them."""
 _JOINS = re.compile(rf"(?i){words_of('either', 'both')}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_CHANGED_FIGURE = re.compile(r"(?<![\d)}\]\s]) *-\s?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*\s?(?:%|!(?=\S))")
+_CHANGED_FIGURE = re.compile(
+    r"(?<![\d)}\]\s]) *+-\s?\d++(?>(?:[.,]\d++)*)|(?<![\d.,])\d++(?>(?:[.,]\d++)*)\s?(?:%|!(?=\S))"
+)
 """A number with a sign, which is not the number alone: `-3`, `3%`."""
 _ORDINAL = re.compile(r"\A[\s$})\\]*(?:st|nd|rd|th)\b")
 _DIMENSION = re.compile(r"\A[$})\\]*\s+(?:old|long|tall|wide|high|deep|away|apart)\b")
