@@ -52,6 +52,7 @@ def _numbers(draw: random.Random) -> Value:
     ]
     neighbours += [
         rf"|x| = {n}",
+        f"2AB = {n}",
         rf"\frac{{x}}{{2}} = {n}",
         rf"{n} \text{{ or }} {n + 1}",
         f"{n + 2}!",
@@ -227,9 +228,10 @@ def _intervals(draw: random.Random) -> Value:
         rf"x \in ({a}, {b}]",
         rf"x > {a} \text{{ and }} x \le {b}",
     ]
-    forms += [rf"\left({a}, {b}\right]", rf"\{{x \mid {a} < x \leqslant {b}\}}"]
+    forms += [f"]{a}, {b}]", rf"\left({a}, {b}\right]", rf"\{{x \mid {a} < x \leqslant {b}\}}"]
     neighbours = [
         f"[{a}, {b}]",
+        f"]{a}, {b}[",
         f"[{a}, {b})",
         f"({a}, {b + 1}]",
         rf"\{{{a}, {b}\}}",
@@ -378,6 +380,28 @@ def _money(draw: random.Random) -> Value:
     return Value(one[0], other[0], one[1], other[1])
 
 
+def _minutes(draw: random.Random) -> Value:
+    n, minutes = draw.choice([7, 20, 50, 82]), draw.choice([6, 15, 30, 45])
+    part = f"{minutes / 60:g}"[1:]
+    forms = [rf"{n}^\circ {minutes}'", rf"{n}^{{\circ}}{minutes}^{{\prime}}", f"{n}°{minutes}'", rf"{n}{part}^\circ"]
+    neighbours = [rf"{n}^\circ {minutes + 5}'", rf"{minutes}^\circ {n}'", rf"{n}.{minutes:02}1^\circ", rf"{n}^\circ"]
+    return Value(forms, [*neighbours, rf"{n}^\circ {minutes}''", rf"-{n}^\circ {minutes}'"])
+
+
+def _cases(draw: random.Random) -> Value:
+    a, b, c = draw.sample(range(2, 30), 3)
+
+    def cases(*rows: str) -> str:
+        return r"\begin{cases} " + r" \\ ".join(rows) + r" \end{cases}"
+
+    one, other = f"{a}x & x > {c}", rf"{b} & x \le {c}"
+    forms = [cases(one, other), cases(other, one), f"f(x) = {cases(one, other)}"]
+    forms += [cases(rf"{a}x, & \text{{if }} x > {c},", rf"{b}, & \text{{if }} x \leq {c}.")]
+    neighbours = [cases(f"{b} & x > {c}", rf"{a}x & x \le {c}"), cases(f"{a}x & x > {c + 1}", rf"{b} & x \le {c + 1}")]
+    neighbours += [cases(f"{a}x & x > {c}", rf"{b + 1} & x \le {c}"), f"{a}x", f"{b}", f"-{cases(one, other)}"]
+    return Value(forms, [*neighbours, cases(rf"{a}x & x \ge {c}", f"{b} & x < {c}"), cases(one, one)])
+
+
 def _expressions(draw: random.Random) -> Value:
     return Value(*draw.choice(EXPRESSIONS))
 
@@ -399,7 +423,7 @@ TYPES: dict[str, Callable[[random.Random], Value]] = {
     "tuple": _tuples, "pair": _pairs, "matrix": _matrices, "list": _lists, "repeats": _repeats, "interval": _intervals,
     "union": _unions, "line": _lines, "equation": _equations, "function": _functions, "assignments": _assignments,
     "division": _divisions, "determinant": _determinants, "money": _money,
-    "vector": _vectors, "base": _bases, "angle": _angles,
+    "vector": _vectors, "base": _bases, "angle": _angles, "minutes": _minutes, "cases": _cases,
     "expression": _expressions, "text": _texts, "option": _options,
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from collections.abc import Container, Sequence
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_time
 from cooper_verify.rules.languages import words_of
+from cooper_verify.rules.number_words import ONES
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.word_forms import form_of
 
@@ -18,7 +19,7 @@ DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
 _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
-    f"{DEMAND}{kind} " for kind in ("per", "in a", "more", "about", "said", "asked", "way", "name")
+    f"{DEMAND}{kind} " for kind in ("per", "in", "more", "about", "said", "asked", "way", "name")
 )
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
@@ -44,6 +45,9 @@ def asked_part(question: str) -> str:
     return " ".join(asking).casefold()
 
 
+_SPANS = {"second": ("second", 1), "minute": ("second", 60), "hour": ("second", 3600), "day": ("second", 86400)}
+_SPANS |= {"week": ("second", 604800), "month": ("month", 1), "year": ("month", 12), "decade": ("month", 120)}
+_TIME_NOUN = "|".join(_SPANS)
 _ADVERB = r"\b(?P<adverb>hourly|daily|weekly|monthly|yearly|annually|nightly)"
 _ALONE = r"\b(?P<alone>each|apiece)\b"
 _NO_SPAN = "".join(rf"(?<!\b{word} )" for word in ("in", "for", "of", "after", "within", "over"))
@@ -51,11 +55,11 @@ _OPENS_TEXT = r"(?:\\(?:text|mathrm)\{\s?)?"
 _RATE_IN_UNIT = re.compile(
     rf"\bper\s+{_OPENS_TEXT}(?P<per>[a-z]+)|(?:/\s?{_OPENS_TEXT}|\b(?:each|every|an?)\s+)(?P<noun>[a-z]+)"
     rf"|\\[dt]?frac\s?\{{[^{{}}]*+(?:\{{[^{{}}]*+\}})?\s?\}}\s?\{{{_OPENS_TEXT}(?P<under>[a-z]+)"
-    rf"|(?<![A-Za-z\\])(?P<inverse>[a-z]{{1,4}})\}}?\s?\^\s?\{{?-1|\b(?P<symbol>mph|kmh|kph)\b|{_ADVERB}\b|{_ALONE}"
+    rf"|(?<![A-Za-z\\])(?P<inverse>[a-z]{{1,4}})\}}?\s?\^\s?\{{?-1|(?<![a-z])(?P<symbol>mph|kmh|kph)\b|{_ADVERB}\b|{_ALONE}"
 )
 _RATE_AROUND = re.compile(
     rf"(?i)(?<![a-z])(?:per\s+(?P<per>[a-z]+)|(?:each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+))"
-    rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|\bin\s(?:an?|one|1)\s(?P<span>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
+    rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
 _TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
 _TIMES |= {"nightly": "night", "mph": "hour", "kmh": "hour", "kph": "hour", "h": "hour", "hr": "hour", "min": "minute"}
@@ -64,7 +68,11 @@ _ASKS_RATE = re.compile(r"\b(?:rates?|speeds?|velocit\w+|fast|pace|densit\w+|wag
 _ASKS_SHARE = re.compile(r"\b(?:each|every|per|apiece|one|1|single|an?)\b")
 _SHARES = re.compile(r"\b(?:each|every\w*|per|apiece)\b")
 _ONE = r"(?:\b(?:an?|one|1|per|each|every|single|the|this|that|his|her|their|its)\s+(?:\w+\s)?|[/-])"
-_TIME_ASKED = re.compile(r"\b(?:an?|one|1|per|each|every)\s+([a-z]+)")
+_COUNT = rf"(?P<count>an?|per|each|every|\d{{1,4}}|{'|'.join(ONES)})"
+_SPAN_AROUND = re.compile(
+    rf"\b(?:in|for|over|within|during)\s(?:the\s)?(?:(?:next|first|last|past)\s)?{_COUNT}\s(?P<time>{_TIME_NOUN})s?\b"
+)
+_SPAN_ASKED = re.compile(rf"\b{_COUNT}[\s-](?P<time>{_TIME_NOUN})s?\b")
 
 _COMPARATIVE = (
     r"(?:more|fewer|less|extra|additional|older|younger|taller|shorter|longer|heavier|lighter|faster|slower|cheaper"
@@ -132,6 +140,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     units = [text[place.start() : place.start() + _UNIT_CHARS] for text in texts if (place := _FIGURE.search(text))]
     found = [_rate(rate) for unit in units for rate in _RATE_IN_UNIT.finditer(unit)]
     found += [_rate(rate) for text in (before, behind) for rate in _RATE_AROUND.finditer(text)]
+    found += [f"{_SPAN}{span[0]} {span[1]}" for span in map(_span, _SPAN_AROUND.finditer(f"{before} | {behind}"))]
     said = f"{units[0].lstrip(_OF_FIGURES) if units else ''} {behind}"
     if _DIFFERS.search(said) or _ADDS.search(before):
         found.append(_MORE)
@@ -148,11 +157,18 @@ def _rate(found: re.Match[str]) -> str:
     word = _TIMES.get(written, written)
     if kind == "alone":
         return _RATE
-    if kind in ("time", "inverse", "span") and not is_time(word):
+    if kind in ("time", "inverse") and not is_time(word):
         return ""
     if kind in ("noun", "under") and not (is_time(word) or is_counted(word, may_be_one=True)):
         return ""
-    return (_SPAN if kind == "span" else _RATE) + word
+    return _RATE + word
+
+
+def _span(found: re.Match[str]) -> tuple[str, int]:
+    """How long a time is: so many seconds or months."""
+    count = found["count"]
+    unit, size = _SPANS[found["time"]]
+    return unit, size * (int(count) if count.isdecimal() else ONES.get(count, 1))
 
 
 def _names(before: str, texts: Sequence[str]) -> list[str]:
@@ -194,7 +210,7 @@ def figure_said(tokens: Sequence[str], figures: Container[str], read: Container[
 def is_met(demand: str, question: str, reference: str) -> bool:
     """Whether the question, or where it says nothing the reference, meets a demand."""
     question = question.partition(ASIDE)[0]
-    kind, _, what = demand[len(DEMAND) :].rpartition(" ") if demand.startswith(_SPAN) else demand[1:].partition(" ")
+    kind, _, what = demand[len(DEMAND) :].partition(" ")
     if kind == "about":
         return bool(_IS_MEASURED.search(reference) or _ASKS_ESTIMATE.search(question))
     asked = asked_part(question)
@@ -212,9 +228,9 @@ def is_met(demand: str, question: str, reference: str) -> bool:
             return not opposite.search(asked) or bool(way.search(asked))
         case "name":
             return _may_be_asked(what.casefold(), asked)
-        case "in a":
-            others = {noun for noun in _TIME_ASKED.findall(asked) if is_time(noun)}
-            return not others or what in others  # "in a week" may be what it asks of 7 days
+        case "in":
+            spans = {f"{unit} {size}" for unit, size in map(_span, _SPAN_ASKED.finditer(asked))}
+            return not spans or what in spans
         case _:
             return bool(_NAMES_UNIT.search(reference)) or _asks_rate(asked, what)
 

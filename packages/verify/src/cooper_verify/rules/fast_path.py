@@ -298,9 +298,11 @@ _MOST_OF_A_LINE = 300
 def _is_answer(line: str) -> bool:
     """Whether a completion of one line is nothing but a value: a formula, a matrix, conditions."""
     is_formula = len(line) <= _MOST_OF_A_LINE and "\n" not in line and not _IN_WORDS.search(_CONNECTIVES.sub("", line))
-    return is_formula and not line.endswith("?") and bool(readings(line))
+    return is_formula and not line.endswith("?") and not _LEADS_TO_EQUATION.match(line) and bool(readings(line))
 
 
+_LEADS_TO_EQUATION = re.compile(r"(?:[A-Za-z]{2,}+\s){2,}[^=]{1,20}=")
+"""Words in front of an equation, which are no name: `So we have $AB = 12$`."""
 _CONNECTIVES = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\\(?:begin|end)\s*\{\w+\}")
 
 

@@ -215,7 +215,8 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
             return _other_order(expected, given)
         # "rules out C, leaving D": which of them it chooses takes a reader
         tells_of_others = any(words.search(bare) for words in (_ELIMINATION, _NEGATION))
-        return "unparsed" if tells_of_others and {*expected.letters} < {*given.letters} else "wrong"
+        may_choose = {*expected.letters} < {*given.letters} or (len(expected.letters) > 1 and "?" in given.letters)
+        return "unparsed" if tells_of_others and may_choose else "wrong"
     if not given.text or not expected.text or given.text == expected.text:
         return "correct"
     return "unparsed" if differ_in_form(given.text, expected.text) else "wrong"

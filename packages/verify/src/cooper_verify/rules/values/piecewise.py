@@ -12,9 +12,10 @@ from typing import Any
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.plain_text import bare_text
 from cooper_verify.rules.values.collection import Compare, Read
+from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import CASES_CLOSE, CASES_OPEN
-from cooper_verify.rules.values.region import Region, compare_regions, read_condition
-from cooper_verify.rules.values.tree import Tree
+from cooper_verify.rules.values.region import Region, compare_regions, point, read_condition
+from cooper_verify.rules.values.tree import Tree, names
 
 _MOST = 20
 """Cases that are read."""
@@ -44,8 +45,19 @@ def _condition(text: str) -> Region | str:
     words = _LEAD.sub("", bare_text(text)).strip(" ,.;").replace("$", "")
     if _ELSE.fullmatch(words):
         return "otherwise"
-    region = None if _WORDS.search(words) else read_condition(words)
+    region = None if _WORDS.search(words) else read_condition(words) or _equality(words)
     return region or " ".join(words.split()).replace(" is ", " ")
+
+
+def _equality(text: str) -> Region | None:
+    """The only value of a variable: `x = 0`."""
+    sides = [formula(side) for side in text.split("=")]
+    if len(sides) != 2 or None in sides:
+        return None
+    name, value = sides if sides[0] and sides[0][0] == "name" else sides[::-1]
+    if not name or not value or name[0] != "name" or names(value):
+        return None
+    return Region((point(value),), name=name[1])
 
 
 def compare_piecewise(

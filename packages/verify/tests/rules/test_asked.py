@@ -1,0 +1,157 @@
+"""What an answer says of its value, in every place, with a question that asks for it and one that asks for another.
+
+A rate, a difference, an opposite, a name, a part or a condition is read where nobody knows what was asked for.
+"""
+
+import pytest
+
+from cooper_verify.rules.asked import asked_part
+from cooper_verify.rules.fast_path import fast_reading
+from cooper_verify.rules.symbolic import maths_verdict
+
+WEEK, DAY = "How many eggs does he sell in a week?", "How many eggs does he sell per day?"
+TOTAL = "Tom sells the same number of eggs each day. How many eggs does he sell in total, if he works 5 days?"
+PLACES = [r"He sells \boxed{{12}} eggs {}.", "He sells 12 eggs {}.", "The answer is 12 eggs {}.", "12 eggs {}"]
+PLACES += [r"\boxed{{12\text{{ eggs {}}}}}", "#### 12 eggs {}", '{{"answer": "12 eggs {}"}}', "**Answer:** 12 eggs {}"]
+OF_A_DAY = ["per day", "a day", "each day", "every day", "/day"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_rate_is_paid_where_the_question_asks_for_it(place: str):
+    texts = [place.format(rate) for rate in OF_A_DAY]
+    assert [text for text in texts if maths_verdict("12", text, question=DAY) == "wrong"] == []
+    assert [text for text in texts if maths_verdict("12", text, question=WEEK) == "correct"] == []
+    assert [text for text in texts if maths_verdict("12", text, question=TOTAL) == "correct"] == []
+    assert maths_verdict("12", texts[0], question=DAY) == maths_verdict("12", texts[0]) == "correct"
+
+
+@pytest.mark.parametrize("thing", ["box", "child", "shirt", "page", "bus", "game"])
+def test_a_share_is_no_total(thing: str):
+    asked, total = f"How many stickers are there for each {thing}?", "How many stickers are there altogether?"
+    for text in (rf"There are \boxed{{12}} stickers per {thing}.", rf"Each {thing} gets \boxed{{12}} stickers."):
+        assert maths_verdict("12", text, question=asked) == "correct"
+        assert maths_verdict("12", text, question=total) == "unparsed"
+
+
+UNITS = [
+    "mph",
+    "km/h",
+    r"\text{ km/h}",
+    r"\ \frac{\text{km}}{\text{h}}",
+    r"\ \text{km}\,\text{h}^{-1}",
+    " miles per hour",
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_speed_is_no_distance(unit: str):
+    text = rf"\boxed{{60{unit}}}"
+    assert maths_verdict("60", text, question="What is the average speed of the train?") == "correct"
+    assert maths_verdict("60", text, question="How far does the train go?") == "unparsed"
+    assert maths_verdict("60 km", text, question="How far does the train go?") != "correct"
+
+
+def test_a_time_is_the_one_for_which_the_question_asks():
+    for time, same in [
+        ("a week", "7 days"),
+        ("7 days", "one week"),
+        ("two years", "24 months"),
+        ("3 hours", "3 hours"),
+    ]:
+        text = rf"He sells \boxed{{12}} eggs in {time}."
+        assert maths_verdict("12", text, question=f"How many eggs does he sell in {same}?") == "correct"
+        assert maths_verdict("12", text, question="How many eggs does he sell?") == "correct"
+        assert maths_verdict("12", text, question="How many eggs does he sell in 5 days?") == "unparsed"
+
+
+DIFFERENCES = {
+    "Tom has {} more apples than Ann.": "apples does Tom have",
+    "The rope is {} cm longer than the stick.": "cm long is the rope",
+    "Ann is {} years older.": "years old is Ann",
+    "It costs {} dollars less than the hat.": "dollars does the coat cost",
+    "He picked another {} apples.": "apples has he picked in total",
+}
+
+
+@pytest.mark.parametrize("sentence", DIFFERENCES)
+def test_a_difference_is_paid_where_the_question_asks_for_one(sentence: str):
+    for value in (r"\boxed{12}", "12"):
+        text = sentence.format(value)
+        asked = maths_verdict("12", text, question=f"By how much, or how many {DIFFERENCES[sentence]} more than Ann?")
+        assert asked in ("correct", "unparsed")
+        assert maths_verdict("12", text, question=f"How many {DIFFERENCES[sentence]}?") == "unparsed"
+
+
+@pytest.mark.parametrize("sign", [r"\approx ", "\u2248", r"\simeq ", "about ", "roughly ", "approximately ", "around "])
+def test_an_estimate_is_no_exact_value_unless_the_question_asks_for_one(sign: str):
+    for text in (rf"{sign}\boxed{{12}}", rf"So it is {sign}$\boxed{{12}}$."):
+        assert maths_verdict("12", text, question="How many apples are there?") == "unparsed"
+        assert maths_verdict("12", text) == "unparsed"
+        assert maths_verdict("12", text, question="How many is it to the nearest ten?") == "correct"
+        assert maths_verdict("12.34", text.replace("12", "12.34")) == "correct"
+
+
+PARTS = ["of Bob's 10", "if each costs 2", "times Bob's age", "without the 3 red ones", "on top of the 5", "for 7 days"]
+PARTS += ["before the 3 are sold", "fewer than Bob's 20", "per 3", "plus the 5", "in each of 3 boxes"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_figures_and_clauses_of_the_question_make_another_value_of_a_bare_one(part: str):
+    question = "Bob's 10 apples, of which 3 are red and each costs 2, are 5 more than Bob's age. He has 20 after 7 days"
+    question += ", when the 3 red ones are sold from 3 boxes. What is the sum in 5 days?"
+    for text in (rf"\boxed{{12}} {part}", rf"The answer is \boxed{{12}} {part}.", f"The answer is 12 {part}."):
+        assert maths_verdict("12", text, question=question) != "correct"
+
+
+def test_a_phrase_for_which_the_question_asks_changes_nothing():
+    for asked, behind in {
+        "How many of the 20 apples are red?": "of the 20 apples",
+        "What do 6 apples cost if each costs 2?": "if each costs 2",
+        "How old is she in 7 years?": "in 7 years",
+        "Find f(n) for n = 5.": "for n = 5",
+    }.items():
+        assert maths_verdict("12", rf"\boxed{{12}} {behind}", question=asked) == "correct"
+    digging = "How many hours does it take to dig 30 small holes?"
+    assert maths_verdict("4", r"It takes \boxed{4} hours to dig 30 small holes.", question=digging) == "correct"
+
+
+OPPOSITES = [("loss", "profit"), ("maximum", "minimum"), ("larger number", "smaller number"), ("decrease", "increase")]
+
+
+@pytest.mark.parametrize(("one", "other"), [*OPPOSITES, *(pair[::-1] for pair in OPPOSITES)])
+def test_the_opposite_of_what_is_asked_for_is_not_paid(one: str, other: str):
+    for text in (rf"The {one} is \boxed{{12}}.", f"The {one} is 12."):
+        assert maths_verdict("12", text, question=f"What is the {one}?") == "correct"
+        assert maths_verdict("12", text, question=f"What is the {other}?") == "unparsed"
+
+
+def test_the_value_of_another_name_is_not_paid():
+    for question, right, other in [
+        ("Find $f(3)$.", "$f(3) = %s$", "$f(2) = %s$"),
+        ("If x + y = 3, what is the value of $y$?", "$y = %s$", "$x = %s$"),
+        ("Find $f(3)$.", "The value of $f(3)$ is %s.", "The value of $f(2)$ is %s."),
+    ]:
+        for value in ("12", r"\boxed{12}"):
+            assert maths_verdict("12", right % value, question=question) == "correct"
+            assert maths_verdict("12", other % value, question=question) == "unparsed"
+
+
+def test_what_is_asked_for_begins_at_the_question_word_and_has_no_conditions():
+    assert asked_part("He has 3 a day. If he sells 5, how many are left in a week?") == "how many are left in a week?"
+    assert asked_part("How many, if he eats one each day, are left?") == "how many, are left?"
+    assert asked_part("He has 3 apples.") == ""
+
+
+def verdict_without_question(completion: str) -> str | None:
+    return fast_reading("", "4", completion, False).verdict
+
+
+def test_the_docstrings_of_a_program_are_the_question_again():
+    program = '```python\ndef f():\n    """{}"""\n    return 4\n```\n'
+    text = (
+        program.format("How long does it take Zoltan to glaze 30 small urns?")
+        + r"It takes Zoltan \boxed{4} hours to glaze"
+    )
+    assert verdict_without_question(text + " 30 small urns.") == "correct"
+    assert verdict_without_question(text + " 40 small urns.") == "unparsed"
+    assert verdict_without_question(text.split("```\n")[1] + " 30 small urns.") == "unparsed"

@@ -1,0 +1,100 @@
+"""Notations that people write beside the usual ones, and answers of which nobody can say that they are wrong."""
+
+import time
+
+import pytest
+
+from cooper_verify.rules.symbolic import maths_verdict
+
+SAME = [
+    *[(r"\frac{7}{3}", r"{7}\over{3}"), ("6.02e23", "6.02 E23"), ("12", "x := 12"), ("12", "twelve (12)")],
+    *[("12", name) for name in ("AB = 12", "|AB| = 12", r"\overline{AB} = 12", "S_{ABC} = 12", "pH = 12", "sum = 12")],
+    *[("-5", r"\Delta H = -5\text{ kJ}"), ("x=1 or x=2", "x_1 = 1, x_2 = 2"), ("x_1=1, x_2=2", "x = 2, x = 1")],
+    *[("(1,3)", "]1,3["), ("[1,3)", "[1;3["), (r"(1,3]\cup(4,\infty)", r"]1,3]\cup]4,\infty[")],
+    *[(r"45^\circ 30'", r"45.5^\circ"), (r"12^\circ 34' 56''", r"12^{\circ}34^{\prime}56^{\prime\prime}")],
+    (r"3\hat{i}+4\hat{j}", r"3\hat{\imath}+4\hat{\jmath}"),
+]
+OTHER = [
+    *[("12", name) for name in ("NO = 12", "AB^2 = 12", "AB + BC = 12", "2AB = 12", "pOH + 1 = 12", "twelve (13)")],
+    *[("x=1 or x=2", "x_1 = 1, x_2 = 3"), ("x=1 or x=2", "x_1 = 1, y_2 = 2"), ("[1,3]", "]1,3["), ("(1,3)", "]3,1[")],
+    *[(r"45^\circ 30'", r"30^\circ 45'"), (r"45^\circ 30'", r"45^\circ 30''"), (r"45^\circ 30'", r"45.3^\circ")],
+]
+CASES = r"\begin{cases} 1 & x>0 \\ 0 & x=0 \\ -1 & x<0 \end{cases}"
+SAME_CASES = [
+    r"\begin{cases} -1, & \text{if } x<0 \\ 0, & \text{for } x=0, \\ 1, & \text{when } x>0. \end{cases}",
+    r"f(x) = \begin{cases} 0 & 0=x \\ 1 & 0<x \\ -1 & 0>x \end{cases}",
+]
+OTHER_CASES = [
+    *[r"\begin{cases} 1 & x<0 \\ 0 & x=0 \\ -1 & x>0 \end{cases}", r"\begin{cases} 1 & x>0 \\ -1 & x<0 \end{cases}"],
+    *[r"\begin{cases} 1 & x \ge 0 \\ 0 & x=0 \\ -1 & x<0 \end{cases}", f"-{CASES}", f"2{CASES}", "1", r"\{1, 0, -1\}"],
+]
+
+
+@pytest.mark.parametrize("place", [r"\boxed{%s}", "So we have $%s$.", "The answer is $%s$."])
+def test_a_notation_says_its_value_in_every_place(place: str):
+    assert [pair for pair in SAME if maths_verdict(pair[0], place % pair[1]) != "correct"] == []
+    assert [pair for pair in OTHER if maths_verdict(pair[0], place % pair[1]) == "correct"] == []
+
+
+def test_cases_are_compared_by_their_conditions_in_any_order():
+    assert {maths_verdict(CASES, rf"\boxed{{{text}}}") for text in SAME_CASES} == {"correct"}
+    assert [text for text in OTHER_CASES if maths_verdict(CASES, rf"\boxed{{{text}}}") == "correct"] == []
+    words = r"\begin{cases} 2^n & n \text{ even} \\ 3^n & n \text{ odd} \end{cases}"
+    for condition, verdict in (("is even", "correct"), ("is not even", "unparsed"), ("is prime", "unparsed")):
+        answer = rf"\begin{{cases}} 3^n & \text{{if $n$ is odd}} \\ 2^n & \text{{if $n$ {condition}}} \end{{cases}}"
+        assert maths_verdict(words, rf"\boxed{{{answer}}}") == verdict
+    assert maths_verdict(CASES, rf"\boxed{{{SAME_CASES[0].replace('0, &', '2, &')}}}") == "wrong"
+
+
+UNCLEAR = [
+    *[("No", "The equilibrium is unstable"), ("Yes", "It converges"), ("No", "N"), ("True", "T"), ("Yes", "u(x) = C")],
+    *[("March 5, 2024", "March 5"), ("1234567", r"1.23\times 10^6"), ("x_1=1, x_2=2", "x_1=2, x_2=1")],
+    *[(r"3\hat{i}+4\hat{j}", r"3\hat{x}+4\hat{y}"), ("B", "B) A and C only")],
+]
+
+
+@pytest.mark.parametrize(("reference", "answer"), UNCLEAR)
+def test_what_may_be_right_is_not_wrong(reference: str, answer: str):
+    for text in (rf"\boxed{{{answer}}}", f"Answer: {answer}"):
+        assert maths_verdict(reference, text) != "wrong"
+
+
+def test_an_option_may_have_a_formula_and_be_set_off_from_others():
+    question = "Which? (A) $x$ (B) $x^2 + C$ (C) 13 (D) 14"
+    for text in (r"\boxed{\text{(B) }x^2 + C}", r"The answer is B) $x^2 + C$", "The answer is not A but B."):
+        assert maths_verdict("B", text, question=question) == "correct"
+    for text in (r"\boxed{B + C}", r"\boxed{B) x^2 or C}", "The answer is not B but C.", "The answer is B or C."):
+        assert maths_verdict("B", text, question=question) != "correct"
+    assert maths_verdict("A, C", "A and C are true, B is false.", question=question) != "wrong"
+
+
+@pytest.mark.parametrize("behind", [", -3", " and -3", " / -3", ", 3%", "; -3.0", " (i.e. 3%)", " or -3"])
+def test_the_same_figures_with_another_sign_are_another_value(behind: str):
+    assert maths_verdict("3", rf"\boxed{{3}}{behind}") != "correct"
+    assert maths_verdict("3", rf"\boxed{{3}}. So 3 it is.{behind}") != "correct"
+
+
+def test_of_a_list_of_numbers_nobody_knows_which_is_the_answer():
+    for item in ("1. 11\n2. 12", "- 11\n- 12", "1) **11**\n2) **12**"):
+        assert maths_verdict("12", item) == "unparsed"
+    assert maths_verdict("12", "1. Add 11 and 1.\n2. So it is 12.") == "correct"
+    assert maths_verdict("12", "twice as many as 12", question="Who has twice as many as Ann?") == "unparsed"
+
+
+HEAVY = [r"(x+1)^{100000}", r"(a+b+c+d)^{500}", r"\log(\log(\log(\log(\log(10^{100})))))", "\u00bd" * 5000]
+HEAVY += [
+    r"\boxed{12} " + "\u00b2" * 5000,
+    r"\imath(B)",
+    r"\log 0/",
+    "12 more than " * 700,
+    r"\boxed{12} each day " * 400,
+]
+
+
+@pytest.mark.parametrize("text", HEAVY)
+def test_no_text_takes_long_or_raises(text: str):
+    for reference in ("12", r"\sqrt{2}", "x^2+1", "Paris", r"\imath(B)"):
+        for completion in (rf"\boxed{{{text}}}", text):
+            started = time.process_time()
+            maths_verdict(reference, completion, question="How many more than Ann has he in a week?")
+            assert time.process_time() - started < 1, reference
