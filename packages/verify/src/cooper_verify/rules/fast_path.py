@@ -23,7 +23,7 @@ from cooper_verify.rules.reply import code_of, reply_of
 from cooper_verify.rules.rule import copies_question, repeats_question
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.units import measures, unit_of, with_kelvins
-from cooper_verify.rules.values.chemistry import are_same_formula
+from cooper_verify.rules.values.chemistry import are_same_formula, chemical
 from cooper_verify.rules.values.collection import read_division
 from cooper_verify.rules.values.expression import Symbolic
 from cooper_verify.rules.values.reading import (
@@ -54,6 +54,8 @@ _SIGNS = re.compile(
     re.IGNORECASE,
 )
 _CLOCK = re.compile(r"(?<![\d:.])(?<!:\s)\b\d{1,2}\s?:\s?[0-5]\d(?![\d:.]|\s:)")
+_ATOM_GROUP = re.compile(r"[A-Z][a-z]?\)_?\{?\d")
+"""A group of atoms and how many there are: `Ca(OH)2`."""
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
 _NO_UNIT = re.compile(
     r"(?i)\d\s*(?:[ap]\.?\s?m\b\.?|(?-i:[ap])\.?\s*\Z)|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
@@ -92,6 +94,8 @@ def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
         return "maths"
     if LETTERS_OF_A_BASE.fullmatch(reference):
         return "maths"
+    if _ATOM_GROUP.search(reference) and chemical(reference):
+        return "exact"
     text = bare_text(with_scales(_DOUBLED.sub(r"\\", reference)))
     is_time = _CLOCK.search(text) and "=" not in text
     is_figure = _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)
