@@ -142,6 +142,26 @@ def test_what_is_asked_for_begins_at_the_question_word_and_has_no_conditions():
     assert asked_part("He has 3 apples.") == ""
 
 
+def test_a_preposition_is_read_behind_its_verb_alone():
+    for question, text in {
+        "How much money did Bailey start with?": r"Bailey started with \boxed{12} dollars.",
+        "How many people did he lose to?": r"He lost to \boxed{12} people.",
+        "What is the multiple of 4?": r"The multiple of 4 is \boxed{12}.",
+    }.items():
+        assert maths_verdict("12", text, question=question) == "correct"
+    for text in (r"With \boxed{12} dollars.", r"to \boxed{12} people", r"It is a multiple of \boxed{12}."):
+        assert (
+            maths_verdict("12", text, question="What is the multiple of 4? To how many people, with what?") != "correct"
+        )
+
+
+def test_another_quantity_than_the_one_that_is_asked_for_is_not_paid():
+    for one, other in (("area", "perimeter"), ("radius", "diameter"), ("remainder", "quotient"), ("height", "width")):
+        text = rf"The {one} is \boxed{{12}}."
+        assert maths_verdict("12", text, question=f"Find the {one} if the {other} is 5.") == "correct"
+        assert maths_verdict("12", text, question=f"Find the {other}.") == "unparsed"
+
+
 def verdict_without_question(completion: str) -> str | None:
     return fast_reading("", "4", completion, False).verdict
 

@@ -29,6 +29,8 @@ The difference between a and b is \boxed{12}.
 - \boxed{12}
 + \boxed{12}
 (in total, \boxed{12})
+Question 5: \boxed{12}
+The given number is $n = \boxed{12}$.
 """
 NOT_READ = r"""
 Half the sum is \boxed{12}.
@@ -93,6 +95,21 @@ the number after \boxed{12}
 `print(12)`
 {"answer": 12, "correct": false}
 \boxed{12} garden
+by \boxed{12}
+with \boxed{12}
+to the \boxed{12}
+such as \boxed{12}
+the root of \boxed{12}
+mod \boxed{12}
+cf. \boxed{12}
+E.g. $\boxed{12}$
+vs. \boxed{12}
+No. \boxed{12}
+Set $n = \boxed{12}$.
+Given $n = \boxed{12}$
+Let $x_1 = \boxed{12}$
+\because \boxed{12}
+5:\boxed{12}
 """
 
 

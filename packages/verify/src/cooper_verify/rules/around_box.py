@@ -81,6 +81,7 @@ _MINUS_ALONE = re.compile(r"(?:\A|\n)[\s*]*+(?:\$\s?-\s?\$|\$?-(?:\\[,;:!]|~))[\
 r"""A minus in a formula of its own, or with a space of LaTeX: `$-$ \boxed{12}`. With a plain space it is a bullet."""
 _JOINED_NUMBER = re.compile(r"(?<![\w.,:])\d{1,20}[.,:]\Z")
 """The beginning of a number or a ratio that ends in a box: `5:\\boxed{12}`."""
+_ALONE = re.compile(r"(?:\A|[\n=])\s*\Z")
 _NAME = re.compile(r"(?:\A|[\s,;$({&])(\\?[A-Za-z]+(?:_\w|_\{\w+\})?)\s*&?=\s*\$?\Z")
 
 
@@ -116,7 +117,9 @@ def _left(text: str, box: Box) -> str:
         return "-" if minus["said"] else "-{}"  # "Answer - 12" may have a dash: it cannot be read
     if "-" in near[-_MINUS_CHARS:] and _MINUS_ALONE.search(near):
         return "-"
-    if (joined := _JOINED_NUMBER.search(near)) and (joined.group() == "0." or _in_formula(text, box.command)):
+    if (joined := _JOINED_NUMBER.search(near)) and (
+        joined.group() == "0." or _in_formula(text, box.command) or _ALONE.search(near[: joined.start()])
+    ):
         return joined.group()
     if opened := _OPENED.search(near):
         return opened.group()

@@ -18,8 +18,8 @@ from cooper_verify.rules.word_forms import form_of
 DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
-_RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
-    f"{DEMAND}{kind} " for kind in ("per", "in", "more", "about", "said", "asked", "way", "name")
+_OF, _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
+    f"{DEMAND}{kind} " for kind in ("of", "per", "in", "more", "about", "said", "asked", "way", "name")
 )
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
@@ -112,6 +112,11 @@ _OPPOSITES = [
 ]
 """Words of an answer, and those of a question that asks for the opposite."""
 
+_QUANTITIES = re.compile(
+    r"\b(area|perimeter|circumference|volume|radius|diameter|remainder|quotient|reciprocal|numerator|denominator|median"
+    r"|mode|height|width|length|slope|intercept|speed|distance|time|age|probability)s?\b"
+)
+"""Names of values of which one is asked for, if any is."""
 _NAMED = re.compile(
     r"(?:\A|[,;:$({]|[^\W\d_]{2}\s)\s*"
     r"(?:([A-Za-z](?:\(\s*-?\d{1,9}\s*\))?)\s*=|([A-Za-z]\(\s*-?\d{1,9}\s*\))\s*\$?\s(?:is|equals))[\s$]*"
@@ -148,6 +153,8 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         found.append(_SAID + " ".join(_WORDS.findall(multiple.group())[:_FAR]))
     whole = f"{before} {said}".casefold()
     found += [f"{_WAY}{place}" for place, (way, _) in enumerate(_OPPOSITES) if way.search(whole)]
+    quantities = [*dict.fromkeys(_QUANTITIES.findall(before.casefold()))]
+    found += [_OF + " ".join(quantities)] if quantities else []
     return [*dict.fromkeys(filter(None, found)), *_names(before, texts)]
 
 
@@ -226,6 +233,9 @@ def is_met(demand: str, question: str, reference: str) -> bool:
         case "way":
             way, opposite = _OPPOSITES[int(what)]
             return not opposite.search(asked) or bool(way.search(asked))
+        case "of":
+            expected = {*_QUANTITIES.findall(asked)}
+            return not expected or not expected.isdisjoint(what.split(" "))
         case "name":
             return _may_be_asked(what.casefold(), asked)
         case "in":
