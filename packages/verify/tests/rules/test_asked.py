@@ -162,6 +162,41 @@ def test_another_quantity_than_the_one_that_is_asked_for_is_not_paid():
         assert maths_verdict("12", text, question=f"Find the {other}.") == "unparsed"
 
 
+UNITS_OF = {
+    "minutes": "hours",
+    "cents": "dollars",
+    "cm": "meters",
+    "kilometers": "miles",
+    "grams": "kg",
+    "boys": "girls",
+}
+
+
+@pytest.mark.parametrize("unit", UNITS_OF)
+def test_a_value_has_the_unit_for_which_the_question_asks(unit: str):
+    given = f"There are 10 {unit} and 5 {UNITS_OF[unit]} here. "
+    for text in (rf"\boxed{{12}} {unit}", f"The answer is 12 {unit}.", rf"\boxed{{12\text{{ {unit}}}}}"):
+        for asked, expected in ((unit, "correct"), (UNITS_OF[unit], "unparsed")):
+            assert maths_verdict("12", text, question=f"{given}How many {asked} does it take?") == expected
+        assert maths_verdict("12", text, question="How long, or how much, is it?") == maths_verdict("12", text)
+    converted = {"minutes": "0.2 hours", "cents": "0.12 dollars", "cm": "0.12 meters"}.get(unit)
+    if converted:
+        assert maths_verdict(converted, rf"\boxed{{12}} {unit}", question=f"How many {UNITS_OF[unit]}?") == "correct"
+
+
+@pytest.mark.parametrize("fragment", ["by", "with", "such as", "to", "from", "and", "a multiple of", "the square of"])
+@pytest.mark.parametrize("place", ["{} 12", "The answer is {} 12.", r"{} \boxed{{12}}", "So it is {} 12."])
+def test_a_fragment_states_no_value(fragment: str, place: str):
+    question = "What is the square of the number, a multiple of 4, and with which, such as 3, is it to be multiplied?"
+    assert maths_verdict("12", place.format(fragment), question=question) != "correct"
+
+
+@pytest.mark.parametrize("end", ["and", "or", "to", "of", "by", "plus", "max"])
+def test_a_phrase_that_is_cut_off_says_more_than_its_value(end: str):
+    for text in (rf"\boxed{{12}} {end}", f"The answer is 12 {end}."):
+        assert maths_verdict("12", text) != "correct"
+
+
 def verdict_without_question(completion: str) -> str | None:
     return fast_reading("", "4", completion, False).verdict
 

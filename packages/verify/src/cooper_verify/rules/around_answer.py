@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cooper_verify.rules.asked import demands, without_estimate
+from cooper_verify.rules.fragments import is_cut_off, is_fragment, makes_another_value
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
@@ -47,25 +48,6 @@ _OPEN_FORMULA = re.compile(
 _COMMAND = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:approx|to|Rightarrow|implies)\b)")
 _LAST_WORD = re.compile(r"[A-Za-z]*[\s$({\\*]*\Z")
-_LEADS_ON = re.compile(
-    r"(?i)\A[^A-Za-z]*(?:(?:the\s|an?\s|such\s)?[a-z]+\s)?(?:by|with|to|from|of|at|on|as|than|into|onto|like|unlike|including|excluding|concerning|regarding|mod|modulo"
-    r"|versus|because|although)(?:\s(?:the|an?|only|exactly|just))?[\s$({*]*\Z"
-)
-"""A fragment without a verb, in front of a box: "by", "such as", "the square of"."""
-_MADE_FROM = re.compile(
-    r"(?i)\b(?:multiple|factor|divisor|square|cube|root|inverse|reciprocal|opposite|negative|complement|power|logarithm"
-    r"|factorial|digit|double|triple|fraction|percentage|function)s?\sof\s(?:the\s)?[\s$({*]*\Z"
-)
-"""What is made from the value behind it: "a multiple of"."""
-_ABBREVIATION = re.compile(
-    r"(?i)(?<![\w.])(?:cf|e\.\s?g|vs?|max|min|no|nos|nr|pp?|fig|eqs?|resp|incl|excl|ex|sec|ch|vol|art)\.[\s$({*]*\Z"
-)
-"""At the end of no sentence: "cf.", "e.g."."""
-_ASSUMES = re.compile(
-    r"(?i)(?:\A|[.;,:\n])[\s$*]*(?:let|set|given|suppose|assume|consider|take|put|try|choose|pick)\s(?:that\s)?[\s$]*"
-    r"[a-z]\w{0,3}\s?=[\s$({]*\Z"
-)
-"""What a value is set to, to see what follows: "Set $n = "."""
 _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
 """What calculations are written with."""
 _USED = re.compile(r"\bused\b(?!\s+to\b)")
@@ -106,13 +88,13 @@ def before_box(text: str, place: int) -> list[str]:
         words, beside = unread_agent(clause[:main]), []
     elif verb := _LAST_VERB.match(clause):
         words, beside = unread(clause[: verb.start(1)], is_subject=True), unread_beside(clause[verb.start(1) :])
-    elif _LEADS_ON.search(clause):
+    elif is_fragment(clause):
         words, beside = [], [NEVER_KNOWN]
     else:
         words, beside = unread(clause), unread_beside(_LAST_WORD.search(clause).group())  # pyright: ignore
         beside += [word for word in unread_beside(clause) if word.endswith(NEVER_KNOWN)]
     operates = any(pattern.search(near) for pattern in (_STRIKES, _SIGN_BEFORE, _OPEN_FORMULA, _FUNCTION_OF))
-    operates = operates or _MADE_FROM.search(near) or _ABBREVIATION.search(near) or _ASSUMES.search(near)
+    operates = operates or makes_another_value(near)
     struck = ["~~"] if near.endswith("~~") or operates else []
     outside = unread_outside(words, text[: max(0, place - len(near) + start)])
     return [*struck, *estimate, *_MARK.findall(near, start), *beside, *outside]
@@ -179,6 +161,8 @@ def behind_answer(text: str, answers: Sequence[str]) -> list[str]:
     text = _LEFT_OVER.sub("left", _DIMENSION.sub("", text) if has_unit else text)
     if not text.strip(" .\n$*}\\])"):
         return []
+    if is_cut_off(text):
+        return [NEVER_KNOWN]
     text = _COURTESY.sub("", text)
     figures = {number for answer in answers for number in _NUMBER.findall(answer)}
     changed = [found.group() for found in _CHANGED_FIGURE.finditer(text) if found.group().strip() not in answers]

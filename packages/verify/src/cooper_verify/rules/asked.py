@@ -13,13 +13,15 @@ from cooper_verify.rules.everyday_words import is_time
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.number_words import ONES
 from cooper_verify.rules.text_cache import text_cache
+from cooper_verify.rules.unit_table import measure_of
+from cooper_verify.rules.units import NO_UNIT, unit_of
 from cooper_verify.rules.word_forms import form_of
 
 DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
-_OF, _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
-    f"{DEMAND}{kind} " for kind in ("of", "per", "in", "more", "about", "said", "asked", "way", "name")
+_OF, _UNIT, _THING, _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
+    f"{DEMAND}{kind} " for kind in ("of", "unit", "thing", "per", "in", "more", "about", "said", "asked", "way", "name")
 )
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
@@ -102,6 +104,7 @@ _OPPOSITES = [
         (r"loss|los[et]|losing", r"profit|gain|earn|won\b|win"),
         (r"decreas|declin|reduc|drop|shrink|shrank|fell\b", r"increas|rise|rose\b|grow|grew"),
         (r"behind\b", r"ahead\b"),
+        (r"left\b|remain|unsold|unused", r"sold\b|eaten\b|lost\b|spent\b|used\b|broken\b|gone\b"),
         (r"below\b", r"above\b"),
         (r"maxim|largest|greatest|highest", r"minim|smallest|least\b|lowest"),
         (r"larger|greater|bigger", r"smaller"),
@@ -152,7 +155,10 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     if multiple := _MULTIPLE.match(said):
         found.append(_SAID + " ".join(_WORDS.findall(multiple.group())[:_FAR]))
     whole = f"{before} {said}".casefold()
-    found += [f"{_WAY}{place}" for place, (way, _) in enumerate(_OPPOSITES) if way.search(whole)]
+    for place, (way, opposite) in enumerate(_OPPOSITES):
+        if way.search(whole) and not opposite.search(whole):
+            found.append(f"{_WAY}{place}")
+    found += _unit(texts)
     quantities = [*dict.fromkeys(_QUANTITIES.findall(before.casefold()))]
     found += [_OF + " ".join(quantities)] if quantities else []
     return [*dict.fromkeys(filter(None, found)), *_names(before, texts)]
@@ -176,6 +182,37 @@ def _span(found: re.Match[str]) -> tuple[str, int]:
     count = found["count"]
     unit, size = _SPANS[found["time"]]
     return unit, size * (int(count) if count.isdecimal() else ONES.get(count, 1))
+
+
+_ASKED_UNIT = re.compile(
+    r"\bhow many\s+(?:[a-z]+\s)??([a-z]{3,})|\bin\s\$?(?:\\(?:text|mathrm)\{)?([a-z]{3,}|[ckm]?[gm]|ft)\b"
+)
+_ASKED_THING = re.compile(r"\bhow many\s+((?:[a-z-]+\s){1,4})")
+
+
+def _unit(texts: Sequence[str]) -> list[str]:
+    """The unit of a value, or the things that it counts."""
+    unit = unit_of(texts[0]) if len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS else NO_UNIT
+    if len(unit.names) == 1 and not unit.words:
+        return [_UNIT + unit.names[0]]
+    return [_THING + unit.words[-1].casefold()] if unit.words and is_counted(unit.words[-1]) else []
+
+
+def _may_be_in(measure: str, asked: str) -> bool:
+    """Whether a question may ask for a value in this unit: it names no other unit of the same dimension."""
+    own = measure_of(measure)
+    words = [next(filter(None, found.groups())) for found in _ASKED_UNIT.finditer(asked)]
+    others = [other for other in map(measure_of, words) if own and other and other.powers == own.powers]
+    return not others or any(other.size == own.size for other in others if own)
+
+
+def _may_count(thing: str, asked: str, question: str) -> bool:
+    """Whether a question may ask for so many things: not for girls where the answer counts boys, of whom it tells."""
+    counted = [word for found in _ASKED_THING.findall(asked) for word in found.split() if is_counted(word)]
+    own = form_of(thing)
+    if not counted or own not in map(form_of, _WORDS.findall(question)):
+        return True
+    return any(own.endswith(form_of(word)) for word in (*counted, *_WORDS.findall(asked)))  # "watermelons"
 
 
 def _names(before: str, texts: Sequence[str]) -> list[str]:
@@ -236,6 +273,10 @@ def is_met(demand: str, question: str, reference: str) -> bool:
         case "of":
             expected = {*_QUANTITIES.findall(asked)}
             return not expected or not expected.isdisjoint(what.split(" "))
+        case "unit":
+            return bool(_NAMES_UNIT.search(reference)) or _may_be_in(what, asked)
+        case "thing":
+            return _may_count(what, asked, question)
         case "name":
             return _may_be_asked(what.casefold(), asked)
         case "in":

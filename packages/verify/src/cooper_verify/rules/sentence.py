@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cooper_verify.rules.asked import demands
+from cooper_verify.rules.fragments import is_fragment, is_no_complement, makes_another_value
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
@@ -164,6 +165,8 @@ def _unread_in_front(front: str, verb: int, has_verb: bool, is_after_verb: bool)
     if _COUNTERFACTUAL.search(front) or _ANSWER_HAS.search(front):
         return ["|"]
     lead = front[verb:]
+    if makes_another_value(front) or (is_no_complement(front) if has_verb or is_after_verb else is_fragment(front)):
+        return ["|"]
     if not has_verb and not is_after_verb and any(map(speaks, unread(lead))):
         return ["|"]  # "twice as many as 12"
     words = unread(front[:verb], is_subject=has_verb)
