@@ -184,8 +184,10 @@ def _span(found: re.Match[str]) -> tuple[str, int]:
     return unit, size * (int(count) if count.isdecimal() else ONES.get(count, 1))
 
 
+_SYMBOL = r"[km]g|[ckm]m|ml|ft"
 _ASKED_UNIT = re.compile(
-    r"\bhow many\s+(?:[a-z]+\s)??([a-z]{3,})|\bin\s\$?(?:\\(?:text|mathrm)\{)?([a-z]{3,}|[ckm]?[gm]|ft)\b"
+    rf"\bhow many\s+(?:[a-z]+\s)??([a-z]{{3,}}|(?:{_SYMBOL})\b)"
+    rf"|\bin\s\$?(?:\\(?:text|mathrm)\{{)?([a-z]{{3,}}|{_SYMBOL}|[gm])\b"
 )
 _ASKED_THING = re.compile(r"\bhow many\s+((?:[a-z-]+\s){1,4})")
 

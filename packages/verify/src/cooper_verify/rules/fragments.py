@@ -22,7 +22,7 @@ _MADE_FROM = re.compile(
 )
 """What is made from the value behind it: "a multiple of"."""
 _IS_PREPOSITION = re.compile(
-    rf"(?i)(?:\A|\b(?:is|are|was|were)|[:=])[\s*:$]*(?:{_PREPOSITION}|such\sas|e\.\s?g\.|cf\.){_END}"
+    rf"(?i)(?:\A|\b(?:is|are|was|were)|[:=])[\s*:$]*(?:{_PREPOSITION}|and|such\sas|e\.\s?g\.|cf\.){_END}"
 )
 _CUT_OFF = re.compile(rf"(?i)\A[\s$)}}]*(?:{_PREPOSITION}|of|and|or|max|min)[\s.$]*\Z")
 
