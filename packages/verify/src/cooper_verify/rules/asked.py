@@ -115,6 +115,7 @@ _OPPOSITES = [
 ]
 """Words of an answer, and those of a question that asks for the opposite."""
 
+_ANY_WAY = re.compile("|".join(way.pattern for way, _ in _OPPOSITES))
 _QUANTITIES = re.compile(
     r"\b(area|perimeter|circumference|volume|radius|diameter|remainder|quotient|reciprocal|numerator|denominator|median"
     r"|mode|height|width|length|slope|intercept|speed|distance|time|age|probability)s?\b"
@@ -138,13 +139,15 @@ def without_estimate(before: str) -> tuple[str, list[str]]:
     return before[: len(before) - len(found.group())] + ("=" if found["sign"] else ""), [_ABOUT]
 
 
-_FIGURE = re.compile(r"\d")
+_FIGURE, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _OF_FIGURES = "0123456789.,/ $}\\"
 _UNIT_CHARS = 200
 
 
 def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
     """What the sentence of a value demands: the text in front of it, the value with its unit, and the text behind."""
+    if not any(map(_LETTER.search, (before, *texts, behind))):
+        return []
     units = [text[place.start() : place.start() + _UNIT_CHARS] for text in texts if (place := _FIGURE.search(text))]
     found = [_rate(rate) for unit in units for rate in _RATE_IN_UNIT.finditer(unit)]
     found += [_rate(rate) for text in (before, behind) for rate in _RATE_AROUND.finditer(text)]
@@ -154,11 +157,8 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         found.append(_MORE)
     if multiple := _MULTIPLE.match(said):
         found.append(_SAID + " ".join(_WORDS.findall(multiple.group())[:_FAR]))
-    whole = f"{before} {said}".casefold()
-    for place, (way, opposite) in enumerate(_OPPOSITES):
-        if way.search(whole) and not opposite.search(whole):
-            found.append(f"{_WAY}{place}")
-    found += _unit(texts)
+    found += _ways(f"{before} {said}".casefold())
+    found += _unit(texts[0]) if len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS else []
     quantities = [*dict.fromkeys(_QUANTITIES.findall(before.casefold()))]
     found += [_OF + " ".join(quantities)] if quantities else []
     return [*dict.fromkeys(filter(None, found)), *_names(before, texts)]
@@ -177,6 +177,14 @@ def _rate(found: re.Match[str]) -> str:
     return _RATE + word
 
 
+def _ways(sentence: str) -> list[str]:
+    """The words of a sentence that have an opposite, if it is not there too."""
+    if not _ANY_WAY.search(sentence):
+        return []
+    found = [place for place, (way, _) in enumerate(_OPPOSITES) if way.search(sentence)]
+    return [f"{_WAY}{place}" for place in found if not _OPPOSITES[place][1].search(sentence)]
+
+
 def _span(found: re.Match[str]) -> tuple[str, int]:
     """How long a time is: so many seconds or months."""
     count = found["count"]
@@ -192,9 +200,9 @@ _ASKED_UNIT = re.compile(
 _ASKED_THING = re.compile(r"\bhow many\s+((?:[a-z-]+\s){1,4})")
 
 
-def _unit(texts: Sequence[str]) -> list[str]:
+def _unit(text: str) -> list[str]:
     """The unit of a value, or the things that it counts."""
-    unit = unit_of(texts[0]) if len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS else NO_UNIT
+    unit = unit_of(text) if _LETTER.search(text) else NO_UNIT
     if len(unit.names) == 1 and not unit.words:
         return [_UNIT + unit.names[0]]
     return [_THING + unit.words[-1].casefold()] if unit.words and is_counted(unit.words[-1]) else []

@@ -27,6 +27,10 @@ _IS_PREPOSITION = re.compile(
 _CUT_OFF = re.compile(rf"(?i)\A[\s$)}}]*(?:{_PREPOSITION}|of|and|or|max|min)[\s.$]*\Z")
 
 
+_NEAR = 50
+"""So many characters in front of a value are read."""
+
+
 def is_fragment(clause: str) -> bool:
     """Whether a clause without a verb, in front of a value, is the beginning of a phrase: "by", "the square of"."""
     return _FRAGMENT.search(clause) is not None
@@ -34,7 +38,8 @@ def is_fragment(clause: str) -> bool:
 
 def makes_another_value(before: str) -> bool:
     """Whether the text in front of a value makes another one from it, cites it, or assumes it."""
-    return any(pattern.search(before) for pattern in (_MADE_FROM, _ABBREVIATION, _ASSUMES))
+    near = before[-_NEAR:]
+    return any(pattern.search(near) for pattern in (_MADE_FROM, _ABBREVIATION, _ASSUMES))
 
 
 def is_no_complement(before: str) -> bool:

@@ -82,7 +82,11 @@ def prepared(text: str) -> str:
         re.search(r"\d", single[1]) or len(single[1]) < 4 or spelled_number(single[1]) is not None
     ):
         text = single[1]
-    if (twice := _TWICE.fullmatch(text)) and spelled_number(twice[2] or twice[3]) == int(twice[1] or twice[4]):
+    if (
+        text.endswith(")")
+        and (twice := _TWICE.fullmatch(text))
+        and spelled_number(twice[2] or twice[3]) == int(twice[1] or twice[4])
+    ):
         text = twice[1] or twice[4]
     text = _without_dollars(_ABOUT.sub("\u2248", text))
     if "\\" in text:
@@ -110,7 +114,8 @@ def prepared(text: str) -> str:
         text = text.replace(written, sign)
     if "]" in text or "[" in text:
         text = _with_round_brackets(text)
-    text = _SPACED_EXPONENT.sub("e", text)
+    if text[-1:].isdecimal():
+        text = _SPACED_EXPONENT.sub("e", text)
     return " ".join(text.split()).strip(" ;")
 
 

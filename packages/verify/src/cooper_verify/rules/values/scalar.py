@@ -425,7 +425,7 @@ _ANGLE = re.compile(
 
 
 def _read_angle(text: str) -> Scalar | None:
-    angle = _ANGLE.fullmatch(text.strip(" .$"))
+    angle = _ANGLE.fullmatch(text.strip(" .$")) if "\u00b0" in text or "\\" in text else None
     if angle is None:
         return None
     parts = Fraction(int(angle[2]), 60) + Fraction(angle[3] or 0) / 3600
