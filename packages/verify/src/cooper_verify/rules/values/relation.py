@@ -226,8 +226,8 @@ def compare_systems(reference: System, answer: System, compare: Compare) -> Verd
     parts = [[part] for part in expected.values()]
     verdict = compare_in_order(parts, [[found[name]] for name in expected], compare)
     if verdict == "wrong" and len({name.partition("_")[0] for name in expected}) == 1:  # x_1 and x_2 may be exchanged
-        values = [Several(tuple(part.value for part in system.parts), "list") for system in (reference, answer)]
-        return "unparsed" if compare_several(*values, compare) == "correct" else verdict
+        one, other = (Several(tuple(part.value for part in system.parts), "list") for system in (reference, answer))
+        return "unparsed" if compare_several(one, other, compare) == "correct" else verdict
     return verdict
 
 
