@@ -292,7 +292,7 @@ def test_a_folder_that_datasets_can_load_is_a_source(tmp_path: Path, monkeypatch
 
 UNREAD = [
     r"x^2+1 \quad (x \ge 2)",
-    r"\begin{cases} 1 & x>0 \\ 2 & x \le 0\end{cases}",
+    r"\begin{cases} 1 & x>0 \\ 2\end{cases}",
     r"\min_{x\in S} x",
     r"x>1 \Rightarrow x>0",
     r"x=1 \implies y=2",

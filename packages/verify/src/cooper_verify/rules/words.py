@@ -7,6 +7,7 @@ or doubt, which say something about a value wherever they stand.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -351,11 +352,12 @@ def _is_figure(word: str) -> bool:
 
 def _beside_neighbours(tokens: Sequence[str], content: Sequence[int], place: int) -> str:
     """A word with each of the words beside it, and beside it but for frames."""
-    before = [place - 1, *(other for other in content if other < place)][-1:]
+    start, end = bisect_left(content, place), bisect_right(content, place)
+    before = [content[start - 1] if start else place - 1]
     before += [place - 1] if place else []
     if form_of(tokens[place]) in _DENIALS:
         before = []  # "are not the answer" is not "are not left"
-    after = [*(other for other in content if other > place)][:1] + ([place + 1] if place + 1 < len(tokens) else [])
+    after = [*content[end : end + 1]] + ([place + 1] if place + 1 < len(tokens) else [])
     pairs = [(other, place) for other in before if other >= 0] + [(place, other) for other in after]
     return "|".join(f"{tokens[one]} {tokens[other]}" for one, other in dict.fromkeys(pairs)) or "|"
 
