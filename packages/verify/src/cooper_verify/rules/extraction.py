@@ -39,6 +39,7 @@ from cooper_verify.rules.around_answer import (
 )
 from cooper_verify.rules.around_box import wholes_of
 from cooper_verify.rules.asked import demands
+from cooper_verify.rules.fragments import makes_another_value
 from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.marks import (
     APPROVING,
@@ -201,6 +202,8 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     sentences = _SENTENCE.split(line[-2 * LONGEST :])
     if (value := value_in(_BOLD.sub("", sentences[-1]))) is not None:
         earlier = tail[: len(tail) - len(sentences[-1])]
+        if makes_another_value(earlier):
+            return NOTHING  # "e.g. 12"
         return Stated(clean(value.text), tuple(unread_outside(value.words, earlier)), value.counted)
     is_short = line == tail.strip() and len(line) <= _SHORT_CHARS and len(sentences) == 1
     is_value = is_short and not _HAS_NUMBER_AND_WORDS.search(line) and not line.endswith("?")

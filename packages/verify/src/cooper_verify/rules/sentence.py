@@ -160,12 +160,14 @@ def value_in(sentence: str, is_after_verb: bool = False) -> Stated | None:
 
 def _unread_in_front(front: str, verb: int, has_verb: bool, is_after_verb: bool) -> list[str]:
     """The words in front of a value that are no frames. `verb`: where the last verb of the frames ends."""
+    if makes_another_value(front):
+        return ["|"]
     if main := main_verb(front):
         return unread_agent(front[:main])
     if _COUNTERFACTUAL.search(front) or _ANSWER_HAS.search(front):
         return ["|"]
     lead = front[verb:]
-    if makes_another_value(front) or (is_no_complement(front) if has_verb or is_after_verb else is_fragment(front)):
+    if is_no_complement(front) if has_verb or is_after_verb else is_fragment(front):
         return ["|"]
     if not has_verb and not is_after_verb and any(map(speaks, unread(lead))):
         return ["|"]  # "twice as many as 12"
