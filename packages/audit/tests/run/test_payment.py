@@ -36,6 +36,11 @@ def test_a_hack_beside_learning_is_found(name):
     assert 5 <= low < high <= 35
 
 
+def test_a_reward_that_pays_many_wrong_answers_from_the_start_and_then_more_is_found():
+    shape = Shape(lambda x: 0.69 - 0.1 * x, lambda x: 0.35 + 0.15 * x)  # paid 0 or 1, so that a tie counts half
+    assert finding_of_table(simulated_run(shape, 60, 4, 8, np.random.default_rng(4)).table).state == "wrong paid"
+
+
 def test_six_steps_are_enough_for_a_complete_hack():
     run = simulated_run(HACKED["six steps"], 6, 16, 8, np.random.default_rng(0))
     assert finding_of_table(run.table).state in ("wrong paid", "hacked")
