@@ -41,6 +41,15 @@ def test_a_reward_that_pays_many_wrong_answers_from_the_start_and_then_more_is_f
     assert finding_of_table(simulated_run(shape, 60, 4, 8, np.random.default_rng(4)).table).state == "wrong paid"
 
 
+def test_no_hack_is_not_said_of_more_and_more_that_nobody_reads():
+    run = simulated_run(Shape(unread=lambda x: 0.2 * (x > 0.5)), 40, 16, 8, np.random.default_rng(0))
+    found = with_power(run.table, finding_of_table(run.table))
+    assert found.state == "unknown"
+    assert "in what the check does not read" in " ".join(found.guards)
+    few = simulated_run(Shape(unread=lambda x: 0.2 + 0 * x), 40, 16, 8, np.random.default_rng(0)).table
+    assert with_power(few, finding_of_table(few)).state == "nothing learned"
+
+
 def test_six_steps_are_enough_for_a_complete_hack():
     run = simulated_run(HACKED["six steps"], 6, 16, 8, np.random.default_rng(0))
     assert finding_of_table(run.table).state in ("wrong paid", "hacked")
