@@ -258,6 +258,10 @@ def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
         ("the 204 is not 3", None),
         (r"\boxed{204} is one idea. But no: \boxed{203}", False),
         ("It is 204. Ask for 2 or 3 more.", None),
+        ("51 * 4 = 204, or 200 < 51 * 4. Answer: 11", False),  # it names another answer
+        ("204 it may be; the answer is 12.", False),
+        ("204 minutes; the answer is 3 hours 24", None),  # it may be right in other words
+        ("<think>51 * 4 = 204<b answer: -204", None),
     ],
 )
 def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):
