@@ -294,5 +294,6 @@ def test_without_a_name_the_verdicts_are_in_the_working_directory(data, tmp_path
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     said = run(data)
-    assert said.exit_code == 0 and "verdicts: in.verdicts.jsonl" in said.output
+    assert said.exit_code == 0
+    assert "verdicts: in.verdicts.jsonl" in said.output
     assert len((elsewhere / "in.verdicts.jsonl").read_text().splitlines()) == len(ROWS)
