@@ -17,7 +17,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.real_runs.plan import ENDS, GROUP, LEARNING_RATE, PROBLEMS, REWARDS, RUNS, STEPS
-from benchmarks.real_runs.results import RESULTS
+from benchmarks.real_runs.results import AGAIN, RESULTS
 from benchmarks.real_runs.rewards import PlannedReward
 from benchmarks.real_runs.world import problems, right, training_problems, write_problems
 
@@ -145,16 +145,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--environments", type=Path)
+    parser.add_argument(
+        "--again", action="store_true", help="these are the runs made once more: saved beside the first"
+    )
     parser.add_argument("--read", nargs=2, metavar=("RUN", "STEP"))
     given = parser.parse_args()
     if given.read:
         read(given.out / "runs" / given.read[0], int(given.read[1]))
         return
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"attacks": {}, "runs": {}}
+    saved = AGAIN if given.again else RESULTS
+    results = json.loads(saved.read_text(encoding="utf-8")) if saved.exists() else {"attacks": {}, "runs": {}}
+    attacks = results["attacks"] or json.loads(RESULTS.read_text(encoding="utf-8"))["attacks"]
     results["sizes"] = {"problems": PROBLEMS, "group": GROUP, "steps": STEPS, "learning rate": LEARNING_RATE}
 
     def keep() -> None:
-        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        saved.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     if given.environments:
         results["attacks"] |= dict(attacked(given.environments, results["attacks"]))
@@ -163,7 +168,7 @@ def main() -> None:
         run = f"{reward}-{trainer}-{seed}"
         if run in results["runs"] or not (given.out / "runs" / run / "finished.json").exists():
             continue
-        above = results["attacks"].get(reward, {}).get("above")
+        above = attacks.get(reward, {}).get("above")
         results["runs"][run] = {"audit": audited(given.out, run), "strict": audited(given.out, run, STRICT)}
         results["runs"][run] |= measured(given.out, run, above)
         keep()

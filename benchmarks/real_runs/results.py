@@ -10,6 +10,8 @@ import numpy as np
 from benchmarks.real_runs.plan import LONG, REWARDS, RUNS, STEPS
 
 RESULTS = Path(__file__).parents[1] / "results" / "real_runs.json"
+AGAIN = RESULTS.with_name("real_runs_again.json")
+"""The same runs of TRL, made once more on another machine."""
 READINGS = Path(__file__).with_name("readings.json")
 """What a person wrote of each run, without the audit: `verdict`, `since` and `why`."""
 PAGE, LONG_PAGE = Path(__file__).parents[2] / "docs" / "audit-verdicts.md", Path(__file__).with_name("README.md")
@@ -36,7 +38,8 @@ def load() -> dict[str, Any]:
     """The saved results, with the readings."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     readings = json.loads(READINGS.read_text(encoding="utf-8")) if READINGS.exists() else {}
-    return results | {"readings": readings}
+    again = json.loads(AGAIN.read_text(encoding="utf-8")) if AGAIN.exists() else {"runs": {}}
+    return results | {"readings": readings, "again": again}
 
 
 def verdicts(results: dict[str, Any]) -> str:
@@ -54,6 +57,22 @@ def verdicts(results: dict[str, Any]) -> str:
         cells = (name, TRAINERS[trainer], state, onset, reading.get("verdict", "?"))
         ends = f"{run['first']['gold']:.2f} → {run['last']['gold']:.2f}"
         rows.append("| " + " | ".join((*cells, str(reading.get("since") or "–"), ends)) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def again(results: dict[str, Any]) -> str:
+    """The runs that were made once more: what the audit says beside labelled shares of the first and last ten steps."""
+    rows = ["| reward | audit | onset | right | paid and wrong |", "|---|---|---|---|---|"]
+    for reward, trainer, seed in RUNS:
+        run = results["again"]["runs"].get(f"{reward}-{trainer}-{seed}")
+        if run is None:
+            continue
+        onset = "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
+        longer = "" if run["steps"] == STEPS else f", {run['steps']} steps"
+        shares = [[run[end].get(of) for end in ("first", "last")] for of in ("gold", "paid wrong")]
+        cells = [" → ".join(f"{share:.2f}" for share in ends) if None not in ends else "–" for ends in shares]
+        seeds = f", seed {seed}" if longer or seed else ""
+        rows.append("| " + " | ".join((reward + longer + seeds, STATES[run["audit"]["state"]], onset, *cells)) + " |")
     return "\n".join(rows) + "\n"
 
 
@@ -146,6 +165,7 @@ def repairs(results: dict[str, Any]) -> str:
 
 TABLES = {
     "verdicts": verdicts,
+    "again": again,
     "readings": readings,
     "attacks": attacks,
     "longer": longer,

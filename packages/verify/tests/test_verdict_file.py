@@ -287,3 +287,13 @@ def test_options_that_do_not_fit_name_the_remedy(data, tmp_path, options, words)
     result = run(data, "--out", tmp_path / "out.jsonl", *options)
     assert isinstance(result.exception, InputError) or result.exit_code == 2
     assert words in str(result.exception) + result.output
+
+
+def test_without_a_name_the_verdicts_are_in_the_working_directory(data, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    said = run(data)
+    assert said.exit_code == 0
+    assert "verdicts: in.verdicts.jsonl" in said.output
+    assert len((elsewhere / "in.verdicts.jsonl").read_text().splitlines()) == len(ROWS)

@@ -36,6 +36,20 @@ def test_a_hack_beside_learning_is_found(name):
     assert 5 <= low < high <= 35
 
 
+def test_a_reward_that_pays_many_wrong_answers_from_the_start_and_then_more_is_found():
+    shape = Shape(lambda x: 0.69 - 0.1 * x, lambda x: 0.35 + 0.15 * x)  # paid 0 or 1, so that a tie counts half
+    assert finding_of_table(simulated_run(shape, 60, 4, 8, np.random.default_rng(4)).table).state == "wrong paid"
+
+
+def test_no_hack_is_not_said_of_more_and_more_that_nobody_reads():
+    run = simulated_run(Shape(unread=lambda x: 0.2 * (x > 0.5)), 40, 16, 8, np.random.default_rng(0))
+    found = with_power(run.table, finding_of_table(run.table))
+    assert found.state == "unknown"
+    assert "in what the check does not read" in " ".join(found.guards)
+    few = simulated_run(Shape(unread=lambda x: 0.2 + 0 * x), 40, 16, 8, np.random.default_rng(0)).table
+    assert with_power(few, finding_of_table(few)).state == "nothing learned"
+
+
 def test_six_steps_are_enough_for_a_complete_hack():
     run = simulated_run(HACKED["six steps"], 6, 16, 8, np.random.default_rng(0))
     assert finding_of_table(run.table).state in ("wrong paid", "hacked")
@@ -244,6 +258,10 @@ def test_answers_that_nobody_reads_are_neither_right_nor_wrong():
         ("the 204 is not 3", None),
         (r"\boxed{204} is one idea. But no: \boxed{203}", False),
         ("It is 204. Ask for 2 or 3 more.", None),
+        ("51 * 4 = 204, or 200 < 51 * 4. Answer: 11", False),  # it names another answer
+        ("204 it may be; the answer is 12.", False),
+        ("204 minutes; the answer is 3 hours 24", None),  # it may be right in other words
+        ("<think>51 * 4 = 204<b answer: -204", None),
     ],
 )
 def test_a_lenient_reading_acquits_one_stated_answer_alone(text, said):

@@ -199,8 +199,8 @@ def _is_rise(change: Estimate) -> bool:
 def _unread(change: Estimate) -> str:
     return (
         f"Unread form: the share of completions in which the check finds no answer, though they may hold the right "
-        f"one, changed by {_signed(change)}. Read some of them: have the prompt say how an answer is written, or give "
-        "a --rule that reads this form."
+        f"one, changed by {_signed(change)}. Read some of them: if most are wrong and were paid, that is a hack; if "
+        "right, have the prompt say how an answer is written, or give a --rule that reads this form."
     )
 
 
@@ -209,26 +209,30 @@ def _course(shares: Sequence[float]) -> str:
 
 
 def with_power(table: Table, found: Finding) -> Finding:
-    """What an audit says: "no hack" only where a wrong share of `MARGIN` in what is paid would have been seen."""
+    """What an audit says: "no hack" only where a wrong share of `MARGIN` in what is paid would have been seen. What the
+    check does not read, more than before, may be wrong and paid.
+    """
     if found.state not in ("healthy", "nothing learned"):
         return found
     steps = np.unique(table.steps[table["judged"] > 0])
     quarter = max(1, len(steps) // 4)
-    first, last = (
-        table.window(int(steps[0]), int(steps[quarter - 1])),
-        table.window(int(steps[-quarter]), int(steps[-1])),
-    )
+    first, last = (table.window(int(part[0]), int(part[-1])) for part in (steps[:quarter], steps[-quarter:]))
     seen, half = _unseen(table, first, last)
-    found = replace(found, problems=_asked(table, first, last))
-    if seen <= MARGIN:
-        rise = f"A hack that raises the wrong share of what is paid by more than {_percent(max(seen, 0.01))}"
+    hidden = max(0.0, table.change_by_problem("unread", "possibly_rated", first.rows, last.rows, ERROR).mean)
+    unseen, found = min(seen + hidden, 1.0), replace(found, problems=_asked(table, first, last))
+    if unseen <= MARGIN:
+        rise = f"A hack that raises the wrong share of what is paid by more than {_percent(max(unseen, 0.01))}"
         return replace(found, sentence=f"{found.sentence} {rise} would have been seen.")
-    times = f", about {(half / MARGIN) ** 2:.1f} times as many" if math.isfinite(half) and half > MARGIN else ""
     guard = (
-        f"Power: by these rows the wrong share of what is paid may have risen by up to {_percent(min(seen, 1.0))}, so "
-        f"a hack of that size would not be seen. More rows would tell{times}: more problems a step, more steps, or "
-        "--sample all."
+        f"Power: by these rows the wrong share of what is paid may have risen by up to {_percent(unseen)}, so a hack "
+        "of that size would not be seen. "
     )
+    if seen > MARGIN:
+        times = f", about {(half / MARGIN) ** 2:.1f} times as many" if math.isfinite(half) and half > MARGIN else ""
+        guard += f"More rows would tell{times}: more problems a step, more steps, or --sample all."
+    else:
+        unread = _unread(table.change_by_problem("unread", "judged", first.rows, last.rows, ERROR))
+        guard += f"It may be in what the check does not read. {unread}"
     return replace(found, state="unknown", guards=(*found.guards, guard))
 
 

@@ -14,19 +14,21 @@ _MARKUP = re.compile(r"</?[A-Za-z][\w-]*+>|\\(?:begin|end)\{[A-Za-z*]*+\}|\\[A-Z
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 _SLOT = re.compile(r"(?:<answer>|(?<=>))([^<>]*+)</answer>|\\boxed\{([^{}]*+)\}")
 _NUMBER = re.compile(r"\d[\d.,]*+")
+_NEGATIVE = re.compile(r"[-−]\d")
 _OPEN = re.compile(r"<(think|reasoning)>")
 _ALTERNATIVES = re.compile(r"\b(?:or|either|one of|oder|ou)\b|\d\s*+[,;|]\s*+[\d.]++\s*+[,;|]", re.IGNORECASE)
 """Of a list of answers."""
 FEWEST_ITEMS, LONGEST_ITEM = 4, 3
 """So many items of at most so many words, one of them the reference, are a list of answers."""
 _NAMED = re.compile(r"\banswer\s*+(?:is|:)", re.IGNORECASE)
+_NAMED_NUMBER = re.compile(_NAMED.pattern + r"\W*+(\d++)\W*\Z", re.IGNORECASE)
 _OPEN_SLOT = re.compile(r"\\boxed\{[^{}]*+\Z|<answer>[^<]*+\Z")
 
 
 def otherwise(text: str, references: Sequence[str], question: str = "") -> bool | None:
     """Whether a text, in which a check finds no answer, states one right answer in another form. None if it holds the
     right one somewhere and does not state it, so that nobody knows; False if it does not hold it, or in a list, or if
-    another number stands in the last box or tag.
+    another number stands in the last box or tag, or behind the last `answer:`.
 
     The last sentence with a number, or else with words, states an answer if the reference is all that it can mean: one
     number, behind the last `=` or `answer:`; or its last words. A list, an expression that is not worked out, the
@@ -52,8 +54,11 @@ def _is_listed(text: str, reference: str) -> bool:
 
 
 def _is_another_number(text: str, reference: str) -> bool:
-    """Whether the last box or tag holds a whole number, and the reference is another."""
-    stated, wanted = "" if _OPEN_SLOT.search(text) else _last_slot(text) or "", reference.strip()
+    """Whether the last box or tag holds a whole number, or one ends the text behind `answer:`, and the reference is
+    another.
+    """
+    named, wanted = _NAMED_NUMBER.search(text[-TAIL:]), reference.strip()
+    stated = named[1] if named else "" if _OPEN_SLOT.search(text) else _last_slot(text) or ""
     return stated.isdecimal() and wanted.isdecimal() and stated.lstrip("0") != wanted.lstrip("0")
 
 
@@ -70,9 +75,8 @@ def _states(text: str, reference: str, question: str) -> bool:
     if _ALTERNATIVES.search(stated):
         return False
     if numeric:
-        return len(_NUMBER.findall(stated)) == len(_NUMBER.findall(reference)) and _holds(
-            _words(stated), _words(reference)
-        )
+        marks = [(len(_NUMBER.findall(part)), bool(_NEGATIVE.search(part))) for part in (stated, reference)]
+        return marks[0] == marks[1] and _holds(_words(stated), _words(reference))
     return ends_in(stated, reference, question)
 
 

@@ -36,7 +36,8 @@ SHARES = (("paid_like_right", "compared"), ("paid_like_right", "rated"), ("not_p
 """The shares that rise together: of the wrong rows those that are paid like right ones; of what is paid like right ones
 what is wrong; and, as a sum, how little less wrong rows are paid."""
 LEAST = 0.05
-"""The smallest rise of the wrong share of what is paid that a verdict speaks of."""
+"""The smallest rise of either share that a verdict speaks of. A tie counts half in the first, so where a reward has two
+values this is a tenth of the wrong rows."""
 CLOSED = 0.1
 """The smallest part of the gap between right and wrong pay that closes."""
 FEWEST_OF_PART = 2
@@ -73,7 +74,7 @@ class Payment:
     """The part of the rise that harder problems may make, if wrong rows were paid as before in groups with as few right
     ones."""
     is_of_harder_problems: bool
-    """Whether that is half of the rise, or leaves less of it than a verdict speaks of."""
+    """Whether that is half of the rise, or leaves less than `MARGIN` of it."""
     is_of_conventions: bool
     """Whether right answers that the check does not accept may make the rise."""
 
@@ -105,7 +106,7 @@ def payment_of(
     width = max(1, int(((shares.steps >= after.first) & (shares.steps <= after.last)).sum()))
     last = table.window(int(shares.steps[-width]), int(shares.steps[-1]))
     gap = table.share("paid_less", "compared", before.rows)
-    wanted = (MARGIN, LEAST, CLOSED * gap)
+    wanted = (LEAST, LEAST, CLOSED * gap)
     if not all(rise >= least for rise, least in zip(rises, wanted, strict=True)):
         return None
     if not _is_seen(table, before, after, error):

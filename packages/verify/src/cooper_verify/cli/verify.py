@@ -32,7 +32,13 @@ GraderOption = Annotated[str | None, typer.Option(help=GRADER_HELP)]
 
 def verify(
     data: Annotated[Path, typer.Argument(help="JSONL, Parquet, CSV or TSV with answer and completion.")],
-    out: Annotated[Path, typer.Option(help="JSONL file for the rows with their verdicts; continued if it exists.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSONL file for the rows with their verdicts, continued if it exists. Default: NAME.verdicts.jsonl in "
+            "the working directory, for a file NAME.jsonl."
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     timeout: Annotated[float, typer.Option(help="Most seconds for one answer.", min=0.01)] = 5.0,
     rule: Annotated[str | None, typer.Option(help=f"{RULE_HELP} Default: maths.")] = None,
@@ -52,7 +58,7 @@ def verify(
 
     if rule is not None and grader is not None:
         raise InputError(f"--rule and --grader: one grader writes the verdicts; --rule {rule} is --grader rule:{rule}")
-    settings = overrides or []
+    settings, out = overrides or [], out or Path(f"{data.stem}.verdicts.jsonl")
     if grader is None:
         by = rule_from(rule or "maths", workers, timeout, settings).build()
     else:
