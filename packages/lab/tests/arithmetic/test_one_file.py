@@ -91,13 +91,16 @@ def test_three_steps_are_those_of_the_framework(tmp_path, monkeypatch):
     one = _example()
     cooper = one.Cooper(seed=0, dtype=torch.float64)
     seen: dict[Any, tuple[float, Gradients]] = {}
-    learn, kinds = one.learn, set()
+    learn, clip, kinds = one.learn, torch.nn.utils.clip_grad_norm_, set()
 
     def seen_learning(cooper: Any, model: Any, loss: torch.Tensor) -> None:
-        loss.backward(retain_graph=True)
-        seen[model] = loss.item(), _gradients(model)
-        model.zero_grad()
-        learn(cooper, model, loss)
+        def before_clipping(parameters: Any, largest: float) -> None:
+            seen[model] = loss.item(), _gradients(model)
+            clip(parameters, largest)
+
+        with monkeypatch.context() as while_it_learns:
+            while_it_learns.setattr(torch.nn.utils, "clip_grad_norm_", before_clipping)
+            learn(cooper, model, loss)
 
     monkeypatch.setattr(one, "learn", seen_learning)
     for result, of_policy, of_model in _framework_steps(tmp_path):
