@@ -59,7 +59,8 @@ def _float64(learner: Learner | None) -> Any:
 
 def _framework_steps(folder: Path) -> Iterator[tuple[StepResult, Gradients, Gradients]]:
     """Each step's result, and the gradients of the policy and of the reward model."""
-    overrides = {"steps": STEPS, "problems_per_step": 6, "cooptimization": EXACT, "evaluation": {"every": 0}}
+    overrides = {"steps": STEPS, "problems_per_step": 4, "cooptimization": EXACT, "evaluation": {"every": 0}}
+    overrides |= {"problems": {"limit": 150}, "test_problems": {"limit": 8}}
     config = build_config(arm_settings("cooper", folder, 0, overrides))
     with CooperTrainer.from_config(config) as trainer:
         parts = trainer.parts
