@@ -91,7 +91,8 @@ def test_the_picture_can_be_read_on_a_phone():
 
 
 @pytest.mark.slow
-def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
+def test_the_demo_runs_whole_on_a_few_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr("cooper_rl.run.recorder.LOGPROBS_EVERY", 2)
     overrides = {"steps": 2, "test_problems": {"limit": 8}}
     seconds = run_arms(list(ARMS), tmp_path, seed=0, overrides=overrides)
     summary = summarise(tmp_path, seconds, seed=0)
