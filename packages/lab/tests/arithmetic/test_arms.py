@@ -91,8 +91,7 @@ def test_the_picture_can_be_read_on_a_phone():
 
 
 @pytest.mark.slow
-def test_the_demo_runs_whole_on_a_few_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr("cooper_rl.run.recorder.LOGPROBS_EVERY", 2)
+def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
     overrides = {"steps": 2, "test_problems": {"limit": 8}}
     seconds = run_arms(list(ARMS), tmp_path, seed=0, overrides=overrides)
     summary = summarise(tmp_path, seconds, seed=0)
@@ -101,7 +100,7 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path, monkeypatch):
         assert [row["step"] for row in read_metrics(tmp_path / arm)] == [0, 1, 2]
     data = data_of(draw(tmp_path))
     assert [run["label"] for run in data["runs"]] == [arm.label for arm in ARMS.values()]
-    assert all(run["steps"]["2"][0]["completions"][0]["logprobs"] for run in data["runs"])
+    assert all(run["steps"]["2"][0]["completions"][0]["text"] for run in data["runs"])
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 
