@@ -21,7 +21,7 @@ _UNIVERSE = [*map(chr, range(9, 14)), *map(chr, range(32, 127)), "\x00", "\xa0",
 _MOST_CHARACTERS = 14
 _MOST_STARTS = 6
 _MOST_SAMPLES = 16
-_SHORT = (16, 22, 40)
+_SHORT = (12, 18, 24, 32, 40)
 """Lengths at which an exponential pattern is slow already."""
 _SHORT_S = 0.003
 _SIZES = (1500, 6000)
