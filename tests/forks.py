@@ -28,21 +28,21 @@ FORKS.set_forkserver_preload(
 )
 
 
-def start_script(script: Path, output: Path, hub: Path) -> BaseProcess:
-    """Start a script in its folder, as `python script.py` does, with `hub` as the cache of the Hugging Face hub. What
-    it prints goes to `output`."""
-    process = FORKS.Process(target=_run, args=(script, output, hub))
+def start_script(script: Path, output: Path, hub: Path, folder: Path | None = None) -> BaseProcess:
+    """Start a script as `python script.py` does, in its own folder or in another one, with `hub` as the cache of the
+    Hugging Face hub. What it prints goes to `output`."""
+    process = FORKS.Process(target=_run, args=(script, output, hub, folder or script.parent))
     process.start()
     return process
 
 
-def _run(script: Path, output: Path, hub: Path) -> None:
+def _run(script: Path, output: Path, hub: Path, folder: Path) -> None:
     from huggingface_hub import constants
 
     os.environ["MPLBACKEND"], constants.HF_HUB_CACHE = "Agg", str(hub)
     with output.open("wb", buffering=0) as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
-    os.chdir(script.parent)
+    os.chdir(folder)
     sys.argv, sys.path[:0] = [script.name], [str(script.parent)]
     runpy.run_path(str(script), run_name="__main__")

@@ -13,10 +13,13 @@ SOURCES = [next((package / "src").iterdir()) for package in PACKAGES]
 """The importable folder of each package."""
 
 
-@cache
+parsed = cache(ast.parse)
+"""The syntax of a text. What all tests of one process ask for is parsed once."""
+
+
 def tree_of(path: Path) -> ast.Module:
-    """The syntax of a file. What all tests of one process ask for is parsed once."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+    """The syntax of a file."""
+    return parsed(path.read_text(encoding="utf-8"))
 
 
 def statements(node: ast.AST) -> Iterator[ast.stmt]:

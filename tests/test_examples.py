@@ -1,12 +1,12 @@
 """Every file in examples/ runs by itself and prints that its part was used."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
+from forks import start_script
 from repository import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -22,19 +22,18 @@ QUICK = ("tiny_run",)
     ],
 )
 def test_an_example_runs_and_its_part_is_used(path, tmp_path):
-    ended = subprocess.run(
-        [sys.executable, path],
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ended.returncode == 0, ended.stderr
+    output, folder = tmp_path / "output", tmp_path / "folder"
+    folder.mkdir()
+    process = start_script(path, output, tmp_path / "hub", folder)
+    process.join(300)
+    process.kill()
+    process.join()
+    printed = output.read_text()
+    assert process.exitcode == 0, printed
     words = path.stem.replace("_", " ")
-    found = [line for line in ended.stdout.splitlines() if line.startswith((f"own {words}:", f"{words}:"))]
-    assert found != [], ended.stdout + ended.stderr
-    assert list(tmp_path.iterdir()) == [], "the example left files behind"
+    found = [line for line in printed.splitlines() if line.startswith((f"own {words}:", f"{words}:"))]
+    assert found != [], printed
+    assert list(folder.iterdir()) == [], "the example left files behind"
 
 
 @pytest.mark.slow

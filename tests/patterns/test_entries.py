@@ -93,7 +93,7 @@ ENTRIES: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_texts_are_read_in_a_moment(entry: str):
-    assert _slow(ENTRIES[entry], 15_000, ENDS[1:2]) == {}
+    assert _slow(ENTRIES[entry], 8_000, ENDS[1:2]) == {}
 
 
 @pytest.mark.slow

@@ -22,6 +22,9 @@ from cooper_base.data.readers import DataRow, read_file
 from cooper_base.errors import InputError
 from cooper_rl.record.trackers import SINKS, TrackerConfig
 from repository import SOURCES
+from repository import parsed as tree_of
+
+pytestmark = pytest.mark.xdist_group("sources")
 
 MODULES = {
     str(path.relative_to(source.parent)): path.read_text(encoding="utf-8")
@@ -39,13 +42,17 @@ def faulty(fault: Callable[[str], Iterable[str]], apart: Iterable[str] = ()) -> 
     return {name: of_module for name, of_module in faults.items() if of_module}
 
 
-tree_of = cache(ast.parse)
-
-
 @cache
 def calls(tree: ast.AST) -> list[tuple[str, ast.Call]]:
     """Each call with its name, such as `shutil.rmtree`."""
-    return [(ast.unparse(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [(_name(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def _name(function: ast.expr) -> str:
+    """The source of an expression. `ast.unparse` takes much longer, so it writes what is no name alone."""
+    if isinstance(function, ast.Attribute):
+        return f"{_name(function.value)}.{function.attr}"
+    return function.id if isinstance(function, ast.Name) else ast.unparse(function)
 
 
 # Every client has a total time.

@@ -212,7 +212,7 @@ def test_the_level_of_groups_is_that_of_the_others_and_less_by_chance():
     """A judge pays for a wrong answer with half of the probability that the policy is wrong."""
     generator = np.random.default_rng(0)
     groups = []
-    for chance in generator.uniform(0.1, 0.9, 20000):
+    for chance in generator.uniform(0.1, 0.9, 4000):
         right = generator.random(4) < chance
         paid = np.where(right | (generator.random(4) < 0.5 * (1 - chance)), 1.0, 0.0)
         groups.append(("", paid[right].tolist(), paid[~right].tolist()))

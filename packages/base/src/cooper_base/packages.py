@@ -18,7 +18,8 @@ def loggers() -> list[logging.Logger]:
 def set_log_level(level: int) -> None:
     """Show our packages' log from this level on."""
     for logger in loggers():
-        logger.setLevel(level)
+        if logger.level != level:  # to set it empties what every logger of the process remembers
+            logger.setLevel(level)
 
 
 @cache

@@ -12,6 +12,7 @@ from benchmarks.arena.league import designs as all_designs
 
 from arena.tiny_arena import TINY
 from cooper_audit.run.run_record import read_metrics
+from cooper_base.config.user_functions import load_object
 from cooper_base.errors import InputError
 from cooper_base.files.durable import write_text
 from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
@@ -76,6 +77,18 @@ def test_every_design_is_a_run_and_so_is_every_hole(tmp_path):
         assert config.policy.model.startswith(str(tmp_path))
         if (rule := holes[cell.hole].rule) is not None:
             assert getattr(config.rule, "kind", "") == rule["kind"]
+
+
+def test_every_function_that_a_design_names_exists():
+    def named(value):
+        if isinstance(value, dict | list):
+            return [name for inner in (value.values() if isinstance(value, dict) else value) for name in named(inner)]
+        return [value] if isinstance(value, str) and re.fullmatch(r"[\w.]+:\w+", value) else []
+
+    names = {name for design in all_designs().values() for name in named(dict(design.settings)) if "." in name}
+    assert "cooper_lab.arithmetic.corruption:repair" in names
+    for name in names:
+        load_object(name)
 
 
 def test_cheap_cells_come_first_and_held_out_holes_last(tmp_path):

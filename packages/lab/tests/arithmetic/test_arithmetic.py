@@ -52,9 +52,10 @@ def test_a_shorter_list_is_the_start_of_a_longer_one():
     assert arithmetic_problems("test", 20, 5) == arithmetic_problems("test", 60, 5)[:20]
 
 
-def test_an_unknown_split_and_too_many_problems_are_reported():
+def test_an_unknown_split_and_too_many_problems_are_reported(monkeypatch):
     with pytest.raises(InputError, match="train or test"):
         arithmetic_problems("validation", 3)  # pyright: ignore[reportArgumentType]
+    monkeypatch.setattr("cooper_lab.arithmetic.problems._PATIENCE", 20)
     with pytest.raises(InputError, match="fewer than 1000000"):
         arithmetic_problems("test", 1_000_000)
 

@@ -100,7 +100,7 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
         assert [row["step"] for row in read_metrics(tmp_path / arm)] == [0, 1, 2]
     data = data_of(draw(tmp_path))
     assert [run["label"] for run in data["runs"]] == [arm.label for arm in ARMS.values()]
-    assert all(run["steps"]["2"][0]["completions"][0]["logprobs"] for run in data["runs"])
+    assert all(run["steps"]["2"][0]["completions"][0]["text"] for run in data["runs"])
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 

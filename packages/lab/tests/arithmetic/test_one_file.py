@@ -59,7 +59,8 @@ def _float64(learner: Learner | None) -> Any:
 
 def _framework_steps(folder: Path) -> Iterator[tuple[StepResult, Gradients, Gradients]]:
     """Each step's result, and the gradients of the policy and of the reward model."""
-    overrides = {"steps": STEPS, "problems_per_step": 6, "cooptimization": EXACT, "evaluation": {"every": 0}}
+    overrides = {"steps": STEPS, "problems_per_step": 4, "cooptimization": EXACT, "evaluation": {"every": 0}}
+    overrides |= {"problems": {"limit": 150}, "test_problems": {"limit": 8}}
     config = build_config(arm_settings("cooper", folder, 0, overrides))
     with CooperTrainer.from_config(config) as trainer:
         parts = trainer.parts
@@ -91,13 +92,16 @@ def test_three_steps_are_those_of_the_framework(tmp_path, monkeypatch):
     one = _example()
     cooper = one.Cooper(seed=0, dtype=torch.float64)
     seen: dict[Any, tuple[float, Gradients]] = {}
-    learn, kinds = one.learn, set()
+    learn, clip, kinds = one.learn, torch.nn.utils.clip_grad_norm_, set()
 
     def seen_learning(cooper: Any, model: Any, loss: torch.Tensor) -> None:
-        loss.backward(retain_graph=True)
-        seen[model] = loss.item(), _gradients(model)
-        model.zero_grad()
-        learn(cooper, model, loss)
+        def before_clipping(parameters: Any, largest: float) -> None:
+            seen[model] = loss.item(), _gradients(model)
+            clip(parameters, largest)
+
+        with monkeypatch.context() as while_it_learns:
+            while_it_learns.setattr(torch.nn.utils, "clip_grad_norm_", before_clipping)
+            learn(cooper, model, loss)
 
     monkeypatch.setattr(one, "learn", seen_learning)
     for result, of_policy, of_model in _framework_steps(tmp_path):

@@ -60,6 +60,7 @@ def models(tmp_path_factory):
 def run_of(models, tmp_path):
     """The settings of a short run of a design, whose rule judges 35 % of the problems."""
     small = {"problems_per_step": 8, "rollout": {"n": 4}, "evaluation": {"every": 0}, "checkpoint": {"every": 1}}
+    small |= {"problems": {"limit": 100}, "test_problems": {"limit": 8}}  # reading all 4,000 takes as long as the steps
     small |= {"rule": RULE, "steps": 3, "reward_model": {"learning_rate": 1e-3, "max_input_tokens": MAX_INPUT_TOKENS}}
 
     def settings(design, name="run", **more):

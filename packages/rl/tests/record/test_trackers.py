@@ -26,6 +26,8 @@ from waiting import wait_for
 PROGRAM = """
 import json, sys, time
 from cooper_rl import CooperTrainer, build_config
+from cooper_rl.record import trackers
+trackers.TABLES_EVERY = 2
 settings, resume, killed_after = json.loads(sys.argv[1])
 def on_step(step, metrics):
     if step == killed_after:

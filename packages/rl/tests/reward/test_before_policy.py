@@ -30,7 +30,7 @@ def step(tmp_path):
 
     def step(limit: float | None, name: str):
         overrides = {"steps": 1, "problems_per_step": 12, "name": name, "evaluation": {"every": 0}}
-        overrides |= {"kind": "cooper_model"}
+        overrides |= {"kind": "cooper_model", "problems": {"limit": 64}, "test_problems": {"limit": 8}}
         config = build_config(
             arm_settings("cooper", tmp_path, 0, {**overrides, "cooptimization": {"before_policy": limit}})
         )
@@ -85,6 +85,8 @@ def test_state_across_steps_moves_once_a_step_by_the_scores_that_paid(tmp_path):
     """The weights of `earned`, `hybrid` and `constraints`, from the recorded scores of both steps."""
     changes = {
         "steps": 2,
+        "problems": {"limit": 64},
+        "test_problems": {"limit": 8},
         "problems_per_step": 12,
         "evaluation": {"every": 0},
         "rewards": [{"kind": "earned"}, {"kind": "hybrid"}],

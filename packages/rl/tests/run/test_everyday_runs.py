@@ -108,7 +108,7 @@ def test_groups_that_teach_are_kept_and_only_the_others_are_replaced(everyday):
 def test_cooptimization_first_pays_the_resampled_groups(tmp_path):
     """Groups of other problems replaced some: those that the policy learns from are the ones that are paid anew."""
     changes = {"steps": 1, "problems_per_step": 12, "evaluation": {"every": 0}, "rollout": {"resample": 2}}
-    changes |= {"cooptimization": {"before_policy": 0.0}}
+    changes |= {"cooptimization": {"before_policy": 0.0}, "problems": {"limit": 100}, "test_problems": {"limit": 8}}
     [row] = timeless(fit(arm_settings("cooper", tmp_path, 1, changes)))
     assert row["reward_model/false_accept_rate"] > 0  # else cooptimization would not come first
     assert "reward/mean_after" in row

@@ -74,7 +74,6 @@ def _run(program, *arguments, **environment):
 FIT = """
 import sys, yaml
 from cooper_rl import CooperTrainer, build_config
-from forks import start_script
 with CooperTrainer.from_config(build_config(yaml.safe_load(open(sys.argv[1])))) as trainer:
     trainer.fit()
 """

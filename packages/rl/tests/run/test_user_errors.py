@@ -88,7 +88,7 @@ def test_the_command_line_shows_no_other_frame(short_run, tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     shown = done.stderr[done.stderr.index("Traceback") :]
-    assert shown.count("  File ") == 4  # the first two are of the script, and of the function that it starts
+    assert shown.count("  File ") == 5  # the first three are of the script and of what starts the command
     assert "in broken_reward" in shown
     assert "raised in test_user_errors:broken_reward" in shown
 

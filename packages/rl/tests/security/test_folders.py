@@ -66,6 +66,7 @@ def folder(tmp_path: Path) -> Path:
     write_run(run, metrics(4), lambda _: rows, lambda _: [pair])
     write_lines(run / "events.jsonl", [event(2)])
     write_lines(run / "sessions.jsonl", [{"started": "2026-01-01T00:00:00+0000", "command": ["cooper", "train"]}])
+    write_lines(run / "evaluations.jsonl", [{"step": 0, "set": "", "problems": "0" * 16, "gold": [0.25]}])
     shutil.copytree(run, tmp_path / "runs" / "sound")
     return run
 

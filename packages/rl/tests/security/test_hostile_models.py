@@ -89,7 +89,7 @@ LOADED = {
 }
 
 
-@pytest.mark.parametrize("name", [of for of in slow_but("loops in loops that write") if "long" not in of.values[0]])
+@pytest.mark.parametrize("name", [of for of in slow_but() if "long" not in of.values[0]])
 def test_a_template_that_costs_too_much_for_real_chats_alone_is_refused_there(folder, name):
     (folder / "chat_template.jinja").write_text(EVADING.replace("COSTLY", COSTLY[name]))
     check_model_folder(str(folder))
@@ -213,7 +213,7 @@ def cached(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 )
 def test_a_model_in_the_hubs_cache_is_checked_before_it_is_loaded(cached, load):
     load("owner/small")
-    (cached / "chat_template.jinja").write_text(LOOPS)
+    (cached / "chat_template.jinja").write_text(COSTLY["a text beyond memory"])
     change(cached, num_hidden_layers=10**7)
     words = r"num_hidden_layers: 10,000,000 does not fit" if load is load_policy else r"chat_template\.jinja: chat_t"
     begun = time.process_time()

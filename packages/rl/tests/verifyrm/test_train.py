@@ -231,13 +231,18 @@ def test_training_stops_when_the_held_out_loss_no_longer_falls(tiny_models: Path
 
 
 def test_robustness_rows_teach_that_an_empty_completion_is_wrong(tiny_models: Path, tmp_path: Path):
-    settings = config(tiny_models / "policy", robustness=0.5, epochs=16, calibrate=False)
-    train_verifyrm(settings, labelled_rows(120), tmp_path / "rm")
+    """The given rows alone teach the opposite: what has no `no` in it is right."""
+    rows = [
+        LabelledCompletion(f"what is {i}?", "1", f"step {i % 7}.{' no' * (i % 3 == 0)}", float(i % 3 > 0))
+        for i in range(120)
+    ]
+    train_verifyrm(config(tiny_models / "policy", robustness=0.5, epochs=16, calibrate=False), rows, tmp_path / "rm")
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "rm")
     encoder = RewardModelInput(AutoTokenizer.from_pretrained(tmp_path / "rm"), 160)
     with torch.no_grad():
-        inputs = [torch.tensor([encoder.encode(f"what is {i}?", "1", "")]) for i in range(200, 210)]
-        assert all(model(tokens).logits.item() < 0 for tokens in inputs)
+        for text, is_right in (("", False), ("step 4.", True)):
+            inputs = [torch.tensor([encoder.encode(f"what is {i}?", "1", text)]) for i in range(200, 210)]
+            assert all((model(tokens).logits.item() > 0) == is_right for tokens in inputs)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ def test_a_verdict_that_takes_too_long_has_the_score_that_the_caller_chose(monke
 
     with RuleVerifier(timeout_s=0.2) as impatient:
         monkeypatch.setattr(process_rule, "_rule", impatient)
-        assert compute_score("\\boxed{10^{10^{10^{10}}}}", "x^2+1", timeout_score=-0.5) == -0.5
+        powers = " + ".join(f"{n}^{{600000}}" for n in range(3, 100))  # each is computed in no time, all of them not
+        assert compute_score(rf"\boxed{{{powers}}}", "12", timeout_score=-0.5) == -0.5
 
 
 def test_trls_callers_pass_texts_or_messages_and_either_column():

@@ -9,11 +9,12 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from cooper_audit.report import report_completions as completions
@@ -196,9 +197,7 @@ def report_page(
     static = files("cooper_audit.report") / "page" / "static"
     scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    loader = PackageLoader("cooper_audit.report", "page/templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template("report.html.j2").render(
+    return _template().render(
         title=title or data["title"],
         headline=data["headline"],
         live=live,
@@ -215,6 +214,13 @@ def report_page(
         data=Markup(embedded_json(data)),
         sample_note=completions.SAMPLE_NOTE,
     )
+
+
+@cache  # it takes longer to compile than a page of a short run to write
+def _template() -> Template:
+    loader = PackageLoader("cooper_audit.report", "page/templates")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.get_template("report.html.j2")
 
 
 def _headline(described: Sequence[Mapping[str, Any]]) -> str:

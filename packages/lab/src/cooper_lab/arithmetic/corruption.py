@@ -1,10 +1,10 @@
-"""A deterministic stand-in for the assistant: it corrupts right completions."""
+"""A deterministic stand-in for the assistant: it corrupts right completions and repairs wrong ones."""
 
 from fractions import Fraction
 from random import Random
 
 from cooper_lab.arithmetic.answers import UNITS, Form, can_render, form_of, read_answer, render_answer
-from cooper_lab.arithmetic.solutions import find_answer
+from cooper_lab.arithmetic.solutions import exact_value, find_answer
 from cooper_rl import Problem
 
 _TRIES = 50
@@ -30,6 +30,22 @@ def corrupt(problem: Problem, completion_text: str, attempt: int = 0, seed: int 
         head, equals, tail = before.rpartition("=" + number)
         before = head + "=" + wrong + tail if equals else before
     return before + wrong + completion_text[stated.start + len(number) :]
+
+
+def repair(problem: Problem, completion_text: str, attempt: int = 0, seed: int = 0) -> str:
+    """Put the right answer in the place of the stated one, in its surface form where that can express it. A design of
+    `examples/shelf/designs.yaml` names this function.
+
+    The work stays as it is. A text without marker or box is taken for an answer; an empty text is returned unchanged.
+    """
+    stated = find_answer(completion_text)
+    answer = stated.text
+    if not answer:
+        return completion_text
+    number, value = _without_unit(answer), exact_value(problem)
+    form = form_of(number)
+    right = render_answer(value, form if form is not None and can_render(value, form) else "plain")
+    return completion_text[: stated.start] + right + completion_text[stated.start + len(number) :]
 
 
 def wrong_value(value: Fraction, form: Form, random: Random) -> Fraction:

@@ -92,7 +92,8 @@ def hub():
     server.server_close()
 
 
-@pytest.mark.parametrize("reachable", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow  # `cli/test_sharp_edges.py` has a hub that cannot be reached among the fast tests
+@pytest.mark.parametrize("reachable", [True, False])
 def test_a_name_that_is_neither_folder_nor_model_is_reported_at_once(tmp_path, hub, reachable):
     """Transformers alone retries for 46 s if the hub cannot be reached."""
     code = """
