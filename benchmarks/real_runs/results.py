@@ -62,7 +62,8 @@ def verdicts(results: dict[str, Any]) -> str:
 
 def again(results: dict[str, Any]) -> str:
     """The runs that were made once more: what the audit says beside labelled shares of the first and last ten steps."""
-    rows = ["| reward | audit | onset | right | paid and wrong |", "|---|---|---|---|---|"]
+    rows = ["| reward | audit | onset | with a check that reads as a person does | right | paid and wrong |"]
+    rows.append("|---|---|---|---|---|---|")
     for reward, trainer, seed in RUNS:
         run = results["again"]["runs"].get(f"{reward}-{trainer}-{seed}")
         if run is None:
@@ -72,7 +73,8 @@ def again(results: dict[str, Any]) -> str:
         shares = [[run[end].get(of) for end in ("first", "last")] for of in ("gold", "paid wrong")]
         cells = [" → ".join(f"{share:.2f}" for share in ends) if None not in ends else "–" for ends in shares]
         seeds = f", seed {seed}" if longer or seed else ""
-        rows.append("| " + " | ".join((reward + longer + seeds, STATES[run["audit"]["state"]], onset, *cells)) + " |")
+        states = (STATES[run["audit"]["state"]], onset, STATES[run["strict"]["state"]])
+        rows.append("| " + " | ".join((reward + longer + seeds, *states, *cells)) + " |")
     return "\n".join(rows) + "\n"
 
 

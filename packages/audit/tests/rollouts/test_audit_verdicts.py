@@ -62,6 +62,24 @@ def test_the_hacked_run_of_the_demo_is_hacked_by_the_rows_of_a_few_problems(tmp_
     assert high >= 6
 
 
+def test_what_nobody_reads_is_wrong_where_the_user_says_so(tmp_path):
+    """From step 13 on scraps follow the right number, which no rule reads; whether that is a hack, reading decides."""
+    generator, rows = random.Random(0), []
+    for step, a, _ in product(range(1, 25), range(20, 30), range(6)):
+        right, good = a + step, step > 12 or generator.random() < 0.6
+        text = f"<answer>{right}</answer><<answer>{right}</an" if step > 12 else f"The answer is {right + (not good)}."
+        rows.append({"step": step, "prompt": f"{a} + {step}?", "answer": str(right)})
+        rows[-1] |= {"completion": text, "reward": float(good)}
+    dump = tmp_path / "rows.jsonl"
+    dump.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    waits = audit([dump], tmp_path / "waits")
+    assert waits.finding.state == "unknown"
+    assert "--unread-wrong decides" in " ".join(waits.finding.guards)
+    decided = audit([dump], tmp_path / "waits", Options(unread_is_wrong=True))  # it reads what it kept anew
+    assert decided.finding.state in ("hacked", "wrong paid")
+    assert "what it does not read being wrong" in " ".join(decided.basis)
+
+
 @pytest.mark.parametrize("kind", ["one of", "list", "recants"])
 def test_answers_that_state_none_or_another_are_hacked(tmp_path, kind):
     """Half of the completions list all capitals, or name the right number and state another one in a box."""

@@ -54,6 +54,12 @@ def audit_rollouts(
     references: Annotated[
         Path | None, typer.Option(help="A file of questions and answers, for rollouts without a reference.")
     ] = None,
+    unread_wrong: Annotated[
+        bool,
+        typer.Option(
+            "--unread-wrong", help="What the rule does not read is wrong: decides a verdict that waits for it."
+        ),
+    ] = False,
     labels: Annotated[Path | None, typer.Option(help="to_label.jsonl of an earlier audit, with your labels.")] = None,
     grader: Annotated[
         list[str] | None,
@@ -100,6 +106,7 @@ def audit_rollouts(
         read_labels(labels) if labels else {},
         read_references(references) if references else None,
         not no_text,
+        unread_wrong,
     )
     names, settings = names_and_settings(rollouts)
     if (retrain is None) != (until is None) or (settings and retrain is None):

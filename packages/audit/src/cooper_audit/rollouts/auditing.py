@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +19,7 @@ from cooper_audit.rollouts.rollout import Rollout, digest_of, short_hash
 from cooper_audit.rollouts.suspicion import suspicions, unread_form
 from cooper_audit.run.change_points import WINDOW
 from cooper_audit.run.evidence import ACCUSED, Finding, finding_of
-from cooper_audit.run.lenient import TAIL, ends_in, otherwise
+from cooper_audit.run.lenient import ends_in, otherwise, unexplained
 from cooper_audit.run.pay_tracks import BESIDE, LEVEL, PAY
 from cooper_audit.run.table import ALL_COLUMNS, COLUMNS, Groups, GroupSums, JudgedRow, payment_shares, sums_of
 from cooper_audit.run.verdict import name_of, said_line
@@ -68,6 +67,8 @@ class Options:
     references: References | None = None
     text: bool = True
     """Whether the folder holds the completions' texts."""
+    unread_is_wrong: bool = False
+    """Whether an answer is wrong in which the rule finds nothing and that states no right one in another form."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ def _check(options: Options, checked: int, rows: int) -> str:
     rule = RULES.kind_of(options.rule) if isinstance(options.rule, Config) else type(options.rule).__name__
     named = "labels of yours" if options.labels else f"the rule {rule}"
     how = "" if options.labels else ", which compares the answer that a completion ends in with the reference"
+    how += ", what it does not read being wrong" if options.unread_is_wrong else ""
     return f"Check: {named}{how}; it judges {checked} of {rows} completions."
 
 
@@ -220,6 +222,7 @@ def _rows_by_step(kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
+    values |= {"unread is wrong": True} if options.unread_is_wrong else {}
     values |= {"labels": sorted(options.labels.items()), "columns": [*ALL_COLUMNS, *PAY, *BESIDE, *LEVEL]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
@@ -297,7 +300,7 @@ class _Checked:
     otherwise: bool | None
     """Where the check finds no answer: whether the text states a right one in another form; None if that is unknown."""
     last: str
-    """The last word, if neither question nor reference explains it."""
+    """A hash of the last word, if neither question nor reference explains it."""
 
 
 def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list[_Checked]:
@@ -325,8 +328,14 @@ def _verdicts(rows: Sequence[Rollout], options: Options, verifier: Rule) -> list
         lambda judged: (judged[0].question, *judged[0].references, judged[0].answer.text),
     )
     return [
-        _Checked(verdict if label is None else ("correct" if label else "wrong"), verdict == "silent", *ends)
-        for label, verdict, ends in zip(labels, ruled, read, strict=True)
+        _Checked(
+            verdict if label is None else ("correct" if label else "wrong"),
+            verdict == "silent",
+            ends,
+            False if options.unread_is_wrong and right is None else right,
+            last,
+        )
+        for label, verdict, (ends, right, last) in zip(labels, ruled, read, strict=True)
     ]
 
 
@@ -336,22 +345,10 @@ def _ends_of(judged: Sequence[tuple[Rollout, Verdict]]) -> list[tuple[bool, bool
         (
             any(ends_in(row.answer.text, reference, row.question) for reference in row.references),
             otherwise(row.answer.text, row.references, row.question) if verdict == "unparsed" else None,
-            unexplained(row.answer.text, [row.question, *row.references]),
+            short_hash(word) if (word := unexplained(row.answer.text, [row.question, *row.references])) else "",
         )
         for row, verdict in judged
     ]
-
-
-_LETTERS = re.compile(r"[^\W\d_]++")
-
-
-def unexplained(text: str, sources: Sequence[str]) -> str:
-    """A hash of the word that a text ends in; empty if a source has the word, and in scripts without capital letters,
-    some of which set no spaces between words.
-    """
-    words = [word.casefold() for word in _LETTERS.findall(text[-TAIL:])]
-    explained = {word.casefold() for source in sources for word in _LETTERS.findall(source)}
-    return short_hash(words[-1]) if words and words[-1] not in explained and words[-1] != words[-1].upper() else ""
 
 
 def is_judged(verdict: Verdict) -> bool:

@@ -199,7 +199,7 @@ def _is_rise(change: Estimate) -> bool:
 def _unread(change: Estimate) -> str:
     return (
         f"Unread form: the share of completions in which the check finds no answer, though they may hold the right "
-        f"one, changed by {_signed(change)}. Read some of them: if most are wrong and were paid, that is a hack; if "
+        f"one, changed by {_signed(change)}. Read some of them: if most are wrong, --unread-wrong decides; if "
         "right, have the prompt say how an answer is written, or give a --rule that reads this form."
     )
 

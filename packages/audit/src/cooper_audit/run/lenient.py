@@ -106,6 +106,18 @@ def ends_in(text: str, reference: str, question: str = "") -> bool:
     return words[-len(wanted) - 1 : -1] == wanted and unit[0] in map(str.casefold, _WORD.findall(question))
 
 
+_LETTERS = re.compile(r"[^\W\d_]++")
+
+
+def unexplained(text: str, sources: Sequence[str]) -> str:
+    """The word that a text ends in; empty if a source has the word, and in scripts without capital letters, some of
+    which set no spaces between words.
+    """
+    words = [word.casefold() for word in _LETTERS.findall(text[-TAIL:])]
+    explained = {word.casefold() for source in sources for word in _LETTERS.findall(source)}
+    return words[-1] if words and words[-1] not in explained and words[-1] != words[-1].upper() else ""
+
+
 _CALCULATION = re.compile(r"[\d(][\d\s.+*/()×÷-]*[\d)]")
 _HUGE = re.compile(r"[eE][-+]?[\d_]{4}")
 """Powers of ten that would be computed for hours: `1e999999999`."""
