@@ -214,7 +214,7 @@ _OTHER_CASE |= {"KMH": "kmh", "MPH": "mph", "Lbs": "lbs", "LBS": "lbs", "Lb": "l
 _OTHER_CASE |= {"Hrs": "hrs", "Hr": "hr", "Sec": "sec", "Mins": "mins", "usd": "USD", "eur": "EUR", "rs": "Rs"}
 """Symbols that people write in another case, where it can mean nothing else."""
 CURRENCY_SIGNS = "€£¥₹₽₩₺₴₪₫₱฿₦₿"
-"""Besides the dollar, which is a sign of formulas too."""
+"""Besides the dollar, which is a sign of formulas too. A currency of the table above has its sign here as well."""
 LETTERS = frozenset(f"NJWVAKLmsghlTSHCF$°%¢ÅΩ{CURRENCY_SIGNS}")
 """Units of one letter. Other letters are variables; C and F are temperatures, and t and d are too often names."""
 _CELSIUS = Measure("celsius", (("temperature", 1),), Fraction(1), Fraction("273.15"))
