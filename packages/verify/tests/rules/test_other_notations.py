@@ -74,6 +74,19 @@ def test_the_same_figures_with_another_sign_are_another_value(behind: str):
     assert maths_verdict("3", rf"\boxed{{3}}. So 3 it is.{behind}") != "correct"
 
 
+@pytest.mark.parametrize(
+    "text", ["Answer:\n- 12", "Answer: - 12", "**Answer**:\n\n- 12", "- 12", "The answer is\n- 12 apples"]
+)
+def test_a_dash_with_a_space_may_be_a_bullet_and_no_minus(text: str):
+    assert maths_verdict("12 apples" if "apples" in text else "12", text) == "unparsed"
+    assert maths_verdict("13 apples" if "apples" in text else "13", text) == "wrong"
+
+
+@pytest.mark.parametrize("text", [r"\boxed{- 12}", "x = - 12", "Answer: -12"])
+def test_a_minus_is_a_minus_where_no_list_begins(text: str):
+    assert maths_verdict("12", text) == "wrong"
+
+
 def test_of_a_list_of_numbers_nobody_knows_which_is_the_answer():
     for item in ("1. 11\n2. 12", "- 11\n- 12", "1) **11**\n2) **12**"):
         assert maths_verdict("12", item) == "unparsed"

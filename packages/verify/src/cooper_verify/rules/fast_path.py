@@ -244,9 +244,10 @@ def verdict_by(
     if final.kind == "unmarked" and question and repeats_question(question, completion):
         return "unparsed"
     verdict = _verdict_on_all(texts, reference, comparison)
-    if verdict == "wrong" and len(texts) == 1 and (option := _OPTION.match(texts[0])):
-        is_named = _text_verdict(texts[0][option.end() :], reference, comparison) == "correct"
-        verdict = "unparsed" if is_named else verdict  # "(C) 12"
+    labels = _OPTION if final.kind == "boxed" else _LABEL
+    if verdict == "wrong" and len(texts) == 1 and (label := labels.match(texts[0])):
+        is_labelled = _text_verdict(texts[0][label.end() :], reference, comparison) == "correct"
+        verdict = "unparsed" if is_labelled else verdict  # "(C) 12", "- 12"
     if verdict == "wrong" and len(texts) == 1 and _names_option(texts[0], reference, question):
         return "unparsed"
     if verdict == "wrong" and final.kind == "unmarked" and any(map(_WORD_ALONE.fullmatch, texts)):
@@ -257,6 +258,8 @@ def verdict_by(
 _CALCULATION = re.compile(r"\d\s*[-+*/]\s*\d")
 """What Math-Verify's reading computes wherever it stands: "Find 19 - 10"."""
 _OPTION = re.compile(rf"\(?{OPTION_LETTER}\)\s*(?=\S)")
+_LABEL = re.compile(rf"{_OPTION.pattern}|-\s+(?=\S)")
+"""An option's letter, or a dash with a space, which may be a list's and no minus."""
 
 
 def _names_option(text: str, reference: str, question: str) -> bool:
