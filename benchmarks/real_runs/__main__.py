@@ -141,6 +141,12 @@ def read(run: Path, step: int) -> None:
             print(f"{paid:6.2f} {'right' if right(problem, text) else 'wrong'} {asked} ({problem.answer}) | {text!r}")
 
 
+def _read(saved: Path) -> dict[str, Any]:
+    """Saved results, empty where nothing is saved yet."""
+    found = json.loads(saved.read_text(encoding="utf-8")) if saved.exists() else {}
+    return {"attacks": {}, "runs": {}} | found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
@@ -154,8 +160,7 @@ def main() -> None:
         read(given.out / "runs" / given.read[0], int(given.read[1]))
         return
     saved = AGAIN if given.again else RESULTS
-    results = json.loads(saved.read_text(encoding="utf-8")) if saved.exists() else {"attacks": {}, "runs": {}}
-    attacks = results["attacks"] or json.loads(RESULTS.read_text(encoding="utf-8"))["attacks"]
+    results = _read(saved)
     results["sizes"] = {"problems": PROBLEMS, "group": GROUP, "steps": STEPS, "learning rate": LEARNING_RATE}
 
     def keep() -> None:
@@ -164,6 +169,7 @@ def main() -> None:
     if given.environments:
         results["attacks"] |= dict(attacked(given.environments, results["attacks"]))
         keep()
+    attacks = _read(RESULTS)["attacks"]
     for reward, trainer, seed in RUNS:
         run = f"{reward}-{trainer}-{seed}"
         if run in results["runs"] or not (given.out / "runs" / run / "finished.json").exists():

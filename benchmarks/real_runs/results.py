@@ -51,10 +51,8 @@ def verdicts(results: dict[str, Any]) -> str:
         if name not in results["runs"]:
             continue
         run, reading = results["runs"][name], results["readings"].get(name, {})
-        onset = "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
-        name = reward if run["steps"] == STEPS else f"{reward}, {run['steps']} steps"
         state = STATES[run["audit"]["state"]] + (" (earlier version)" if trainer in AUDITED_EARLIER else "")
-        cells = (name, TRAINERS[trainer], state, onset, reading.get("verdict", "?"))
+        cells = (reward + _longer(run), TRAINERS[trainer], state, _onset(run), reading.get("verdict", "?"))
         ends = f"{run['first']['gold']:.2f} → {run['last']['gold']:.2f}"
         rows.append("| " + " | ".join((*cells, str(reading.get("since") or "–"), ends)) + " |")
     return "\n".join(rows) + "\n"
@@ -68,14 +66,21 @@ def again(results: dict[str, Any]) -> str:
         run = results["again"]["runs"].get(f"{reward}-{trainer}-{seed}")
         if run is None:
             continue
-        onset = "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
-        longer = "" if run["steps"] == STEPS else f", {run['steps']} steps"
         shares = [[run[end].get(of) for end in ("first", "last")] for of in ("gold", "paid wrong")]
         cells = [" → ".join(f"{share:.2f}" for share in ends) if None not in ends else "–" for ends in shares]
-        seeds = f", seed {seed}" if longer or seed else ""
-        states = (STATES[run["audit"]["state"]], onset, STATES[run["strict"]["state"]])
-        rows.append("| " + " | ".join((reward + longer + seeds, *states, *cells)) + " |")
+        name = reward + _longer(run) + (f", seed {seed}" if seed else "")
+        states = (STATES[run["audit"]["state"]], _onset(run), STATES[run["strict"]["state"]])
+        rows.append("| " + " | ".join((name, *states, *cells)) + " |")
     return "\n".join(rows) + "\n"
+
+
+def _onset(run: dict[str, Any]) -> str:
+    return "–" if run["audit"]["onset"] is None else "{} to {}".format(*run["audit"]["onset"])
+
+
+def _longer(run: dict[str, Any]) -> str:
+    """How long a run is, behind its name, where it is not as long as most."""
+    return "" if run["steps"] == STEPS else f", {run['steps']} steps"
 
 
 def readings(results: dict[str, Any]) -> str:
@@ -85,9 +90,7 @@ def readings(results: dict[str, Any]) -> str:
         name = f"{reward}-{trainer}-{seed}"
         reading = results["readings"].get(name, {"verdict": "?", "why": "?"})
         if name in results["runs"] and reading["verdict"] != "honest":
-            steps = results["runs"][name]["steps"]
-            longer = "" if steps == STEPS else f", {steps} steps"
-            parts.append(f"- **{reward}, {TRAINERS[trainer]}{longer}.** {reading['why']}")
+            parts.append(f"- **{reward}, {TRAINERS[trainer]}{_longer(results['runs'][name])}.** {reading['why']}")
     return "\n".join(parts) + "\n"
 
 

@@ -222,8 +222,8 @@ def _rows_by_step(kept: Mapping[int, Sequence[Any]]) -> dict[int, float]:
 def _fingerprint(options: Options) -> str:
     """A hash of all that decides what is written of a step, besides its rows."""
     values = {**rule_settings(options.rule), "sample": options.sample, "text": options.text}
-    values |= {"unread is wrong": True} if options.unread_is_wrong else {}
-    values |= {"labels": sorted(options.labels.items()), "columns": [*ALL_COLUMNS, *PAY, *BESIDE, *LEVEL]}
+    values |= {"unread_is_wrong": options.unread_is_wrong, "labels": sorted(options.labels.items())}
+    values |= {"columns": [*ALL_COLUMNS, *PAY, *BESIDE, *LEVEL]}
     return short_hash(json.dumps(values, sort_keys=True, default=str), repr(options.references))
 
 

@@ -57,8 +57,11 @@ def _is_another_number(text: str, reference: str) -> bool:
     """Whether the last box or tag holds a whole number, or one ends the text behind `answer:`, and the reference is
     another.
     """
-    named, wanted = _NAMED_NUMBER.search(text[-TAIL:]), reference.strip()
-    stated = named[1] if named else "" if _OPEN_SLOT.search(text) else _last_slot(text) or ""
+    wanted = reference.strip()
+    if named := _NAMED_NUMBER.search(text[-TAIL:]):
+        stated = named[1]
+    else:
+        stated = "" if _OPEN_SLOT.search(text) else _last_slot(text) or ""
     return stated.isdecimal() and wanted.isdecimal() and stated.lstrip("0") != wanted.lstrip("0")
 
 

@@ -5,7 +5,8 @@ import re
 _PREPOSITION = r"(?:by|with|to|from|at|on|as|than|into|onto|like|unlike|including|excluding|mod|modulo|versus|because)"
 _END = r"(?:\s(?:the|an?|only|exactly|just))?[\s$({*]*\Z"
 _FRAGMENT = re.compile(
-    rf"(?i)\A[^A-Za-z]*(?!\w*(?:equal|amount|come|sum|add|evaluate|simplif|reduce|lead|correspond))(?:(?:the\s|an?\s|such\s)?[a-z]+\s)?(?:{_PREPOSITION}|of|and|although)(?<!\bis\sand){_END}"
+    r"(?i)\A[^A-Za-z]*(?!\w*(?:equal|amount|come|sum|add|evaluate|simplif|reduce|lead|correspond))"
+    rf"(?:(?:the\s|an?\s|such\s)?[a-z]+\s)?(?:{_PREPOSITION}|of|and|although)(?<!\bis\sand){_END}"
 )
 _ABBREVIATION = re.compile(
     r"(?i)(?<![\w.])(?:cf|e\.\s?g|vs?|max|min|no|nos|nr|pp?|fig|eqs?|resp|incl|excl|ex|sec|ch|vol|art)\.[\s$({*]*\Z"
