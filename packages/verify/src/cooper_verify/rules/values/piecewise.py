@@ -11,7 +11,7 @@ from typing import Any
 
 from cooper_base.data.verdict import Verdict
 from cooper_verify.rules.plain_text import bare_text
-from cooper_verify.rules.values.collection import Compare, Read
+from cooper_verify.rules.values.collection import Compare, Read, compare_in_order
 from cooper_verify.rules.values.formula import formula
 from cooper_verify.rules.values.notation import CASES_CLOSE, CASES_OPEN
 from cooper_verify.rules.values.region import Region, compare_regions, point, read_condition
@@ -64,16 +64,15 @@ def compare_piecewise(
     reference: Piecewise, answer: Piecewise, compare: Compare, same: Callable[[Tree, Tree], bool]
 ) -> Verdict:
     """The verdict on the values of the same conditions."""
-    left = [*answer.cases]
-    verdicts: set[Verdict] = set()
+    left, matched = [*answer.cases], []
     if len(left) != len(reference.cases):
         return "unparsed"
-    for value, condition in reference.cases:
+    for _, condition in reference.cases:
         place = next((place for place, (_, other) in enumerate(left) if _are_same(condition, other, same)), None)
         if place is None:
             return "unparsed"
-        verdicts.add(compare(value, left.pop(place)[0]))
-    return "correct" if verdicts == {"correct"} else "wrong" if "wrong" in verdicts else "unparsed"
+        matched.append(left.pop(place)[0])
+    return compare_in_order([value for value, _ in reference.cases], matched, compare)
 
 
 def _are_same(one: Region | str, other: Region | str, same: Callable[[Tree, Tree], bool]) -> bool:
