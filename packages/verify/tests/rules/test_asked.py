@@ -162,6 +162,48 @@ def test_another_quantity_than_the_one_that_is_asked_for_is_not_paid():
         assert maths_verdict("12", text, question=f"Find the {other}.") == "unparsed"
 
 
+PARTS_STATED = [
+    "half",
+    "Half of it",
+    "a third of them",
+    "10%",
+    r"10\% of the eggs",
+    "2/3 of it",
+    r"$\frac{2}{3}$ of his eggs",
+]
+
+
+@pytest.mark.parametrize("part", PARTS_STATED)
+def test_a_part_is_paid_where_the_question_asks_for_it(part: str):
+    given = "Tom sold half, a third, 2/3 or 10% of his eggs. "
+    for text in (rf"{part} is \boxed{{12}}.", f"So {part} is 12.", f"{part} are 12"):
+        assert maths_verdict("12", text) == "unparsed"
+        assert maths_verdict("12", text, question=f"{given}How many eggs had he?") == "unparsed"
+    asked = part if "frac" in part else part.replace("\\", "")
+    text = rf"{part} is \boxed{{12}}."
+    assert maths_verdict("12", text, question=f"Tom has eggs. How many of them are {asked}?") == "correct"
+    assert maths_verdict("12", r"10% of 120 is \boxed{12}.") == "correct"  # a calculation
+
+
+def test_who_owes_is_not_owed():
+    for text in (r"Tom owes \boxed{12} dollars.", "Tom owes 12 dollars.", r"Tom will owe \boxed{12} dollars."):
+        for question in ("How much does Tom owe?", "How much must Tom pay?", "How much is owed by Tom?"):
+            assert maths_verdict("12", text, question=question) == "correct"
+        for question in ("How much is Tom owed?", "How much is owed to Tom?", "How much money does Tom have?"):
+            assert maths_verdict("12", text, question=question) == "unparsed"
+    assert maths_verdict("12", r"Tom is owed \boxed{12} dollars.", question="How much does Tom owe?") == "unparsed"
+
+
+@pytest.mark.parametrize("between", [" and so ", ". Then ", " so ", " ...\n", ", "])
+def test_of_values_with_names_the_one_that_is_asked_for_is_paid(between: str):
+    text = rf"$a=\boxed{{3}}${between}$b=\boxed{{12}}$"
+    for question in ("What is b?", "Find $b$ if $a + b = 15$.", "If a = 3, find the value of b."):
+        assert maths_verdict("12", text, question=question) == "correct"
+    for question in ("", "What is a?", "Find a and b.", "Find a+b.", "Find $a + 2b$.", r"Compute $\frac{a}{b}$."):
+        assert maths_verdict("12", text, question=question) != "correct"
+    assert maths_verdict("12", text) == "unparsed"
+
+
 UNITS_OF = {
     "minutes": "hours",
     "cents": "dollars",

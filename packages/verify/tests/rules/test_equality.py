@@ -134,3 +134,13 @@ def test_generated_values_are_correct_exactly_if_they_are_equal():
     assert 60 < sum(equal) < 140
     wrong = [pair for pair, verdict, same in zip(pairs, verdicts, equal, strict=True) if (verdict == "correct") != same]
     assert wrong == []
+
+
+@pytest.mark.parametrize("value", ["5", "5.0", "5.05", "4.9"])
+def test_a_number_may_be_what_a_measured_value_means(value: str):
+    for measured in (r"5.0\pm0.1", r"5.0 \pm 0.1\text{ cm}", "5.0 \u00b1 0.1"):
+        assert maths_verdict(measured, rf"\boxed{{{value}}}") == "unparsed"
+        assert maths_verdict(value, rf"\boxed{{{measured}}}") == "unparsed"
+        assert maths_verdict(measured, rf"\boxed{{{measured}}}") == "correct"
+        assert maths_verdict(measured, r"\boxed{5.2}") == maths_verdict(measured, r"\boxed{5.0\pm0.2}") == "wrong"
+    assert maths_verdict(r"2\pm\sqrt{3}", rf"\boxed{{{value}}}") == "wrong"

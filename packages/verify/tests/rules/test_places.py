@@ -60,6 +60,38 @@ def test_other_text_around_a_box_is_none(text: str):
     assert extract_answer(text).texts == ("42",)
 
 
+EQUAL = [
+    "10+2",
+    r"3 \cdot 4",
+    r"\frac{24}{2}",
+    "x = 24/2",
+    "24/2 = 12",
+    "12.0",
+    r"\frac{37}{3}",
+    "0.333 * 36",
+    r"\sqrt{144}",
+]
+UNEQUAL = ["13", "10+3", r"3 \cdot 5", r"\frac{26}{2}", "x = 13", "24/2 = 13", "f(3) = 13", "1.2", r"\sqrt{196}", "120"]
+UNEQUAL_PLACES = [
+    r"%s = \boxed{12}",
+    r"So $%s = \boxed{12}$.",
+    r"\[%s = \boxed{12}\]",
+    r"It is %s = \boxed{12} miles.",
+    "So %s = 12.",
+]
+NO_SIDE = [
+    *[r"4 x 3 = \boxed{12}", r"1200 cents = \boxed{12} dollars", r"\gcd(24, 36) = \boxed{12}", r"|{-12}| = \boxed{12}"],
+    *[r"50\% of 24 = \boxed{12}", r"1. 3 \cdot 4 = \boxed{12}", r"4 times 3 = \boxed{12}", r"12.4 = \boxed{12}"],
+]
+
+
+def test_a_calculation_in_front_of_a_value_has_that_value():
+    for place in UNEQUAL_PLACES:
+        assert [side for side in EQUAL if fast_verdict("12", place % side) != "correct"] == []
+        assert [side for side in UNEQUAL if fast_verdict("12", place % side) == "correct"] == []
+    assert [text for text in NO_SIDE if fast_verdict("12", text) != "correct"] == []
+
+
 SENTENCES = {
     "So the distance is 5 miles.": "5 miles",
     "So x = \u2212 2.": "x = - 2",

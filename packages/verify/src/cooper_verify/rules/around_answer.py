@@ -13,6 +13,8 @@ from cooper_verify.rules.fragments import is_cut_off, is_fragment, makes_another
 from cooper_verify.rules.languages import words_of
 from cooper_verify.rules.marks import APPROVING, EMOJI, Box
 from cooper_verify.rules.sentence import counted_words, unit_length
+from cooper_verify.rules.units import without_unit
+from cooper_verify.rules.values.relation import contradicts
 from cooper_verify.rules.values.tokens import FUNCTIONS
 from cooper_verify.rules.words import (
     NEVER_KNOWN,
@@ -50,6 +52,8 @@ _LAST_VERB = re.compile(rf"(?is).*({words_of('verb', 'states')}|[=:\u2248]|\\(?:
 _LAST_WORD = re.compile(r"[A-Za-z]*[\s$({\\*]*\Z")
 _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
 """What calculations are written with."""
+_EQUAL = re.compile(r"=[\s&$]*\Z")
+_SIDE_BEGINS = re.compile(rf"(?i)[\n=$;]|[:,]\s|\\[(\[]|{words_of('verb', 'states', 'conclusion')}")
 _USED = re.compile(r"\bused\b(?!\s+to\b)")
 _OPERATOR_BETWEEN = re.compile(r"\s*(?:[-+*/^<>\u00d7\u00f7\u00b7]|\\(?:cdot|times|div|over)\b|\}\s*\{)\s*")
 """Between boxes: what makes one value of them."""
@@ -118,7 +122,17 @@ def demands_around(text: str, start: int, end: int, texts: Sequence[str]) -> lis
     before = text[max(0, start - _REACH) : start]
     behind = text[end : end + _REACH]
     stop = _SENTENCE_BREAK.search(behind)
-    return demands(before[_last_end(_CLAUSE_BREAK, before) :], texts, behind[: stop.start()] if stop else behind)
+    found = demands(before[_last_end(_CLAUSE_BREAK, before) :], texts, behind[: stop.start()] if stop else behind)
+    return [*found, NEVER_KNOWN] if len(texts) == 1 and _is_equated_otherwise(before, texts[0]) else found
+
+
+def _is_equated_otherwise(before: str, value: str) -> bool:
+    r"""Whether a calculation has another value than the box behind it: `13 = \boxed{12}`."""
+    equal = _EQUAL.search(before)
+    if equal is None:
+        return False
+    side = before[: equal.start()]
+    return contradicts(side[_last_end(_SIDE_BEGINS, side) :], without_unit(value))
 
 
 def between_boxes(text: str, boxes: Sequence[Box]) -> list[str]:

@@ -108,6 +108,14 @@ def wholes_of(text: str, boxes: Sequence[Box]) -> tuple[list[str], int]:
 
 
 _NAME_CHARS = 40
+_NAMED_BOX = re.compile(r"(?<![A-Za-z\\])([A-Za-z](?:_\w|_\{\w+\})?)\s*&?=\s*\$?\\boxed")
+
+
+def name_beside_others(text: str, box: Box) -> str | None:
+    r"""The name of a box if an earlier box has another name: b in `a=\boxed{1}. Then b=\boxed{2}`."""
+    own = _NAME.search(text, max(0, box.command - _NAME_CHARS), box.command)
+    others = {*_NAMED_BOX.findall(text, 0, box.command)} if own else set[str]()
+    return own.group(1) if own and others - {own.group(1)} else None
 
 
 def _left(text: str, box: Box) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 from cooper_verify.rules.counted_nouns import is_counted
 from cooper_verify.rules.everyday_words import is_time
 from cooper_verify.rules.languages import words_of
-from cooper_verify.rules.number_words import ONES
+from cooper_verify.rules.number_words import ONES, PARTS
 from cooper_verify.rules.text_cache import text_cache
 from cooper_verify.rules.unit_table import measure_of
 from cooper_verify.rules.units import NO_UNIT, unit_of
@@ -20,8 +20,9 @@ from cooper_verify.rules.word_forms import form_of
 DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
-_OF, _UNIT, _THING, _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME = (
-    f"{DEMAND}{kind} " for kind in ("of", "unit", "thing", "per", "in", "more", "about", "said", "asked", "way", "name")
+_OF, _UNIT, _THING, _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME, _ONLY = (
+    f"{DEMAND}{kind} "
+    for kind in ("of", "unit", "thing", "per", "in", "more", "about", "said", "asked", "way", "name", "only")
 )
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
@@ -90,6 +91,14 @@ _ASKS_DIFFERENCE = re.compile(
 _MULTIPLE = re.compile(r"\A[\s$)}]*times\s(?=(?:the|his|her|their|its|as|more|that|what|[\w-]+['\u2019]s)\b)[^.,;]*")
 """What multiplies something else: "12 times Bob's age"."""
 
+_PART_IS = re.compile(
+    rf"(?:\A|[,;:]\s|\b(?:so|thus|hence|then|and)\s)[\s$*]*+(?:(?:the|an?|one|1)\s)?"
+    rf"(?P<part>(?:{'|'.join(PARTS)})s?|rest|\d[\d.]*+\s?(?:\\?%|percent)|\d+/\d+|\\[dt]?frac\s?\{{\d+\}}\{{\d+\}})\$?\s+"
+    rf"(?:of\s(?![$\d])[^.,;\d]{{1,60}}\s)?(?:is|are|was|were|equals|=)\b",
+    re.IGNORECASE,
+)
+"""A part whose value is stated: "half of it is 12"."""
+
 _SIGN_OF_ESTIMATE = r"(?:\u2248|\\(?:approx|simeq|sim|cong)(?![A-Za-z])|(?:(?<=\s)|\A)~)"
 _ESTIMATE = re.compile(rf"(?i)(?:(?P<sign>{_SIGN_OF_ESTIMATE})|{words_of('about')})[\s$({{]*\Z")
 _ESTIMATE_CHARS = 40
@@ -106,6 +115,7 @@ _OPPOSITES = [
         (r"behind\b", r"ahead\b"),
         (r"left\b|remain|unsold|unused", r"sold\b|eaten\b|lost\b|spent\b|used\b|broken\b|gone\b"),
         (r"below\b", r"above\b"),
+        (r"owes?\b|owing\b", r"(?<!is )owed\b|owed\b(?! by)|(?:have|make|get)\b(?! to)|earn|receive"),
         (r"maxim|largest|greatest|highest", r"minim|smallest|least\b|lowest"),
         (r"larger|greater|bigger", r"smaller"),
         (r"longer|longest", r"shorter|shortest"),
@@ -127,8 +137,14 @@ _NAMED = re.compile(
 )
 _ASKED_NAME = re.compile(
     r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+\$?"
-    r"([a-z](?:\(\s?-?\d{1,9}\s?\))?)\$?(?=[\s.,?]|\Z)"
+    r"([a-z](?:\(\s?-?\d{1,9}\s?\))?)\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)"
 )
+_ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")
+_ASKED_TERM = re.compile(
+    r"\b(?:find|determine|compute|calculate|evaluate|value of|is)\s+\$?"
+    r"((?>(?:[-+*/^{}()|\d\s]|\\?(?<![a-z])[a-z](?![a-z])|\\(?:[dt]?frac|cdot|times|sqrt)(?![a-z]))+))(?=[$.,?]|\Z)"
+)
+"""A formula that is asked for: "find x + y"."""
 
 
 def without_estimate(before: str) -> tuple[str, list[str]]:
@@ -159,6 +175,7 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         found.append(_SAID + " ".join(_WORDS.findall(multiple.group())[:_FAR]))
     found += _ways(f"{before} {said}".casefold())
     found += _unit(texts[0]) if len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS else []
+    found += [_ASKED + part["part"] for part in _PART_IS.finditer(before)]
     quantities = [*dict.fromkeys(_QUANTITIES.findall(before.casefold()))]
     found += [_OF + " ".join(quantities)] if quantities else []
     return [*dict.fromkeys(filter(None, found)), *_names(before, texts)]
@@ -225,6 +242,21 @@ def _may_count(thing: str, asked: str, question: str) -> bool:
     return any(own.endswith(form_of(word)) for word in (*counted, *_WORDS.findall(asked)))  # "watermelons"
 
 
+def only_of(name: str) -> str:
+    """The demand of the value of a name, where another name has another value."""
+    return f"{_ONLY}{name}"
+
+
+def demands_name(word: str) -> bool:
+    return word.startswith((_NAME, _ONLY))
+
+
+def is_only_asked(name: str, question: str) -> bool:
+    """Whether a question asks for the value of this name and of no other: "what is b?"."""
+    asked = asked_part(question)
+    return _ASKED_NAME.findall(asked) == [name.casefold()] and not _ASKED_ALSO.search(asked)
+
+
 def _names(before: str, texts: Sequence[str]) -> list[str]:
     """The names that an answer gives to its value: `x`, `f(2)`."""
     found = [name for name in _NAMED.finditer(before) if name.end() == len(before)]
@@ -270,6 +302,8 @@ def is_met(demand: str, question: str, reference: str) -> bool:
     asked = asked_part(question)
     if kind == "said" or (kind == "asked" and not asked):
         return _says(question, what)
+    if kind == "only":
+        return is_only_asked(what, question)
     if not asked:
         return True
     match kind:
@@ -312,8 +346,11 @@ def _asks_rate(asked: str, noun: str) -> bool:
 def _may_be_asked(name: str, asked: str) -> bool:
     """Whether the value of a name may be asked for: not that of `f(2)` by "find f(3)", nor that of x by "find y"."""
     names = ["".join(found.split()) for found in _ASKED_NAME.findall(asked)]
+    is_inside = re.compile(rf"(?<![a-z\\]){re.escape(name)}(?![a-z(])")
+    if name not in names and any(is_inside.search(term) for term in _ASKED_TERM.findall(asked)):
+        return False
     alike = [other for other in names if ("(" in other) is ("(" in name)]
-    return not alike or name in alike or re.search(rf"(?<![a-z\\]){re.escape(name)}(?![a-z(])", asked) is not None
+    return not alike or name in alike or is_inside.search(asked) is not None
 
 
 def _says(text: str, words: str) -> bool:

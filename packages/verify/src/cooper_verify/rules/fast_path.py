@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cooper_base.data.thoughts import without_thoughts
 from cooper_base.data.verdict import Verdict
-from cooper_verify.rules.asked import ASIDE, DEMAND, demands
+from cooper_verify.rules.asked import ASIDE, DEMAND, demands, demands_name, is_only_asked
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
@@ -33,6 +33,7 @@ from cooper_verify.rules.values.reading import (
     ratio_readings,
     readings,
 )
+from cooper_verify.rules.values.relation import Named
 from cooper_verify.rules.values.scalar import LETTERS_OF_A_BASE, Scalar, read_parts
 from cooper_verify.rules.values.spelling import spelling
 from cooper_verify.rules.values.table import Comparison
@@ -238,6 +239,7 @@ def verdict_by(
     if line and ("!" in reference or "!" not in line) and _is_answer(line):
         said = [word for word in around if word.startswith(DEMAND)]
         texts, around = [line], (*said, *demands("", [line], ""))
+    texts, around = _of_asked_name(texts, around, question)
     is_asked = expressions and final.kind == "unmarked" and bool(_CALCULATION.search(" ".join(texts)))
     if not texts or not reference or not (is_asked or words.know(around)):
         return "unparsed"
@@ -313,6 +315,20 @@ _LEADS_TO_EQUATION = re.compile(r"(?:[A-Za-z]{2,}+\s){2,}[^=]{1,20}=")
 _CONNECTIVES = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\\(?:begin|end)\s*\{\w+\}")
 
 
+def _names_of(texts: Sequence[str]) -> list[str]:
+    """The names of values, if all have one, each another; else none."""
+    named = [value.name for text in texts for value in readings(text)[:1] if isinstance(value, Named)]
+    return named if len({*named}) == len(texts) > 1 else []
+
+
+def _of_asked_name(texts: Sequence[str], around: Sequence[str], question: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Of values with different names, the one whose name the question asks for."""
+    for name, text in zip(_names_of(texts), texts, strict=False):
+        if is_only_asked(name, question):
+            return [text], [word for word in around if not demands_name(word)]
+    return texts, around
+
+
 def _verdict_on_all(texts: Sequence[str], reference: str, comparison: Comparison) -> Verdict:
     """The verdict on all texts of an answer. Several may be the elements of one answer: `\\boxed{1}` and `\\boxed{2}`
     for the reference 1, 2."""
@@ -321,7 +337,8 @@ def _verdict_on_all(texts: Sequence[str], reference: str, comparison: Comparison
         return "correct"
     if len(texts) > 1 and not all(isinstance(value, Scalar) for value in readings(reference)):
         return _text_verdict(", ".join(texts), reference, comparison)
-    return "wrong" if "wrong" in verdicts else "unparsed"
+    is_part = "correct" in verdicts and _names_of(texts)  # "a = 3, b = 12" for 12
+    return "wrong" if "wrong" in verdicts and not is_part else "unparsed"
 
 
 def _are_spelled_alike(text: str, reference: str) -> bool:

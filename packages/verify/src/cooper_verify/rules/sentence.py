@@ -15,6 +15,7 @@ from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.number_words import ONES, SCALE, changes_after, is_conditional
 from cooper_verify.rules.plain_text import MONTH
 from cooper_verify.rules.unit_table import CURRENCY_SIGNS
+from cooper_verify.rules.values.relation import contradicts
 from cooper_verify.rules.words import CJK, main_verb, speaks, unread, unread_agent, unread_behind, unread_beside
 
 LONGEST = 600
@@ -437,8 +438,8 @@ def reduced(text: str) -> str:
     if "," in re.sub(r"\d,\d{3}(?!\d)", "", inner) or any(_depth(side) for side in (first, *others)):
         return text
     value = others[-1].strip()
-    if not value:
-        return text
+    if not value or any(contradicts(side, value) for side in (first, *others[:-1])):
+        return text  # 13 = 12
     if (not first.strip() or _is_calculation(_COMMAND.sub(" ", first))) and all(map(_is_calculation, others[:-1])):
         return text if _ONE_SYMBOL.fullmatch(value) else value  # 3 = x
     if _ONE_SYMBOL.fullmatch(first):

@@ -329,4 +329,15 @@ def compare_with_several(reference: Scalar | Several, answer: Scalar | Several, 
         single = several.elements[0]
         return compare(single, [answer]) if several is reference else compare([reference], single)
     single = answer if several is reference else reference
+    if isinstance(single, Scalar) and _may_be_measured(single, several):
+        return "unparsed"
     return "unparsed" if all(compare([single], element) == "correct" for element in several.elements) else "wrong"
+
+
+def _may_be_measured(single: Scalar, several: Several) -> bool:
+    r"""Whether a number lies within `5.0 \pm 0.1`, which may be a measured value and no pair."""
+    ends = [element[0] for element in several.elements]
+    if len(ends) != 2 or ends[0].text != ends[1].text:
+        return False
+    sizes = [constant(canonical(value.tree)) for value in (single, *ends)]
+    return None not in sizes and sorted(sizes)[1] == sizes[0]  # pyright: ignore[reportArgumentType]

@@ -66,6 +66,9 @@ _PLAIN_WORDS = re.compile(
 )
 _TIMES = re.compile(r"(?<=[\d)])\s?x\s?(?=[\d(])|(?<=\d)\stimes\s(?=\d)")
 _CLOSE = 0.01
+_FIGURES = re.compile(
+    r"(?>(?:[\d\s.,+*/^(){}\u00d7\u00f7\u00b7-]|\\(?:(?:[dt]?frac|cdot|times|div|sqrt|left|right)(?![A-Za-z])|[,;! ]))+)"
+)
 
 
 def read_equation(sides: Sequence[str], read: Read) -> list[Any]:
@@ -142,6 +145,20 @@ def _are_close(sizes: Sequence[float | None]) -> bool:
     """Whether all sizes are about the last one. A side without a size (`1/0`, `\\pm 3`, `10^{400}`) is near none."""
     *others, last = sizes
     return last is not None and all(size is not None and math.isclose(size, last, rel_tol=_CLOSE) for size in others)
+
+
+def contradicts(side: str, value: str) -> bool:
+    """Whether a side of an equation is another number than its value, both in figures: 13 = 12. One with decimals or a
+    division may be rounded."""
+    if not (_FIGURES.fullmatch(side) and _FIGURES.fullmatch(value)):
+        return False
+    trees = _calculated(side.strip()), _calculated(value.strip())
+    size, last = (value_of(tree) if tree else None for tree in trees)
+    if size is None or last is None or math.inf in (abs(size), abs(last)):
+        return False
+    if size == int(size) and "." not in side:
+        return size != last
+    return not (math.isclose(size, last, rel_tol=_CLOSE) or (last == int(last) and abs(size - last) < 1))
 
 
 def _calculated(side: str) -> Tree | None:
