@@ -125,15 +125,62 @@ def test_the_opposite_of_what_is_asked_for_is_not_paid(one: str, other: str):
         assert maths_verdict("12", text, question=f"What is the {other}?") == "unparsed"
 
 
-def test_the_value_of_another_name_is_not_paid():
-    for question, right, other in [
-        ("Find $f(3)$.", "$f(3) = %s$", "$f(2) = %s$"),
-        ("If x + y = 3, what is the value of $y$?", "$y = %s$", "$x = %s$"),
-        ("Find $f(3)$.", "The value of $f(3)$ is %s.", "The value of $f(2)$ is %s."),
-    ]:
+NAMES = {
+    "Find $f(3)$.": (["f(3)"], ["f(2)", "f(3) + 1", "f^{-1}(3)", "f'(3)"]),
+    "What is $f^{-1}(4)$?": (["f^{-1}(4)"], ["f(4)", "f^{-1}(3)"]),
+    "Let $f(x) = x^3$. Find $f'(x)$.": (["f'(x)", "f'(t)"], ["f(x)", "f^{-1}(x)"]),
+    "If x + y = 3, what is the value of $y$?": (["y"], ["x", "2y", "y^2", "x + y", "y - 1"]),
+    "Find $x + y$.": (["x+y", "y + x", "a + b"], ["x", "y", "2(x+y)", "x - y", r"\frac{x+y}{2}"]),
+    r"Compute $\frac{a}{b}$.": ([r"\frac{a}{b}", "a/b"], [r"\frac{b}{a}", "a", "b"]),
+    "Find the length of AB.": (["AB", r"\overline{AB}", "|AB|", "s"], ["AB^2", "2AB", "BC", "CD", "AB + BC"]),
+    "What is the area?": (["A", r"\pi r^2", "a_1"], []),
+    "Find a formula.": (["a_n", "S"], []),
+}
+
+
+@pytest.mark.parametrize("question", NAMES)
+def test_the_value_of_another_name_or_formula_is_not_paid(question: str):
+    asked, others = NAMES[question]
+    for place in (r"$%s = \boxed{12}$", r"So $%s = 12$.", r"\boxed{%s = 12}"):
+        texts = [place % name for name in others]
+        assert [text for text in texts if maths_verdict("12", text, question=question) == "correct"] == []
+    boxed = [f"${name} = \\boxed{{12}}$" for name in asked]
+    assert [text for text in boxed if maths_verdict("12", text, question=question) != "correct"] == []
+    for text in ("The value of $f(3)$ is %s.", "The length of AB is %s."):
+        other = text.replace("3", "2").replace("AB", "CD")
         for value in ("12", r"\boxed{12}"):
-            assert maths_verdict("12", right % value, question=question) == "correct"
+            question = "Find $f(3)$." if "f(" in text else "Find the length of AB."
+            assert maths_verdict("12", text % value, question=question) == "correct"
             assert maths_verdict("12", other % value, question=question) == "unparsed"
+
+
+def test_another_time_another_thing_and_another_order_are_not_paid():
+    left = "Ann had 30 eggs and uses 12. How many eggs does she have left?"
+    other = [
+        *[("How old will Ben be?", f"Ben {verb} 12 years old.") for verb in ("was", "is now", "will be 3 and was")],
+        *[(left, f"Ann {verb} 12 eggs.") for verb in ("had", "sold", "gives away", "ate", "used", "lost")],
+        ("How many boxes are needed for 75 eggs?", "You need 12 eggs."),
+        ("How many litres does it use for 250 km?", r"\boxed{12} km"),
+        ("How many litres does it use for 250 km?", r"It uses \boxed{12} litres per 100 km."),
+        ("What is the probability of a head?", "The probability of no heads is 12."),
+        ("How many numbers are even?", "The number of numbers that are not even is 12."),
+        ("What is the ratio of boys to girls?", "The ratio of girls to boys is 12."),
+        ("How old is Ben?", r"Ben is \boxed{12} months old."),
+        ("What is it?", r"1 - \boxed{12}"),
+    ]
+    right = [
+        ("How old will Ben be?", "Ben will be 12 years old."),
+        *[(left, text) for text in ("Ann has 12 eggs left.", "Ann had 12 eggs left.", "She is left with 12 eggs.")],
+        ("How many boxes are needed for 75 eggs?", "You need 12 boxes."),
+        ("How many of the 75 eggs are broken?", "12 eggs are broken."),
+        ("How many litres does it use per 100 km?", r"It uses \boxed{12} litres per 100 km."),
+        ("What is the probability of no heads?", "The probability of no heads is 12."),
+        ("What is the ratio of boys to girls?", "The ratio of boys to girls is 12."),
+        ("What is the ratio of Ann's speed to Bo's?", "The ratio of the speed of Ann to that of Bo is 12."),
+        ("How many weeks is that, if a day costs 3 hours?", r"\boxed{12} weeks"),
+    ]
+    assert [case for case in other if maths_verdict("12", case[1], question=case[0]) == "correct"] == []
+    assert [case for case in right if maths_verdict("12", case[1], question=case[0]) != "correct"] == []
 
 
 def test_what_is_asked_for_begins_at_the_question_word_and_has_no_conditions():

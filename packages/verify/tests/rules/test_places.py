@@ -92,7 +92,21 @@ def test_a_calculation_in_front_of_a_value_has_that_value():
     assert [text for text in NO_SIDE if fast_verdict("12", text) != "correct"] == []
 
 
+TAGS = ["answer", "final_answer", "final answer", "final-answer", "FINAL_ANSWER", "result", "solution"]
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_tag_marks_an_answer(tag: str):
+    for text in ("<{}>42</{}>", "<{}>\\boxed{{42}}</{}>", "<think>41</think>\n<{}> 42 </{}>", "It is 41. <{}>42</{}>"):
+        assert extract_answer(text.format(tag, tag)).texts == ("42",)
+    assert extract_answer("<solution>\nWe add.\nThe answer is 42.\n</solution>").texts == ("42",)
+    assert extract_answer("<|begin_of_solution|>The answer is 42.<|end_of_solution|>").texts == ("42",)
+
+
 SENTENCES = {
+    "The derivative is 3x.": "3x",
+    "The vertex is at (3, -4).": "(3, -4)",
+    "She has 5 marbles left. I hope this helps!": "5 marbles",
     "So the distance is 5 miles.": "5 miles",
     "So x = \u2212 2.": "x = - 2",
     "So the area is 2 pi.": "2 pi",

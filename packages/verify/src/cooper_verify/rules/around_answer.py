@@ -5,6 +5,7 @@ left over, which the functions here give back: a verdict needs all of it to be k
 """
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -71,6 +72,14 @@ _COURTESY = re.compile(
     r"[^.!?\n\d\\$]{0,80}[.!]*"
 )
 """How chat models end."""
+
+
+def without_courtesy(text: str) -> str:
+    """The text without a courtesy as its last sentence."""
+    last = deque(_COURTESY.finditer(text, max(0, len(text) - _REACH)), maxlen=1)
+    return text[: last[0].start()].rstrip() if last and last[0].end() == len(text) else text
+
+
 _TAG = re.compile(r"</?\w{1,12}\s?/?>|<\|\w{1,20}\|>")
 _LEFT_OVER = re.compile(r"\bleft[ -]?over\b")
 _MARK = re.compile(rf"(?!{APPROVING}){EMOJI}")

@@ -72,7 +72,7 @@ def whole_of(text: str, box: Box) -> tuple[str, int]:
 
 
 _MINUS_BEFORE = re.compile(
-    rf"(?i)(?:(?P<said>[:=][\s*$]*|{words_of('verb', 'states', 'conclusion')}[\s*$]*)|[^\W\d_][\s*$]+)(?:\\[(\[]\s*)?-"
+    rf"(?i)(?:(?P<said>[:=][\s*$]*|{words_of('verb', 'states', 'conclusion')}[\s*$]*)|[\w)}}\]][\s*$]+)(?:\\[(\[]\s*)?-"
     r"(?:\s*\\[)\]]|\s*\$(?!\$))?[\s$]*(?:\\[(\[]\s*)?\Z"
 )
 """A minus apart from its box: "x = - ", "thus -$"."""

@@ -20,9 +20,24 @@ from cooper_verify.rules.word_forms import form_of
 DEMAND = "\0"
 ASIDE = "\0"
 """In the text of a question: what follows is no part of it."""
-_OF, _UNIT, _THING, _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME, _ONLY = (
+_OF, _UNIT, _THING, _RATE, _SPAN, _MORE, _ABOUT, _SAID, _ASKED, _WAY, _NAME, _ONLY, _RATIO, _WITHOUT = (
     f"{DEMAND}{kind} "
-    for kind in ("of", "unit", "thing", "per", "in", "more", "about", "said", "asked", "way", "name", "only")
+    for kind in (
+        "of",
+        "unit",
+        "thing",
+        "per",
+        "in",
+        "more",
+        "about",
+        "said",
+        "asked",
+        "way",
+        "name",
+        "only",
+        "ratio",
+        "without",
+    )
 )
 
 _SENTENCE = re.compile(r"(?>(?:[^.!?\n]|[.!?](?!\s|\Z))+)[.!?]*+")
@@ -56,12 +71,12 @@ _ALONE = r"\b(?P<alone>each|apiece)\b"
 _NO_SPAN = "".join(rf"(?<!\b{word} )" for word in ("in", "for", "of", "after", "within", "over"))
 _OPENS_TEXT = r"(?:\\(?:text|mathrm)\{\s?)?"
 _RATE_IN_UNIT = re.compile(
-    rf"\bper\s+{_OPENS_TEXT}(?P<per>[a-z]+)|(?:/\s?{_OPENS_TEXT}|\b(?:each|every|an?)\s+)(?P<noun>[a-z]+)"
+    rf"\bper\s+(?:\d+\s+)?{_OPENS_TEXT}(?P<per>[a-z]+)|(?:/\s?{_OPENS_TEXT}|\b(?:each|every|an?)\s+)(?P<noun>[a-z]+)"
     rf"|\\[dt]?frac\s?\{{[^{{}}]*+(?:\{{[^{{}}]*+\}})?\s?\}}\s?\{{{_OPENS_TEXT}(?P<under>[a-z]+)"
     rf"|(?<![A-Za-z\\])(?P<inverse>[a-z]{{1,4}})\}}?\s?\^\s?\{{?-1|(?<![a-z])(?P<symbol>mph|kmh|kph)\b|{_ADVERB}\b|{_ALONE}"
 )
 _RATE_AROUND = re.compile(
-    rf"(?i)(?<![a-z])(?:per\s+(?P<per>[a-z]+)|(?:each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+))"
+    rf"(?i)(?<![a-z])(?:per\s+(?:\d+\s+)?(?P<per>[a-z]+)|(?:each|every)\s+(?:\d+\s+)?(?!of\b)(?P<noun>[a-z]+))"
     rf"|{_NO_SPAN}\ban?\s+(?P<time>[a-z]+)|{_ADVERB}(?=\s*(?:[.,;]|\Z))|{_ALONE}"
 )
 _TIMES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
@@ -124,6 +139,26 @@ _OPPOSITES = [
     for one, other in (pair, pair[::-1])
 ]
 """Words of an answer, and those of a question that asks for the opposite."""
+_VALUE = "\1"
+"""In a sentence: where its value stands."""
+_NEGATES = r"(?:\b(?:no|not|none|never|neither|nor|without)\b|n't\b)"
+_COUNTS_WITHOUT = re.compile(rf"(?i)\b(?:probability|chance|number|fraction|percentage)\b[^.,;]{{0,60}}?{_NEGATES}")
+_DENIES = re.compile(rf"{_NEGATES}|(?i:\b(?:un|non|in)[a-z]{{3}})")
+_OPPOSITES += [
+    (re.compile(way), re.compile(asked))
+    for way, asked in (
+        (
+            rf"\b(?:was|were|had|is now)\s(?:\w+\s)?[\s$({{*]*{_VALUE}(?!.*\b(?:left|remain))",
+            r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b[^.?!]*\b(?:left|now)\b",
+        ),
+        (
+            r"\b(?:sells?|sold|gives?|gave|eats?|ate|los(?:es?|t)|spends?|spent|uses?|used|donated?)\s(?:away\s)?(?:\w+\s)?"
+            rf"[\s$({{*]*{_VALUE}",
+            r"\bhow (?:many|much)\b[^.?!]*\b(?:left\b|remain|still ha)",
+        ),
+    )
+]
+"""What a value is of, and a question that does not ask for it: how many he had, of how many he will have."""
 
 _ANY_WAY = re.compile("|".join(way.pattern for way, _ in _OPPOSITES))
 _QUANTITIES = re.compile(
@@ -131,20 +166,30 @@ _QUANTITIES = re.compile(
     r"|mode|height|width|length|slope|intercept|speed|distance|time|age|probability)s?\b"
 )
 """Names of values of which one is asked for, if any is."""
+_CALL = r"[A-Za-z](?:\^\s?\{?-1\}?|'{1,3})?\(\s?(?:-?\d{1,9}|[A-Za-z])\s?\)"
+_PIECE = (
+    r"(?:\\(?:[dt]?frac|sqrt|cdot|times|overline|angle|vec|left|right)(?![A-Za-z])"
+    r"|(?<![A-Za-z\\])(?:[a-z]|[A-Z]{1,3})(?![A-Za-z])|[-+*/^_(){}'|\d])"
+)
 _NAMED = re.compile(
-    r"(?:\A|[,;:$({]|[^\W\d_]{2}\s)\s*"
-    r"(?:([A-Za-z](?:\(\s*-?\d{1,9}\s*\))?)\s*=|([A-Za-z]\(\s*-?\d{1,9}\s*\))\s*\$?\s(?:is|equals))[\s$]*"
+    rf"(?:\A|[,;:$\n]|\\[(\[]|[^\W\d_]{{2}}\s)\s*(?:(?P<left>{_PIECE}(?:\s*{_PIECE})*+)\s*&?="
+    rf"|(?P<call>{_CALL})\s*\$?\s(?:is|equals)|(?:length|measure)\sof\s\$?(?P<points>[A-Z]{{2,3}})\$?\s(?:is|equals))[\s$]*\Z"
 )
-_ASKED_NAME = re.compile(
-    r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+\$?"
-    r"([a-z](?:\(\s?-?\d{1,9}\s?\))?)\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)"
-)
+"""What a value is the value of: a name or a formula in front of it."""
+_RATIO_OF = re.compile(r"\bratio\sof\s([^.,;:?\d]{1,40}?)\sto\s([^.,;:?\d]{1,40}?)(?=\s(?:is|are|was|in)\b|[.,;:?]|\Z)")
+_NAMED_CHARS = 80
+_ASKED_VERB = r"\b(?:find|determine|compute|calculate|evaluate|solve for|value of|is)\s+\$?"
+_ASKED_NAME = re.compile(rf"{_ASKED_VERB}((?!a\s[a-z])[a-z]|{_CALL})\$?(?=[.,?]|\s(?!\s?[-+*/^=])|\Z)")
 _ASKED_ALSO = re.compile(r"(?<![a-z])[a-z]\$?,?\s(?:and|or)\s\$?[a-z](?![a-z])")
 _ASKED_TERM = re.compile(
-    r"\b(?:find|determine|compute|calculate|evaluate|value of|is)\s+\$?"
-    r"((?>(?:[-+*/^{}()|\d\s]|\\?(?<![a-z])[a-z](?![a-z])|\\(?:[dt]?frac|cdot|times|sqrt)(?![a-z]))+))(?=[$.,?]|\Z)"
+    rf"{_ASKED_VERB}((?>(?:[-+*/^{{}}()|\d\s]|(?<![a-z\\])[a-z](?![a-z])|\\(?:[dt]?frac|cdot|times|sqrt)(?![a-z]))+))(?=[$.,?]|\Z)"
 )
 """A formula that is asked for: "find x + y"."""
+_POINTS = re.compile(r"(?<![A-Za-z\\])[A-Z]{2}(?![A-Za-z])")
+_FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
+_LENGTH_OF_NAME = re.compile(r"(?:\||\\overline\s?\{?)\s?([a-z]{2})\s?[|}]?")
+_COMMAND_OF_NAME = re.compile(r"\\[A-Za-z]+|[\s$]")
+_LETTER_OF_NAME = re.compile(r"[a-z]")
 
 
 def without_estimate(before: str) -> tuple[str, list[str]]:
@@ -166,14 +211,16 @@ def demands(before: str, texts: Sequence[str], behind: str) -> list[str]:
         return []
     units = [text[place.start() : place.start() + _UNIT_CHARS] for text in texts if (place := _FIGURE.search(text))]
     found = [_rate(rate) for unit in units for rate in _RATE_IN_UNIT.finditer(unit)]
-    found += [_rate(rate) for text in (before, behind) for rate in _RATE_AROUND.finditer(text)]
     found += [f"{_SPAN}{span[0]} {span[1]}" for span in map(_span, _SPAN_AROUND.finditer(f"{before} | {behind}"))]
     said = f"{units[0].lstrip(_OF_FIGURES) if units else ''} {behind}"
+    found += [_rate(rate) for text in (before, said) for rate in _RATE_AROUND.finditer(text)]
     if _DIFFERS.search(said) or _ADDS.search(before):
         found.append(_MORE)
     if multiple := _MULTIPLE.match(said):
         found.append(_SAID + " ".join(_WORDS.findall(multiple.group())[:_FAR]))
-    found += _ways(f"{before} {said}".casefold())
+    found += _ways(f"{before}{_VALUE}{said}".casefold())
+    found += [_WITHOUT] if _COUNTS_WITHOUT.search(before) else []
+    found += [f"{_RATIO}{ratio[1]}|{ratio[2]}" for ratio in _RATIO_OF.finditer(before.casefold())]
     found += _unit(texts[0]) if len(texts) == 1 and len(texts[0]) <= _UNIT_CHARS else []
     found += [_ASKED + part["part"] for part in _PART_IS.finditer(before)]
     quantities = [*dict.fromkeys(_QUANTITIES.findall(before.casefold()))]
@@ -214,6 +261,9 @@ _ASKED_UNIT = re.compile(
     rf"\bhow many\s+(?:[a-z]+\s)??([a-z]{{3,}}|(?:{_SYMBOL})\b)"
     rf"|\bin\s\$?(?:\\(?:text|mathrm)\{{)?([a-z]{{3,}}|{_SYMBOL}|[gm])\b"
 )
+_HOW_MANY = re.compile(r"\bhow many\s+([a-z]{3,}+)(?!\sper\b)")
+_SO_MANY = re.compile(r"\b\d[\d,]*\s(?:[a-z-]+\s)?[a-z]+")
+"""Things whose number the question gives."""
 _ASKED_THING = re.compile(r"\bhow many\s+((?:[a-z-]+\s){1,4})")
 
 
@@ -228,8 +278,16 @@ def _unit(text: str) -> list[str]:
 def _may_be_in(measure: str, asked: str) -> bool:
     """Whether a question may ask for a value in this unit: it names no other unit of the same dimension."""
     own = measure_of(measure)
+    if "how old" in asked and own and measure != "year":
+        return own.powers != measure_of("year").powers or _says(asked, measure)  # pyright: ignore
     words = [next(filter(None, found.groups())) for found in _ASKED_UNIT.finditer(asked)]
     others = [other for other in map(measure_of, words) if own and other and other.powers == own.powers]
+    if (
+        own
+        and len(_ASKS.findall(asked)) == 1
+        and any((other := measure_of(word)) and other.powers != own.powers for word in _HOW_MANY.findall(asked))
+    ):
+        return False  # kilometers for "how many litres"
     return not others or any(other.size == own.size for other in others if own)
 
 
@@ -239,7 +297,8 @@ def _may_count(thing: str, asked: str, question: str) -> bool:
     own = form_of(thing)
     if not counted or own not in map(form_of, _WORDS.findall(question)):
         return True
-    return any(own.endswith(form_of(word)) for word in (*counted, *_WORDS.findall(asked)))  # "watermelons"
+    others = _WORDS.findall(_SO_MANY.sub(" ", asked))
+    return any(own.endswith(form_of(word)) for word in (*counted, *others))  # "watermelons"
 
 
 def only_of(name: str) -> str:
@@ -258,10 +317,13 @@ def is_only_asked(name: str, question: str) -> bool:
 
 
 def _names(before: str, texts: Sequence[str]) -> list[str]:
-    """The names that an answer gives to its value: `x`, `f(2)`."""
-    found = [name for name in _NAMED.finditer(before) if name.end() == len(before)]
-    found += [name for text in texts if len(texts) == 1 and text.count("=") == 1 and (name := _NAMED.match(text))]
-    return [_NAME + re.sub(r"\s", "", name[1] or name[2]) for name in found]
+    """What an answer says that its value is the value of: `x`, `f(2)`, `2x`."""
+    found = [_NAMED.search(before[-_NAMED_CHARS:])] if before else []
+    found += (
+        [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
+    )
+    names = [re.sub(r"\s", "", name[name.lastgroup or 0]) for name in found if name]
+    return [_NAME + name for name in names if re.search("[A-Za-z]", name)]
 
 
 _OPENS_CONDITION = {"if", "when", "unless", "once", "while", "before", "after", "until", "since", "without", "besides"}
@@ -302,6 +364,8 @@ def is_met(demand: str, question: str, reference: str) -> bool:
     asked = asked_part(question)
     if kind == "said" or (kind == "asked" and not asked):
         return _says(question, what)
+    if kind == "without":
+        return not question.strip() or _DENIES.search(question) is not None
     if kind == "only":
         return is_only_asked(what, question)
     if not asked:
@@ -322,7 +386,12 @@ def is_met(demand: str, question: str, reference: str) -> bool:
         case "thing":
             return _may_count(what, asked, question)
         case "name":
-            return _may_be_asked(what.casefold(), asked)
+            return _may_be_asked(what, asked, question)
+        case "ratio":
+            parts = [{*map(form_of, _WORDS.findall(part))} for part in what.split("|")]
+            ratio = _RATIO_OF.search(asked)
+            others = [{*map(form_of, _WORDS.findall(part))} for part in (ratio.groups() if ratio else ("", ""))]
+            return not (parts[0] & others[1] - others[0] or parts[1] & others[0] - others[1])
         case "in":
             spans = {f"{unit} {size}" for unit, size in map(_span, _SPAN_ASKED.finditer(asked))}
             return not spans or what in spans
@@ -343,14 +412,30 @@ def _asks_rate(asked: str, noun: str) -> bool:
     return not is_time(noun) and bool((_SHARES if noun else _ASKS_SHARE).search(asked))
 
 
-def _may_be_asked(name: str, asked: str) -> bool:
-    """Whether the value of a name may be asked for: not that of `f(2)` by "find f(3)", nor that of x by "find y"."""
-    names = ["".join(found.split()) for found in _ASKED_NAME.findall(asked)]
-    is_inside = re.compile(rf"(?<![a-z\\]){re.escape(name)}(?![a-z(])")
-    if name not in names and any(is_inside.search(term) for term in _ASKED_TERM.findall(asked)):
+def _may_be_asked(name: str, asked: str, question: str) -> bool:
+    """Whether the value of a name or a formula may be asked for: not that of `f(2)` by "find f(3)", nor that of `x` or
+    `2y` by "find y". The variable of a function may have any name."""
+    names = [*map(_bare_name, _ASKED_NAME.findall(asked))]
+    names += [pair.casefold() for pair in _POINTS.findall(question) if re.search(rf"\b{pair.casefold()}\b", asked)]
+    terms = [*names, *map(_bare_name, _ASKED_TERM.findall(asked))]
+    own = _bare_name(name)
+    is_sum = re.search(r"[-/^]", own) is None
+    if not terms or own in terms or (is_sum and sorted(own) in map(sorted, terms)):
+        return True
+    letters = {*_LETTER_OF_NAME.findall(own)}
+    if re.fullmatch(r"[a-z][^a-z(]*\([^()]*\)", own):
+        return not any("(" in term for term in names)
+    if any(term in own if "(" in term else letters & {*_LETTER_OF_NAME.findall(term)} for term in terms):
         return False
-    alike = [other for other in names if ("(" in other) is ("(" in name)]
-    return not alike or name in alike or is_inside.search(asked) is not None
+    is_alike = any("(" not in term and len(term) == len(own) for term in names)
+    return not is_alike or re.search(rf"(?<![a-z\\]){re.escape(own)}(?![a-z(])", asked) is not None
+
+
+def _bare_name(name: str) -> str:
+    """A name or a formula without commands and spaces, in small letters. A function's variable is left out."""
+    bare = _LENGTH_OF_NAME.sub(r"\1", name.casefold())
+    bare = _COMMAND_OF_NAME.sub("", _FRACTION.sub(r"\1/\2", bare))
+    return re.sub(r"(?<=[a-z'1}])\([a-z]\)", "()", bare)
 
 
 def _says(text: str, words: str) -> bool:

@@ -36,6 +36,7 @@ from cooper_verify.rules.around_answer import (
     between_boxes,
     counted_in,
     demands_around,
+    without_courtesy,
 )
 from cooper_verify.rules.around_box import name_beside_others, wholes_of
 from cooper_verify.rules.asked import demands, only_of
@@ -193,7 +194,7 @@ def _unmarked(tail: str, factorials: bool) -> Stated:
     """The answer of a completion that marks none: the completion if it is short, else what its last sentence states."""
     if not factorials and not _is_plain(tail):
         tail = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", tail).strip()
-    tail = tail.rstrip("` \n")
+    tail = without_courtesy(tail.rstrip("` \n"))
     if not tail or _JSON_OBJECT.match(tail[tail.rfind("\n") + 1 :]):
         return NOTHING
     if display := _LAST_FORMULA.search(tail, max(0, len(tail) - LONGEST)):

@@ -25,6 +25,7 @@ _MADE_FROM = re.compile(
 _IS_PREPOSITION = re.compile(
     rf"(?i)(?:\A|\b(?:is|are|was|were)|[:=])[\s*:$]*(?:{_PREPOSITION}|and|such\sas|e\.\s?g\.|cf\.){_END}"
 )
+_IS_AT_POINT = re.compile(r"(?i)\b(?:is|are|lies?)\sat[\s$]*\(?\Z")
 _CUT_OFF = re.compile(rf"(?i)\A[\s$)}}]*(?:{_PREPOSITION}|of|and|or|max|min)[\s.$]*\Z")
 
 
@@ -45,7 +46,7 @@ def makes_another_value(before: str) -> bool:
 
 def is_no_complement(before: str) -> bool:
     """Whether a preposition alone stands between "is" and a value: "the answer is by 12"."""
-    return _IS_PREPOSITION.search(before) is not None
+    return _IS_PREPOSITION.search(before) is not None and not _IS_AT_POINT.search(before)
 
 
 def is_cut_off(behind: str) -> bool:

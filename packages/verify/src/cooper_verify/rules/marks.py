@@ -32,7 +32,7 @@ def _statement_in(spaced: bool) -> str:
 _FIELD = r"[\"'](?:final_?answer|answer|result)[\"']\s*+:"
 _IN_ENGLISH = (
     r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*+(?:\*{1,2}\s*+)?[:=])|^[^\S\n]*+ans(?=\s?[:=])\s?[:=]|^[^\S\n]*+A:|\#{4,}+"
-    rf"|{_FIELD}|<answer>"
+    rf"|{_FIELD}|<(?:final[_ -]?)?answer>|<(?:result|solution)>(?=[^<\n]{{1,100}}</)"
 )
 _STATEMENT = re.compile(_IN_ENGLISH, re.IGNORECASE | re.MULTILINE)
 _IN_ANY_LANGUAGE = re.compile(
@@ -40,7 +40,7 @@ _IN_ANY_LANGUAGE = re.compile(
 )
 _IN_ASCII = ("antwort", "reponse", "respuesta")
 """Nouns of other languages that a text without accents may have."""
-_IN_STATEMENTS = ("ans", "a:", "####", "result")
+_IN_STATEMENTS = ("ans", "a:", "####", "result", "<solution>")
 """One of these is in each statement in English, in small letters."""
 _FINAL = re.compile(
     rf"(?:\bfinal|{'|'.join(filter(None, (language.final for language in _OTHERS)))})\s*\Z", re.IGNORECASE
@@ -53,7 +53,9 @@ APPROVING = (
 )
 """Emoji that only decorate an answer: things, and faces that smile. Any other may reject or doubt it."""
 MARK_ENDS = r"(?<!!)!++(?=\s++[A-Z]|[^\S\n]*+(?:\n|\Z)(?!\s*+(?:\\[\])]|\$)))"  # in a formula it is a factorial
-SENTENCE_END = re.compile(rf"(?<!\bRs)(?<!\bsq)(?<!\bcu)[.?](?=\s|$)|{MARK_ENDS}|(?i:</answer>)|\n")
+SENTENCE_END = re.compile(
+    rf"(?<!\bRs)(?<!\bsq)(?<!\bcu)[.?](?=\s|$)|{MARK_ENDS}|(?i:</(?:(?:final[_ -]?)?answer|result|solution)>)|\n"
+)
 _BOX = re.compile(r"\\(?:f?boxed|fbox|framebox|bbox(?:\[[^\[\]]{0,80}\])?)\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")

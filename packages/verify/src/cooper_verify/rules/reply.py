@@ -29,6 +29,7 @@ _CALL = re.compile(
     re.DOTALL,
 )
 _CALL_BEGINS = ("<tool", "<function", "<invoke", "<execute", "<|tool", "[TOOL_CALLS]", "<|python_tag|>")
+_SOLUTION_MARKS = re.compile(r"<\|(?:begin|end)_of_solution\|>")
 _FENCE = re.compile(r"^[ \t]{0,8}```[ ]?([\w+#]{0,20})[^`\n]*$", re.MULTILINE)
 _CODE = "python python3 py javascript js typescript ts java c cpp c++ rust go bash sh shell sql ruby r matlab"
 _LANGUAGES_OF_CODE = {*_CODE.split(), "tool_code", "tool_call"}
@@ -43,6 +44,8 @@ def reply_of(completion: str) -> str:
     reply = without_run_on(own_turn(completion))
     if any(begin in reply for begin in _CALL_BEGINS):
         reply = _CALL.sub("\n", reply)
+    if "_of_solution|>" in reply:
+        reply = _SOLUTION_MARKS.sub("\n", reply)
     if "```" in reply:
         reply = _without_code(reply)
     return reply[-TAIL_CHARS:]

@@ -134,7 +134,8 @@ def _without_counts(tokens: Sequence[str], counts: bool) -> list[str]:
         if counts and (token.casefold() in _WHICH or _is_number_word(token)):
             continue
         word, after = token.casefold(), tokens[place + 1 : place + 4]
-        is_rank = word in _RANKS and bool(after) and after[0].casefold() in _NAMES
+        named = [other for other in after[:2] if not _is_number_word(other)][:1]
+        is_rank = (word in _RANKS or ONES.get(word, 0) > 1) and bool(named) and named[0].casefold() in _NAMES
         is_part = word in PARTS and after[:1] in (["of"], ["the"])  # "half the sum"
         if is_part or not (is_rank or (_is_number_word(token) and _names_things(after))):
             kept.append(token)

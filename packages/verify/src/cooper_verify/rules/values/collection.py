@@ -84,11 +84,15 @@ _ENVIRONMENT = re.compile(
 )
 
 
+_TRANSPOSED = re.compile(r"(?<=[)\]])\s?\^\s?\{?\s?(?:T|\\top|\\intercal|\\mathsf\s?\{?T\}?)\s?\}?\Z")
+"""Behind a row in brackets: it is a column."""
+
+
 def read_bracket(text: str, read: Read) -> list[Any]:
     """A tuple or a set in brackets, or a matrix."""
     if environment := _ENVIRONMENT.fullmatch(text):
         return _read_matrix(environment["content"], read)
-    outer = enclosed(text)
+    outer = enclosed(_TRANSPOSED.sub("", text))
     if outer is None:
         return []
     opening, content, closing = outer

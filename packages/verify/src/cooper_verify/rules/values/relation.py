@@ -57,7 +57,7 @@ _SYMBOL = (
 )
 _LABEL = re.compile(
     rf"(?P<name>{_SYMBOL}|m?\s?\\(?:angle|triangle|overline|overrightarrow|vec|hat|bar|measuredangle)\s*(?:\{{\s*)?[A-Za-z]{{1,4}}\s*\}}?"
-    rf"|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
+    rf"|[A-Z](?:\s?[\u2229\u222a]\s?[A-Z])+|\\frac\s?\{{d\s?{_SYMBOL}?\}}\s?\{{d\s?{_SYMBOL}\}}|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
 )
 _WORDS = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:[ -][^\W\d_(][^\W\d_'’-]*\)?){0,11}")
 _SHORT_NAMES = {"sum", "age", "gcd", "lcm", "hcf"}
@@ -67,7 +67,8 @@ _PLAIN_WORDS = re.compile(
 _TIMES = re.compile(r"(?<=[\d)])\s?x\s?(?=[\d(])|(?<=\d)\stimes\s(?=\d)")
 _CLOSE = 0.01
 _FIGURES = re.compile(
-    r"(?>(?:[\d\s.,+*/^(){}\u00d7\u00f7\u00b7-]|\\(?:(?:[dt]?frac|cdot|times|div|sqrt|left|right)(?![A-Za-z])|[,;! ]))+)"
+    r"(?>(?:[\d\s.,+*/^(){}\u00d7\u00f7\u00b7-]"
+    r"|\\(?:(?:[dt]?frac|cdot|times|div|sqrt|left|right)(?![A-Za-z])|[,;! ]))+)"
 )
 
 
@@ -210,10 +211,17 @@ def as_equation(named: Named) -> Equation | None:
 def compare_named(reference: Named, answer: Named, compare: Compare) -> Verdict:
     """The verdict on a value with a name. A function's parameters may have any names; a value's own name counts."""
     if len(reference.parameters) != len(answer.parameters):
-        return "unparsed"
+        return _compare_graphs(reference, answer, compare)
     if reference.name != answer.name:
         return "unparsed"
     return compare(reference.value, _renamed(answer, reference.parameters))
+
+
+def _compare_graphs(reference: Named, answer: Named, compare: Compare) -> Verdict:
+    """The verdict on `f(x) = 2x` and `y = 2x`: the same function, or another function."""
+    function, graph = (reference, answer) if reference.parameters else (answer, reference)
+    is_graph = graph.name == "y" and len(function.parameters) == 1 and "y" not in function.parameters
+    return compare(reference.value, answer.value) if is_graph else "unparsed"
 
 
 def _renamed(function: Named, parameters: Sequence[str]) -> Sequence[Any]:
