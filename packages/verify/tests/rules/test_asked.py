@@ -154,6 +154,14 @@ def test_the_value_of_another_name_or_formula_is_not_paid(question: str):
             assert maths_verdict("12", other % value, question=question) == "unparsed"
 
 
+def test_a_unit_that_is_not_asked_for_is_no_wrong_answer_to_a_bare_number():
+    for number, converted in ((r"4.5 \times 10^{12}", r"4.5\times10^{9}"), ("3000", "3")):
+        for text in (number, converted):
+            question = "What is the distance in metres?"
+            assert maths_verdict(number, rf"\boxed{{{text}\text{{ km}}}}", question=question) == "unparsed"
+        assert maths_verdict(number, rf"\boxed{{{number}\text{{ m}}}}", question=question) == "correct"
+
+
 def test_another_time_another_thing_and_another_order_are_not_paid():
     left = "Ann had 30 eggs and uses 12. How many eggs does she have left?"
     other = [
@@ -166,6 +174,9 @@ def test_another_time_another_thing_and_another_order_are_not_paid():
         ("How many numbers are even?", "The number of numbers that are not even is 12."),
         ("What is the ratio of boys to girls?", "The ratio of girls to boys is 12."),
         ("How old is Ben?", r"Ben is \boxed{12} months old."),
+        ("How old is Ben?", "Ben is 12 days old."),
+        ("How much change does he get?", "He pays 12 dollars."),
+        ("What is the probability that none is red?", "The probability that at least one is red is 12."),
         ("What is it?", r"1 - \boxed{12}"),
     ]
     right = [
@@ -177,6 +188,9 @@ def test_another_time_another_thing_and_another_order_are_not_paid():
         ("What is the probability of no heads?", "The probability of no heads is 12."),
         ("What is the ratio of boys to girls?", "The ratio of boys to girls is 12."),
         ("What is the ratio of Ann's speed to Bo's?", "The ratio of the speed of Ann to that of Bo is 12."),
+        ("How much change does the cashier give back?", "The cashier gives back 12 dollars."),
+        ("What is the ratio of the area of A to the area of B?", "The ratio of the area of A to the area of B is 12."),
+        ("How many are left?", "12 eggs are left."),
         ("How many weeks is that, if a day costs 3 hours?", r"\boxed{12} weeks"),
     ]
     assert [case for case in other if maths_verdict("12", case[1], question=case[0]) == "correct"] == []

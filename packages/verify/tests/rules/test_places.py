@@ -62,6 +62,7 @@ def test_other_text_around_a_box_is_none(text: str):
 
 EQUAL = [
     "10+2",
+    "50 - 38",
     r"3 \cdot 4",
     r"\frac{24}{2}",
     "x = 24/2",
@@ -71,7 +72,19 @@ EQUAL = [
     "0.333 * 36",
     r"\sqrt{144}",
 ]
-UNEQUAL = ["13", "10+3", r"3 \cdot 5", r"\frac{26}{2}", "x = 13", "24/2 = 13", "f(3) = 13", "1.2", r"\sqrt{196}", "120"]
+UNEQUAL = [
+    "13",
+    "10+3",
+    "50 - 37",
+    r"3 \cdot 5",
+    r"\frac{26}{2}",
+    "x = 13",
+    "24/2 = 13",
+    "f(3) = 13",
+    "1.2",
+    r"\sqrt{196}",
+    "120",
+]
 UNEQUAL_PLACES = [
     r"%s = \boxed{12}",
     r"So $%s = \boxed{12}$.",

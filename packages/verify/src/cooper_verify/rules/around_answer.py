@@ -54,7 +54,7 @@ _LAST_WORD = re.compile(r"[A-Za-z]*[\s$({\\*]*\Z")
 _CALCULATION = "0123456789 \t.,+*/()^=-\u00d7\u00f7\u00b7"
 """What calculations are written with."""
 _EQUAL = re.compile(r"=[\s&$]*\Z")
-_SIDE_BEGINS = re.compile(rf"(?i)[\n=$;]|[:,]\s|\\[(\[]|{words_of('verb', 'states', 'conclusion')}")
+_SIDE_BEGINS = re.compile(rf"(?i)[\n=$;]|[:,]\s|\\[(\[]|{words_of('verb', 'states', 'conclusion')}(?<!-)")
 _USED = re.compile(r"\bused\b(?!\s+to\b)")
 _OPERATOR_BETWEEN = re.compile(r"\s*(?:[-+*/^<>\u00d7\u00f7\u00b7]|\\(?:cdot|times|div|over)\b|\}\s*\{)\s*")
 """Between boxes: what makes one value of them."""

@@ -130,6 +130,7 @@ _OPPOSITES = [
         (r"behind\b", r"ahead\b"),
         (r"left\b|remain|unsold|unused", r"sold\b|eaten\b|lost\b|spent\b|used\b|broken\b|gone\b"),
         (r"below\b", r"above\b"),
+        (r"at least", r"none\b|no\b"),
         (r"owes?\b|owing\b", r"(?<!is )owed\b|owed\b(?! by)|(?:have|make|get)\b(?! to)|earn|receive"),
         (r"maxim|largest|greatest|highest", r"minim|smallest|least\b|lowest"),
         (r"larger|greater|bigger", r"smaller"),
@@ -141,6 +142,7 @@ _OPPOSITES = [
 """Words of an answer, and those of a question that asks for the opposite."""
 _VALUE = "\1"
 """In a sentence: where its value stands."""
+_THEN_VALUE = rf"\s(?:away\s)?(?:\w+\s)?[\s$({{*]*{_VALUE}"
 _NEGATES = r"(?:\b(?:no|not|none|never|neither|nor|without)\b|n't\b)"
 _COUNTS_WITHOUT = re.compile(rf"(?i)\b(?:probability|chance|number|fraction|percentage)\b[^.,;]{{0,60}}?{_NEGATES}")
 _DENIES = re.compile(rf"{_NEGATES}|(?i:\b(?:un|non|in)[a-z]{{3}})")
@@ -148,14 +150,14 @@ _OPPOSITES += [
     (re.compile(way), re.compile(asked))
     for way, asked in (
         (
-            rf"\b(?:was|were|had|is now)\s(?:\w+\s)?[\s$({{*]*{_VALUE}(?!.*\b(?:left|remain))",
+            rf"\b(?:was|were|had|is now){_THEN_VALUE}(?!.*\b(?:left|remain))",
             r"\bwill\b|\bdo(?:es)?\b[^.?!]*\bhave\b[^.?!]*\b(?:left|now)\b",
         ),
         (
-            r"\b(?:sells?|sold|gives?|gave|eats?|ate|los(?:es?|t)|spends?|spent|uses?|used|donated?)\s(?:away\s)?(?:\w+\s)?"
-            rf"[\s$({{*]*{_VALUE}",
+            rf"\b(?:sells?|sold|gives?|gave|eats?|ate|los(?:es?|t)|spends?|spent|uses?|used|donated?){_THEN_VALUE}",
             r"\bhow (?:many|much)\b[^.?!]*\b(?:left\b|remain|still ha)",
         ),
+        (rf"\b(?:pays?|paid|spends?|spent){_THEN_VALUE}", r"\bhow much (?:money |of the )?change\b"),
     )
 ]
 """What a value is of, and a question that does not ask for it: how many he had, of how many he will have."""
@@ -278,8 +280,8 @@ def _unit(text: str) -> list[str]:
 def _may_be_in(measure: str, asked: str) -> bool:
     """Whether a question may ask for a value in this unit: it names no other unit of the same dimension."""
     own = measure_of(measure)
-    if "how old" in asked and own and measure != "year":
-        return own.powers != measure_of("year").powers or _says(asked, measure)  # pyright: ignore
+    if "how old" in asked and measure != "year" and is_time(measure):
+        return _says(asked, measure)
     words = [next(filter(None, found.groups())) for found in _ASKED_UNIT.finditer(asked)]
     others = [other for other in map(measure_of, words) if own and other and other.powers == own.powers]
     if (
@@ -391,7 +393,9 @@ def is_met(demand: str, question: str, reference: str) -> bool:
             parts = [{*map(form_of, _WORDS.findall(part))} for part in what.split("|")]
             ratio = _RATIO_OF.search(asked)
             others = [{*map(form_of, _WORDS.findall(part))} for part in (ratio.groups() if ratio else ("", ""))]
-            return not (parts[0] & others[1] - others[0] or parts[1] & others[0] - others[1])
+            return not (
+                (parts[0] - parts[1]) & (others[1] - others[0]) or (parts[1] - parts[0]) & (others[0] - others[1])
+            )
         case "in":
             spans = {f"{unit} {size}" for unit, size in map(_span, _SPAN_ASKED.finditer(asked))}
             return not spans or what in spans
@@ -399,7 +403,7 @@ def is_met(demand: str, question: str, reference: str) -> bool:
             return bool(_NAMES_UNIT.search(reference)) or _asks_rate(asked, what)
 
 
-_NAMES_UNIT = re.compile(r"[^\W\d_]{2}|/\s?[a-z]")
+_NAMES_UNIT = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2}|/\s?[a-z]")
 
 
 def _asks_rate(asked: str, noun: str) -> bool:

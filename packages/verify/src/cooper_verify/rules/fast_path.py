@@ -15,6 +15,7 @@ from cooper_verify.rules.asked import ASIDE, DEMAND, demands, demands_name, is_o
 from cooper_verify.rules.extraction import TAIL_CHARS, clean, extract_answer, reference_text
 from cooper_verify.rules.kinds.choice import OPTION_LETTER, choice_verdict, options_in, reference_choice
 from cooper_verify.rules.kinds.exact import exact_verdict
+from cooper_verify.rules.languages import LANGUAGES, words_of
 from cooper_verify.rules.notation import one_notation
 from cooper_verify.rules.number import any_number, plain_number
 from cooper_verify.rules.number_words import NUMBER_OF_WORD, changes_number, with_scales
@@ -307,9 +308,12 @@ _MOST_OF_A_LINE = 300
 def _is_answer(line: str) -> bool:
     """Whether a completion of one line is nothing but a value: a formula, a matrix, conditions."""
     is_formula = len(line) <= _MOST_OF_A_LINE and "\n" not in line and not _IN_WORDS.search(_CONNECTIVES.sub("", line))
+    is_formula = is_formula and not _HAS_VERB.search(line)
     return is_formula and not line.endswith("?") and not _LEADS_TO_EQUATION.match(line) and bool(readings(line))
 
 
+_HAS_VERB = re.compile(rf"(?i)[a-z]{{3,4}}\s{words_of('verb', 'states', languages=LANGUAGES[:1])}(?=\s)")
+"""Of a sentence of short words: "12 eggs are left"."""
 _LEADS_TO_EQUATION = re.compile(r"(?:[A-Za-z]{2,}+\s){2,}[^=]{1,20}=")
 """Words in front of an equation, which are no name: `So we have $AB = 12$`."""
 _CONNECTIVES = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\\(?:begin|end)\s*\{\w+\}")

@@ -118,7 +118,7 @@ LANGUAGES = [
         " outcomes combinations permutations arrangements paths routes handshakes numbers item items object objects"
         " thing things words letters rows sales order orders product products calories geometric arithmetic"
         " resulting rotation reflection curve polynomial polynomials quadratic linear equations ordered passes"
-        " derivative antiderivative integral gradient"
+        " derivative antiderivative integral gradient center centre centroid midpoint focus"
         " around origin direction defined given selected randomly chosen drawn prior"
         " tallest oldest youngest fastest cheapest shortest longest biggest earlier"
         " larger smaller greater longer shorter taller older younger",
