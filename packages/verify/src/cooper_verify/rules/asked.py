@@ -320,7 +320,8 @@ def is_only_asked(name: str, question: str) -> bool:
 
 def _names(before: str, texts: Sequence[str]) -> list[str]:
     """What an answer says that its value is the value of: `x`, `f(2)`, `2x`."""
-    found = [_NAMED.search(before[-_NAMED_CHARS:])] if before else []
+    near = before[-_NAMED_CHARS:]
+    found = [_NAMED.search(near)] if near.rstrip(" \n$").endswith(("=", "is", "equals")) else []
     found += (
         [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
     )

@@ -321,8 +321,10 @@ _CONNECTIVES = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\\(?:b
 
 def _names_of(texts: Sequence[str]) -> list[str]:
     """The names of values, if all have one, each another; else none."""
+    if len(texts) < 2:
+        return []
     named = [value.name for text in texts for value in readings(text)[:1] if isinstance(value, Named)]
-    return named if len({*named}) == len(texts) > 1 else []
+    return named if len({*named}) == len(texts) else []
 
 
 def _of_asked_name(texts: Sequence[str], around: Sequence[str], question: str) -> tuple[Sequence[str], Sequence[str]]:

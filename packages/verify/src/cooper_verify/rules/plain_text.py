@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from cooper_base.data.text import without_end
 from cooper_verify.rules.marks import APPROVING
@@ -45,8 +46,9 @@ def without_accents(text: str) -> str:
 @text_cache(4096)
 def bare_text(text: str) -> str:
     r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
-    text = _EMOJI_AT_START.sub("", without_end(_EMOJI, composed(text) if not text.isascii() else text))
-    text = text.translate(_QUOTES).translate(_DASHES)
+    if not text.isascii():
+        text = _EMOJI_AT_START.sub("", without_end(_EMOJI, composed(text)))
+        text = text.translate(_QUOTES).translate(_DASHES)
     text = text.replace("{,}", ",").replace("~", " ")
     if "\\" in text:
         for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
@@ -66,19 +68,13 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     text = bare_text(text).strip(_EDGES)
     if len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(text[1:-1]):
         text = text[1:-1].strip(_EDGES)
-    text = re.sub(r"(?<=[A-Za-z)])_\s?\{(\d{1,9})\}", r"_\1", text)
-    text = re.sub(
-        r"(?:(?<!\s)\s++)?([_^])\s*+", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text))
-    )
-    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
-    text = re.sub(r"(?<=\d)\s?\^?\s?(?=(?:st|nd|rd|th)\b)|(?<=\d)\s?(?:\\times|\u00d7|by|x)\s?(?=\d)", _joined, text)
-    text = re.sub(r"(?<=[^\W\d_])\.", "", text)
-    text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
-    text = re.sub(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)", r"\1\2", text)
-    text = re.sub(r"(?:(?<!\s)\s++)?[,;]\s*+|(?<!\s)\s++(?:and|&)(?=\s)\s*+", ", ", text)
+    if text.isdecimal():
+        return text
+    for pattern, form in _FORMS:
+        text = pattern.sub(form, text)
     text = _ERA.sub(lambda era: " bc" if era.group(1) else " ad", _ERA_IN_FRONT.sub(r"\2 \1", text))
     text = _IN_TENS.sub(_in_figures, text)
-    text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
+    text = " ".join(_TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text))).split()).strip(_EDGES)
     return " ".join(_FIGURES.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 
 
@@ -92,6 +88,22 @@ def _joined(between: re.Match[str]) -> str:
     return "x" if between.group().strip(" ^") else ""
 
 
+_FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"(?<=[A-Za-z)])_\s?\{(\d{1,9})\}"), r"_\1"),
+    (re.compile(r"\\infty\b|\u221e"), " infinity "),
+    (re.compile(r"[{}]"), " "),
+    (re.compile(r"(?:(?<!\s)\s++)?([_^])\s*+"), r"\1"),
+    (re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
+    (
+        re.compile(r"(?<=\d)\s?\^?\s?(?=(?:st|nd|rd|th)\b)|(?<=\d)\s?(?:\\times|\u00d7|by|x)\s?(?=\d)"),
+        _joined,
+    ),
+    (re.compile(r"(?<=[^\W\d_])\."), ""),
+    (re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])"), " "),
+    (re.compile(r"(?:(?<!\s)\s++)?([:/])\s*+|(?<=\d)\s*+(-)\s*+(?=\d)"), r"\1\2"),
+    (re.compile(r"(?:(?<!\s)\s++)?[,;]\s*+|(?<!\s)\s++(?:and|&)(?=\s)\s*+"), ", "),
+)
+"""Signs, spaces and separators in one way of writing, in this order."""
 _IN_FORMULA = re.compile(
     r"\\(?:[dt]?frac|sqrt|(?:measured)?angle|triangle|overline|overrightarrow|vec|widehat|parallel|perp|cong|sim)(?![A-Za-z])|[\^=]"
 )
@@ -160,6 +172,7 @@ _WRITTEN = (
     re.compile(rf"\b{_MONTH}(?P<day>),?\s+(?:of\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
     re.compile(r"(?<![\d-])(?P<year>\d{4})[-/\u5e74](?P<month>\d{1,2})[-/\u6708](?P<day>\d{1,2})\u65e5?(?![\d-])"),
 )
+_FIGURE = re.compile(r"\d")
 _ERA_IN_FRONT = re.compile(r"\b(AD|BCE?|CE)\s(\d{1,4})\b", re.IGNORECASE)
 _ERA = re.compile(r"(?<=\d)\s?(?:(BC)E?|AD|CE)\b", re.IGNORECASE)
 _NAMED_TIME = {"noon": "12:00 pm", "midnight": "0:00 am"}
@@ -176,7 +189,7 @@ def with_iso_dates(text: str) -> str:
 
     A missing year or day is left empty (`-01-05`, `2024-01-`). In 1/5/2024 either figure may be the month: it stays.
     """
-    for pattern in _WRITTEN:
+    for pattern in _WRITTEN if _FIGURE.search(text) else ():
         text = pattern.sub(_iso, text)
     return text
 

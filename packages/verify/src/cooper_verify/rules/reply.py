@@ -80,7 +80,8 @@ def _split_code(text: str) -> tuple[list[str], list[str]]:
 
 def without_run_on(text: str) -> str:
     """A text up to the first new question after a marked answer, or up to a user's turn after anything."""
-    turn = next((turn.start() for turn in _TURNS.finditer(text) if text[: turn.start()].strip()), None)
+    turns = _TURNS.finditer(text) if "Human" in text or "User" in text else ()
+    turn = next((turn.start() for turn in turns if text[: turn.start()].strip()), None)
     if turn is not None:
         text = text[:turn]
     if (another := _ANOTHER_QUESTION.search(text)) is None:
