@@ -326,7 +326,8 @@ def _names(before: str, texts: Sequence[str]) -> list[str]:
         [_NAMED.search(texts[0][: texts[0].index("=") + 1])] if len(texts) == 1 and texts[0].count("=") == 1 else []
     )
     names = [re.sub(r"\s", "", name[name.lastgroup or 0]) for name in found if name]
-    return [_NAME + name for name in names if re.search("[A-Za-z]", name)]
+    is_whole = [name.count("(") == name.count(")") and any(map(str.isalpha, name)) for name in names]
+    return [_NAME + name for name, whole in zip(names, is_whole, strict=True) if whole]
 
 
 _OPENS_CONDITION = {"if", "when", "unless", "once", "while", "before", "after", "until", "since", "without", "besides"}

@@ -57,7 +57,7 @@ _SYMBOL = (
 )
 _LABEL = re.compile(
     rf"(?P<name>{_SYMBOL}|m?\s?\\(?:angle|triangle|overline|overrightarrow|vec|hat|bar|measuredangle)\s*(?:\{{\s*)?[A-Za-z]{{1,4}}\s*\}}?"
-    rf"|[A-Z](?:\s?[\u2229\u222a]\s?[A-Z])+|\\frac\s?\{{d\s?{_SYMBOL}?\}}\s?\{{d\s?{_SYMBOL}\}}|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
+    rf"|[A-Z](?:\s?[\u2229\u222a]\s?[A-Z])+|\|?[A-Z]{{2,4}}\|?|{_SYMBOL}(?:\^\s*\{{\s*-1\s*\}})?\s*\((?P<arguments>[^()]{{1,40}})\))"
 )
 _WORDS = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:[ -][^\W\d_(][^\W\d_'’-]*\)?){0,11}")
 _SHORT_NAMES = {"sum", "age", "gcd", "lcm", "hcf"}
