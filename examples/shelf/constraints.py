@@ -11,7 +11,7 @@ from pydantic import Field
 from cooper_lab.designs.gate import InnerReward
 from cooper_rl import Config, InputError, ShapingConfig
 from cooper_rl.reward.base import REWARDS
-from cooper_rl.reward.kinds.plain import build_sum, check_servers
+from cooper_rl.reward.kinds.plain import build_sum
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged, StepContext
@@ -76,7 +76,8 @@ class Constraints(ShapingConfig):
                 )
 
     def check(self) -> None:
-        check_servers([constraint.reward for constraint in self.constraints])
+        for constraint in self.constraints:
+            constraint.reward.check()
 
     def build(self) -> ConstraintsShaping:
         return ConstraintsShaping(self)

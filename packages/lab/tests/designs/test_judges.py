@@ -21,7 +21,6 @@ from cooper_rl import (
     Problem,
     build_config,
 )
-from cooper_rl.reward.kinds.plain import check_servers
 from cooper_rl.reward.reward_config import read_reward_inputs
 from cooper_verify import Asked, Opinion
 from cooper_verify.clients.chat import ChatReply
@@ -312,11 +311,11 @@ def test_an_unreachable_judge_and_a_missing_key_are_told_before_any_work(monkeyp
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     with ChatServer(lambda request, number: completion("no such model", status=404)) as server:
         settings = config(server, POINTWISE)
-        read_reward_inputs(settings)  # builds the reward; no connection yet
+        inputs = read_reward_inputs(settings)  # builds the reward; no connection yet
         with pytest.raises(InputError, match="http_4xx"):
-            check_servers(settings.rewards)
+            inputs.check_servers(settings)
         with pytest.raises(InputError, match="JUDGE_KEY is not set"):
-            check_servers(config(server, PAIRWISE, api_key_env="JUDGE_KEY").rewards)
+            inputs.check_servers(config(server, PAIRWISE, api_key_env="JUDGE_KEY"))
 
 
 def test_a_gate_by_a_judge_asks_once_and_closes_its_connections():

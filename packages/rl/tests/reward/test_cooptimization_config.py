@@ -6,7 +6,7 @@ from cooper_rl import build_config
 from cooper_rl.engines.losses.reward_model import PairLoss, PairwiseLoss
 from cooper_rl.reward.cooptimization import Cooptimizer
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
-from cooper_rl.reward.pairs.assistant import CorrupterAssistant, build_assistant
+from cooper_rl.reward.pairs.assistant import CorrupterAssistant
 from cooper_rl.reward.pairs.chat_assistant import ChatAssistantConfig
 from cooper_rl.reward.pairs.sources.assistant import AssistantPairs
 from cooper_rl.reward.pairs.sources.near_reference import NearReferencePairs
@@ -66,15 +66,15 @@ def test_contradictions_are_refused(settings, message):
 
 
 def test_an_assistant_is_built_only_if_needed_and_then_required(verifier):
-    assert build_assistant(CooptimizationConfig(pairs=(OnPolicyPairs(),)), verifier) is None
+    assert CooptimizationConfig(pairs=(OnPolicyPairs(),)).build_assistant(verifier) is None
     with pytest.raises(InputError, match=r"cooptimization\.assistant is missing, but cooptimization\.pairs lists"):
         Cooptimizer(CooptimizationConfig(), verifier)
     corrupter = {"kind": "corrupter", "function": "cooptimization_cases:flip"}
     config = CooptimizationConfig.model_validate({"assistant": corrupter})
-    assert isinstance(build_assistant(config, verifier), CorrupterAssistant)
+    assert isinstance(config.build_assistant(verifier), CorrupterAssistant)
     config = CooptimizationConfig.model_validate({"assistant": corrupter | {"function": "cooptimization_cases:flop"}})
     with pytest.raises(InputError, match="flop"):
-        build_assistant(config, verifier)
+        config.build_assistant(verifier)
 
 
 class OnlyTheGap(PairLoss):

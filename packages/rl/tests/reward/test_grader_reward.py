@@ -19,7 +19,7 @@ from cooper_rl import (
 from cooper_rl.adapters.graders import service
 from cooper_rl.reward.base import REWARDS, comparing_part
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
-from cooper_rl.reward.kinds.plain import RuleReward, check_problems, check_servers
+from cooper_rl.reward.kinds.plain import RuleReward
 from cooper_rl.reward.reward_config import outline
 from cooper_verify.grader import NO_ANSWER, Grader, Opinion
 
@@ -133,13 +133,14 @@ def test_what_is_no_reward_names_the_remedy_before_a_run(reward, words):
 def test_problems_and_servers_are_checked_before_a_run(tmp_path, monkeypatch):
     monkeypatch.setattr(service, "PATIENCE_S", 0.2)
     with pytest.raises(InputError, match="lengths: cannot grade the problem bad"):
-        check_problems(config(OWN).rewards, [Problem("bad", "?", "7")])
+        config(OWN).rewards[0].check_problems([Problem("bad", "?", "7")])
     judge = tmp_path / "judge.yaml"
     judge.write_text("judge: {kind: chat, base_url: 'http://127.0.0.1:9/v1', model: m, max_retries: 0}\n")
-    for rewards in ([str(judge)], ["http://127.0.0.1:9"]):
-        check_problems(config(*rewards).rewards, [Problem("p", "?", "7")])
+    for written in (str(judge), "http://127.0.0.1:9"):
+        [reward] = config(written).rewards
+        reward.check_problems([Problem("p", "?", "7")])
         with pytest.raises(InputError, match=r"127\.0\.0\.1:9"):
-            check_servers(config(*rewards).rewards)
+            reward.check()
 
 
 def test_a_run_is_paid_and_ruled_by_a_judge_and_records_it(settings, tmp_path):

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from cooper_rl import ShapingConfig
 from cooper_rl.reward.base import REWARDS, SHAPINGS, comparing_part
-from cooper_rl.reward.kinds.plain import RuleReward, WeightedSum, check_servers
+from cooper_rl.reward.kinds.plain import RuleReward, WeightedSum
 
 if TYPE_CHECKING:
     from cooper_rl import Ragged, StepContext
@@ -47,7 +47,7 @@ class RewardGate(ShapingConfig):
         return getattr(self.by, "needs_reference", True)
 
     def check(self) -> None:
-        check_servers([self.by])
+        self.by.check()
 
     def build(self) -> GateShaping:
         return GateShaping(self)

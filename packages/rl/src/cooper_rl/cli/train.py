@@ -51,7 +51,6 @@ def serve(
     overrides: Overrides = None,
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
-    from cooper_rl.reward.kinds.plain import check_servers
     from cooper_rl.reward.reward_config import read_reward_inputs
     from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token
 
@@ -59,10 +58,7 @@ def serve(
     check_extra()
     token = read_token(settings.serve)
     inputs = read_reward_inputs(settings)
-    if inputs.assistant is not None:
-        inputs.assistant.check()
-    pairs = settings.cooptimization.pairs if settings.learns else ()
-    check_servers((*settings.rewards, *settings.shaping, *pairs))
+    inputs.check_servers(settings)
     listener = listen(settings.serve)
 
     from cooper_rl.service.server import serve as run  # torch loads only now that the input is good

@@ -37,6 +37,12 @@ def local_folder(path: str) -> Path | None:
     return None
 
 
+def weight_files(path: str) -> list[Path]:
+    """The files of weights in a model's folder, in order; none for a name that the hub serves."""
+    folder = local_folder(path)
+    return [] if folder is None else sorted(folder.glob("*.safetensors"))
+
+
 def _looks_local(path: str) -> bool:
     try:
         validate_repo_id(path)
@@ -48,7 +54,7 @@ def _looks_local(path: str) -> bool:
 
 def _nearest_folder(folder: Path) -> Path | None:
     """An existing folder whose path is almost the same, unless the hub's cache has a model of this name."""
-    if _in_cache(str(folder)):
+    if _cached(str(folder)):
         return None
     found = Path(folder.anchor)
     for part in folder.relative_to(found).parts:
@@ -61,10 +67,6 @@ def _nearest_folder(folder: Path) -> Path | None:
                 return None
         found /= part
     return found
-
-
-def _in_cache(name: str) -> bool:
-    return _cached(name) is not None
 
 
 def _cached(name: str) -> Path | None:
@@ -93,7 +95,7 @@ def download(name: str, weights: bool) -> None:
 @cache
 def _ask_the_hub(name: str) -> None:
     """Ask the hub once, unless the model is in its local cache. A positive answer is remembered."""
-    if _in_cache(name):
+    if _cached(name):
         return
     neither = f"{name}: no such folder in {Path.cwd()}, so it was taken for a Hugging Face name,"
     try:

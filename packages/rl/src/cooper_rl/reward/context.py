@@ -234,10 +234,8 @@ class StepContext:
     def joined(cls, picks: Sequence[tuple[Self, int]]) -> Self:
         """A context made of groups from other contexts, with every value that all of those have already computed.
 
-        A pick is a context and the index of one of its groups. Raises ValueError if there are no picks.
+        A pick is a context and the index of one of its groups.
         """
-        if not picks:
-            raise ValueError("no groups to join")
         first = picks[0][0]
         joined = cls([context.groups[p] for context, p in picks], first._rule, first._model, first._gold)
         joined.learns_from_solutions = first.learns_from_solutions

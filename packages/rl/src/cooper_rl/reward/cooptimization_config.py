@@ -6,10 +6,11 @@ from pydantic import Field, model_validator
 
 from cooper_base.config.base import Config
 from cooper_rl.engines.losses.reward_model import PairLossConfig, PairwiseLoss
-from cooper_rl.reward.pairs.assistant import AssistantConfig
+from cooper_rl.reward.pairs.assistant import Assistant, AssistantConfig
 from cooper_rl.reward.pairs.base import PAIRS, PairFilterConfig, PairsConfig
 from cooper_rl.reward.pairs.sources.assistant import AssistantPairs
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
+from cooper_verify.rules.rule import Rule
 
 PositiveOrigin = Literal["rollout", "reference_solution"]
 
@@ -62,10 +63,13 @@ class CooptimizationConfig(Config):
     0). Where all of a step's new pairs are settled, past ones are not drawn and the weights stay as they are. 0 skips
     none and gives the whole gradient."""
 
-    @property
-    def uses_assistant(self) -> bool:
-        """Whether a source of pairs is the assistant."""
-        return any(isinstance(part, AssistantPairs) for part in self.pairs)
+    def build_assistant(self, verifier: Rule) -> Assistant | None:
+        """The configured assistant, or None if no source of pairs uses it.
+
+        Raises InputError if its API key is not set or its function is not found.
+        """
+        used = any(isinstance(part, AssistantPairs) for part in self.pairs)
+        return self.assistant.build(verifier) if used and self.assistant is not None else None
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:

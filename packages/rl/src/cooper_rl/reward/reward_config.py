@@ -20,8 +20,8 @@ from cooper_rl.engines.model_folder import check_chat_template, check_model_fold
 from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
-from cooper_rl.reward.pairs.assistant import Assistant, build_assistant
-from cooper_rl.reward.pairs.base import PAIRS, PairInputs
+from cooper_rl.reward.pairs.assistant import Assistant
+from cooper_rl.reward.pairs.base import PAIRS, PairInputs, PairSourceConfig
 from cooper_rl.reward.recipes import RECIPES, Kind, set_by_recipes, trains
 from cooper_verify.rules.kinds.maths import MathsRule
 from cooper_verify.rules.rule import RULES, RuleConfig
@@ -91,8 +91,24 @@ class CooperRewardConfig(Config):
     @model_validator(mode="after")
     def _settings_of_the_reward_agree(self) -> Self:
         _check_kind(self)
-        _check_tree(self)
-        _check_references(self)
+        if reads_environment(self.parts) and self.environment is None:
+            raise ValueError(
+                "rewards: kind environment pays what get_reward() of an environment returns, and there is none; set "
+                "rollout.environment (in another trainer, list the environment's reward among its own reward functions)"
+            )
+        for name in {"silent", "outside"} & self.rules.keys():
+            if getattr(self.rules[name], "kind", None) != name:
+                raise ValueError(f"rules.{name}: a kind of this name has a meaning of its own; choose another name")
+        for index, part in enumerate(self.shaping):
+            part.check_place(self.rewards, self.shaping[:index])
+        if (model := self.loaded_model) is not None and not model.reads_reference:
+            for part in self.pair_parts:
+                if part.swaps_references:
+                    raise ValueError(
+                        f"cooptimization.pairs: {PAIRS.kind_of(part)} scores completions under other references, but "
+                        "reward_model.input: chat has no reference in it; set reward_model.input: chat_with_reference, "
+                        "or leave it out"
+                    )
         return self
 
     @property
@@ -101,9 +117,14 @@ class CooperRewardConfig(Config):
         return self.reward_model is not None and self.reward_model.learns
 
     @property
+    def pair_parts(self) -> tuple[PairSourceConfig, ...]:
+        """The sources and filters of pairs, if the reward model learns."""
+        return self.cooptimization.pairs if self.learns else ()
+
+    @property
     def parts(self) -> tuple[Config, ...]:
         """What may read the reward model and bring models of its own: rewards, shapings, and the sources of pairs."""
-        return (*self.rewards, *self.shaping, *(self.cooptimization.pairs if self.learns else ()))
+        return (*self.rewards, *self.shaping, *self.pair_parts)
 
     @property
     def loaded_model(self) -> RewardModelConfig | None:
@@ -119,10 +140,9 @@ class CooperRewardConfig(Config):
     @property
     def needs_references(self) -> bool:
         """Whether problems need a reference answer that the rule accepts."""
-        model, pairs = self.loaded_model, self.cooptimization.pairs if self.learns else ()
-        if model is not None and model.reads_reference:
+        if self.loaded_model is not None and self.loaded_model.reads_reference:
             return True
-        return any(part.needs_reference for part in (*self.rewards, *self.shaping, *pairs))
+        return any(part.needs_reference for part in (*self.rewards, *self.shaping, *self.pair_parts))
 
     @property
     def planned_steps(self) -> int | None:
@@ -174,33 +194,6 @@ def reads_environment(parts: Sequence[Config]) -> bool:
     return any(getattr(record, "reads_environment", False) for record in records_within(parts))
 
 
-def _check_tree(config: CooperRewardConfig) -> None:
-    if reads_environment(config.parts) and config.environment is None:
-        raise ValueError(
-            "rewards: kind environment pays what get_reward() of an environment returns, and there is none; set "
-            "rollout.environment (in another trainer, list the environment's reward among its own reward functions)"
-        )
-    for name in {"silent", "outside"} & config.rules.keys():
-        if getattr(config.rules[name], "kind", None) != name:
-            raise ValueError(f"rules.{name}: a kind of this name has a meaning of its own; choose another name")
-    for index, part in enumerate(config.shaping):
-        part.check_place(config.rewards, config.shaping[:index])
-
-
-def _check_references(config: CooperRewardConfig) -> None:
-    """Raises ValueError for pairs that differ in a reference answer which the reward model does not read."""
-    model = config.loaded_model
-    if model is None or model.reads_reference:
-        return
-    for part in config.cooptimization.pairs if config.learns else ():
-        if part.swaps_references:
-            raise ValueError(
-                f"cooptimization.pairs: {PAIRS.kind_of(part)} scores completions under other references, but "
-                "reward_model.input: chat has no reference in it; set reward_model.input: chat_with_reference, or "
-                "leave it out"
-            )
-
-
 def outline(config: CooperRewardConfig) -> dict[str, Any]:
     """The kinds of rewards and shapings, and whether the reward model learns, as JSON values.
 
@@ -241,18 +234,24 @@ class RewardInputs:
     assistant: Assistant | None
     replayed: list[LabelledCompletion]
 
+    def check_servers(self, config: CooperRewardConfig) -> None:
+        """Raises InputError if the assistant, or a server that a part of the reward needs, does not answer."""
+        if self.assistant is not None:
+            self.assistant.check()
+        for part in (*config.rewards, *config.shaping, *config.pair_parts):
+            part.check()
+
 
 def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     """Read and check everything but the models' weights. Raises InputError for any mistake that a user can fix."""
     for part in (*config.rewards, *config.shaping):
         part.build()  # finds the user's functions
     verifier = Verifier(config.rule, config.rules)
-    learns = config.learns
-    assistant = build_assistant(config.cooptimization, verifier) if learns else None
-    for part in config.cooptimization.pairs if learns else ():
+    assistant = config.cooptimization.build_assistant(verifier) if config.learns else None
+    for part in config.pair_parts:
         part.build(PairInputs(config.cooptimization, verifier, assistant)).close()
     reads_reference = config.loaded_model is None or config.loaded_model.reads_reference
-    replay = config.cooptimization.replay.labelled if learns else None
+    replay = config.cooptimization.replay.labelled if config.learns else None
     replayed = read_labelled(replay, reads_reference) if replay else []
     for model in config.scorers:
         if model is config.loaded_model and not config.engine.reward_model_has_head:

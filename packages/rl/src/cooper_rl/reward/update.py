@@ -68,13 +68,16 @@ def update_reward_model(
 
     def parts_with(past: Sequence[Pair], labelled: Sequence[LabelledCompletion]) -> list[Part]:
         rows = [*encoded, *zip(past, *encode_pairs(past, encoder), strict=True)]
-        of_pairs = [*_parts(rows, labelled, encoder, config), *_unpaired_part(unpaired, len(rows), encoder, config)]
-        return [*of_pairs, *_labelled_part("judged_", judged, encoder)]
+        parts = [*_pair_parts(rows, config), *_labelled_part("labelled_", labelled, encoder)]
+        if unpaired and isinstance(config.loss, PairwiseLoss):  # other losses have no anchor
+            weight = config.loss.anchor / 2 / (len(rows) + len(unpaired))
+            parts += _labelled_part("unpaired_", unpaired, encoder, weight)
+        return [*parts, *_labelled_part("judged_", judged, encoder)]
 
     for _ in range(config.epochs):
         past, labelled = (), ()
         settles = pairs and config.skip_gradient_share
-        if not (settles and _settled(learner, parts_with((), ()), cache, SETTLED_BELOW)):
+        if not (settles and _settled(learner, parts_with((), ()), cache)):
             past, labelled = sample_pairs(), sample_labelled()
         metrics |= {"pairs/replayed": float(len(past))}
         metrics |= _one_update(learner, parts_with(past, labelled), cache, config)
@@ -145,15 +148,9 @@ def _one_update(learner: RewardModelLearner, parts: list[Part], cache: Logits, c
     return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
 
 
-def _parts(
-    pairs: Sequence[Encoded],
-    labelled: Sequence[LabelledCompletion],
-    encoder: RewardModelInput,
-    config: CooptimizationConfig,
-) -> list[Part]:
-    """The parts of an update: pairs, ties and labelled completions. Empty parts are left out."""
+def _pair_parts(pairs: Sequence[Encoded], config: CooptimizationConfig) -> list[Part]:
+    """The pairs of an update, and its ties. Empty parts are left out."""
     parts: list[Part] = []
-
     ranked = [item for item in pairs if item[0].label == "better"]
     ties = [item for item in pairs if item[0].label == "tie"]
     mean = sum(pair.weight for pair, _, _ in ranked) / len(ranked) if ranked else 1.0
@@ -161,30 +158,19 @@ def _parts(
         if rows:
             weights = [pair.weight / scale * (1 / len(rows)) for pair, _, _ in rows]
             parts.append(Part(name, PairBatch([row[1] for row in rows], [row[2] for row in rows], weights), loss))
-    return [*parts, *_labelled_part("labelled_", labelled, encoder)]
+    return parts
 
 
-def _labelled_part(name: str, rows: Sequence[LabelledCompletion], encoder: RewardModelInput) -> list[Part]:
-    """The mean cross-entropy of these completions, if there are any."""
+def _labelled_part(
+    name: str, rows: Sequence[LabelledCompletion], encoder: RewardModelInput, weight: float | None = None
+) -> list[Part]:
+    """The cross-entropy of these completions, each with this weight, by default their mean; nothing if there are
+    none."""
     if not rows:
         return []
-    batch = LabelledBatch(_encode_labelled(rows, encoder), [row.label for row in rows], [1 / len(rows)] * len(rows))
-    return [Part(name, batch, BinaryCrossEntropyLoss())]
-
-
-def _unpaired_part(
-    unpaired: Sequence[LabelledCompletion], pairs: int, encoder: RewardModelInput, config: CooptimizationConfig
-) -> list[Part]:
-    """The labelled rows, with their weight, of wrong completions without a right one; none if there are none."""
-    if not unpaired or not isinstance(config.loss, PairwiseLoss):
-        return []
-    weights = [config.loss.anchor / 2 / (pairs + len(unpaired))] * len(unpaired)
-    batch = LabelledBatch(_encode_labelled(unpaired, encoder), [row.label for row in unpaired], weights)
-    return [Part("unpaired_", batch, BinaryCrossEntropyLoss())]
-
-
-def _encode_labelled(rows: Sequence[LabelledCompletion], encoder: RewardModelInput) -> list[list[int]]:
-    return encoder.encode_all([(row.question, row.answer, row.completion) for row in rows])
+    token_ids = encoder.encode_all([(row.question, row.answer, row.completion) for row in rows])
+    weights = [1 / len(rows) if weight is None else weight] * len(rows)
+    return [Part(name, LabelledBatch(token_ids, [row.label for row in rows], weights), BinaryCrossEntropyLoss())]
 
 
 def encode_pairs(pairs: Sequence[Pair], encoder: RewardModelInput) -> tuple[list[list[int]], list[list[int]]]:
@@ -215,10 +201,10 @@ def _logits(learner: RewardModelLearner, parts: Sequence[Part], cache: Logits) -
     )
 
 
-def _settled(learner: RewardModelLearner, parts: Sequence[Part], cache: Logits, below: float) -> bool:
+def _settled(learner: RewardModelLearner, parts: Sequence[Part], cache: Logits) -> bool:
     """True if no row's gradient exceeds the threshold."""
     rows = zip(parts, _logits(learner, parts, cache), strict=True)
-    return not any(unsettled(part, pulls(part, logits)[0], below).any() for part, logits in rows)
+    return not any(unsettled(part, pulls(part, logits)[0], SETTLED_BELOW).any() for part, logits in rows)
 
 
 class PairBuffer:
@@ -251,11 +237,9 @@ class PairBuffer:
         return self._rng.sample(self._pairs, min(count, len(self._pairs)))
 
     def state(self) -> dict[str, Any]:
-        """As JSON values."""
         return {"pairs": [asdict(pair) for pair in self._pairs], "seen": self._seen, "rng": self._rng.getstate()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
         self._pairs = [Pair(**pair) for pair in state["pairs"]]
         self._seen = state["seen"]
         restore_rng(self._rng, state["rng"])

@@ -19,7 +19,6 @@ from cooper_rl.engines.model_folder import check_model_folder, lacks_chat_templa
 from cooper_rl.policy.environments.environment import Environments
 from cooper_rl.reward.base import RewardConfig
 from cooper_rl.reward.kinds.earned import EarnedConfig
-from cooper_rl.reward.kinds.plain import check_problems, check_servers
 from cooper_rl.reward.monitor_config import read_held_out
 from cooper_rl.reward.reward_config import RewardInputs, read_reward_inputs, reads_environment, reads_model
 from cooper_rl.run.callbacks import load_callback
@@ -82,8 +81,8 @@ def read_inputs(config: RunConfig) -> Inputs:
         problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
     if twice := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
         raise InputError(f"more_problems: the id {twice[0]!r} is used twice; rename the set")
-    pairs = config.cooptimization.pairs if config.learns else ()
-    check_problems((*config.rewards, *config.shaping, *pairs), problems)
+    for part in (*config.rewards, *config.shaping, *config.pair_parts):
+        part.check_problems(problems)
     _say_what_is_judged(config, problems, reward.verifier)
     _say_what_learns_nothing(config)
     if environments is not None:
@@ -94,9 +93,7 @@ def read_inputs(config: RunConfig) -> Inputs:
     }
     for name, tested in test_problems.items():
         _say_what_is_trained_on(problems, tested, _test_section(name), notes)
-    if reward.assistant is not None:
-        reward.assistant.check()
-    check_servers((*config.rewards, *config.shaping, *pairs))
+    reward.check_servers(config)
     return Inputs(reward, problems, test_problems, held_out, environments, notes)
 
 

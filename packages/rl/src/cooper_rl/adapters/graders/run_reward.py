@@ -11,11 +11,10 @@ from cooper_base.data.answer import Answer, AnswerGroup
 from cooper_base.data.problem import Problem
 from cooper_rl.adapters.graders.config import READING
 from cooper_rl.adapters.graders.paid_run import paid_run, pays_plainly
-from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.engines.model_folder import weight_files
 from cooper_rl.reward.base import comparing_part
 from cooper_rl.reward.kinds.function import FunctionRewardConfig
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
-from cooper_rl.reward.kinds.plain import check_problems
 from cooper_rl.run_config import RunConfig
 from cooper_verify.grader import Asked, Grader, Opinion, hashes_of
 from cooper_verify.graders.written import open_grader
@@ -48,12 +47,12 @@ class RunReward(Grader):
         if graders:
             values["graders"] = [open_grader(written).settings() for written in graders]
         for scorer in config.scorers:
-            folder = local_folder(scorer.model)
-            files += sorted(folder.glob("*.safetensors")) if folder is not None else []
+            files += weight_files(scorer.model)
         return {"kind": "run", **values, "files": hashes_of(files)}
 
     def check(self, problems: Sequence[Problem]) -> None:
-        check_problems((*self._config.rewards, *self._config.shaping), problems)
+        for part in (*self._config.rewards, *self._config.shaping):
+            part.check_problems(problems)
 
     def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
         """What the run pays; with a verdict if it pays the rule's or the reward model's probability alone."""

@@ -19,7 +19,6 @@ from cooper_rl.reward.base import (
 )
 
 if TYPE_CHECKING:
-    from cooper_base.data.problem import Problem
     from cooper_rl.records import Ragged
     from cooper_rl.reward.context import StepContext
 
@@ -115,15 +114,3 @@ def _sum_of_opinions(weighted: Sequence[tuple[float, Ragged]]) -> Ragged:
 def build_sum(configs: Sequence[Any]) -> WeightedSum:
     """The sum of the rewards that these records describe, with their weights."""
     return WeightedSum([config.build() for config in configs], [getattr(config, "weight", 1.0) for config in configs])
-
-
-def check_servers(configs: Sequence[Any]) -> None:
-    """Raises InputError if a server that one of these records needs does not answer."""
-    for config in configs:
-        config.check()
-
-
-def check_problems(configs: Sequence[Any], problems: Sequence[Problem]) -> None:
-    """Raises InputError if a problem lacks something that one of these records needs."""
-    for config in configs:
-        config.check_problems(problems)

@@ -26,7 +26,6 @@ from cooper_verify.rules.rule import Rule
 
 if TYPE_CHECKING:
     from cooper_rl.reward.context import StepContext
-    from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 
 TRIES = 3
 """Texts to ask for until one is a valid negative."""
@@ -78,11 +77,6 @@ class RewritingTask:
     """Whether a text is what was asked for: (request, text, the rule's verdict on the text)."""
     rejection_of_copies: str = "rejected_equals_positive"
     """The name of the count of texts that are the completion itself."""
-
-
-def _overlong(text: str, given: str) -> bool:
-    """Whether the length alone would tell the two apart. A bare answer may gain a few steps."""
-    return len(text) > 4 * len(given) + 400
 
 
 _OPENER = re.compile(
@@ -154,7 +148,7 @@ class Attempts:
                 self._counts["rejected_empty"] += 1
             elif text == given:
                 self._counts[self._task.rejection_of_copies] += 1
-            elif _overlong(text, given):
+            elif len(text) > 4 * len(given) + 400:  # the length alone would tell the two apart; a bare answer may grow
                 self._counts["rejected_overlong"] += 1
             else:
                 to_verify.append((i, text))
@@ -203,16 +197,6 @@ class AssistantSettings(Protocol):
 
 
 AssistantConfig = Annotated[AssistantSettings, ASSISTANTS]
-
-
-def build_assistant(config: CooptimizationConfig, verifier: Rule) -> Assistant | None:
-    """The configured assistant, or None if no source of pairs uses it.
-
-    Raises InputError if its API key is not set or its function is not found.
-    """
-    if not config.uses_assistant or config.assistant is None:
-        return None
-    return config.assistant.build(verifier)
 
 
 Corrupter = Callable[[Problem, str, int, int], str]

@@ -54,10 +54,11 @@ class NearReferenceSource(PairSource):
         for group in groups:
             text, *answers = read.get(group.id, [""])
             if len(answers) > 1:
+                other = group.random("near").choice(answers[1:])
                 pair = group.pair(text, text, "near_reference", "rollout")
-                pair = replace(pair, answer=answers[0], negative_answer=group.random("near").choice(answers[1:]))
-                unscored = replace(pair, positive_logit_before=None, negative_logit_before=None)
-                pairs.append(replace(unscored, weight=self._weight))
+                pair = replace(pair, answer=answers[0], negative_answer=other, weight=self._weight)
+                # The known logit is of the text under the problem's own reference, which neither side is read with.
+                pairs.append(replace(pair, positive_logit_before=None, negative_logit_before=None))
         return MadePairs(pairs, {"pairs/near_reference_valid_rate": len(pairs) / len(groups)} if groups else {})
 
 
