@@ -27,7 +27,7 @@ from cooper_base.config.user_functions import load_object
 from cooper_base.errors import InputError
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import Problem, RuleVerifier
-from cooper_rl.adapters.audit.repair import repair, repair_settings
+from cooper_rl.adapters.audit.repair import prepared_repair
 from cooper_verify.grader import NO_ANSWER, Grader, Opinion
 from cooper_verify.graders.written import open_grader
 from cooper_verify.rules.kinds.numeric import NumericRule
@@ -580,7 +580,7 @@ def test_what_a_policy_found_on_the_attacked_problems_goes_into_the_repair(tmp_p
         )
         for one in problems
     ]
-    repaired = repair(repair_settings(model, folder, settings=settings), result, folder, steps=1, found=found)
+    repaired = prepared_repair(model, folder, settings=settings)(result, folder, steps=1, found=found)
     assert repaired.before.problems == repaired.problems == 3, "half of the problems, each once"
     family = {"found: several answers", *FAMILIES["several answers"]}
     assert family <= repaired.learned or not family & repaired.learned

@@ -107,12 +107,10 @@ class RunConfig(CooperRewardConfig):
 
     @property
     def planned_steps(self) -> int | None:
-        """`steps`."""
         return self.steps
 
     @property
     def environment(self) -> str | None:
-        """That of the rollouts."""
         return self.rollout.environment
 
     @property
@@ -227,14 +225,14 @@ class RunConfig(CooperRewardConfig):
         for setting, metric in (given | ({} if best is None else {"checkpoint.keep_best": best})).items():
             if fault := fault_of_metric(metric, names, others):
                 raise ValueError(f"{setting}: {fault}")
-            if metric.startswith(OF_REFERENCES) and self.loaded_model and not self._model_reads_reference:
-                raise ValueError(f"{setting}: {metric}: {_NO_REFERENCE}")
+            model = self.loaded_model
+            if metric.startswith(OF_REFERENCES) and model is not None and not model.reads_reference:
+                raise ValueError(
+                    f"{setting}: {metric}: needs the reference in the reward model's input; set reward_model.input: "
+                    "chat_with_reference"
+                )
         if best is not None and (lacking := self._lacking(best)):
             raise ValueError(f"checkpoint.keep_best: {best} is measured {lacking}")
-
-    @property
-    def _model_reads_reference(self) -> bool:
-        return self.loaded_model is not None and self.loaded_model.reads_reference
 
     def _lacking(self, metric: str) -> str | None:
         """What this run would need for the metric, and how to get it; None if it has all."""
@@ -251,9 +249,6 @@ class RunConfig(CooperRewardConfig):
         if area == "test" and there and measure.startswith("gold"):
             there, lacking = self.test_sets[test_set].gold, "with gold labels; set gold for these test problems"
         return None if there else lacking
-
-
-_NO_REFERENCE = "needs the reference in the reward model's input; set reward_model.input: chat_with_reference"
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -274,21 +269,18 @@ def build_config(settings: dict[str, Any]) -> RunConfig:
 def _with_forms(settings: dict[str, Any], places: Places) -> dict[str, Any]:
     """The settings with the form of `problems` in the other sets, and of `test_problems` in `more_test_problems`."""
     settings = dict(settings)
-    for base_name, single, several in (
-        ("problems", "test_problems", "more_problems"),
-        ("test_problems", None, "more_test_problems"),
-    ):
-        base, sets = given_settings(settings.get(base_name)), settings.get(several)
-        if base is None:
-            continue
-        where = [((several, name), part) for name, part in sets.items()] if isinstance(sets, dict) else []
-        where += [((single,), settings.get(single))] if single is not None else []
-        for path, part in where:
-            if (given := given_settings(part)) is not None:
-                merged, taken = with_form_of(base, given)
-                places |= {(*path, *name): (base_name, *name) for name in taken}
-                if len(path) == 1:
-                    settings[path[0]] = merged
-                else:
-                    settings[several] = {**settings[several], path[1]: merged}
+
+    def with_form(of: str, part: Any, path: tuple[str, ...]) -> Any:
+        base, given = given_settings(settings.get(of)), given_settings(part)
+        if base is None or given is None:
+            return part
+        merged, taken = with_form_of(base, given)
+        places.update({(*path, *name): (of, *name) for name in taken})
+        return merged
+
+    if "test_problems" in settings:  # first, because `more_test_problems` take their form from it
+        settings["test_problems"] = with_form("problems", settings["test_problems"], ("test_problems",))
+    for base_name, several in (("problems", "more_problems"), ("test_problems", "more_test_problems")):
+        if isinstance(sets := settings.get(several), dict):
+            settings[several] = {name: with_form(base_name, part, (several, name)) for name, part in sets.items()}
     return settings

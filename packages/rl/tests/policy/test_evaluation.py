@@ -173,7 +173,7 @@ def test_a_run_measures_the_rule_where_it_judges_and_gold_in_both_parts(silent):
     encoder = SimpleNamespace(encode=encode)
     held_out = HeldOut(PROBLEMS, encoder, SamplingParams(), 2, 8, lambda problem, text: problem.id == "p0")  # pyright: ignore[reportArgumentType]
     with Verifier(Settings()) as verifier:
-        metrics = held_out.measure(EvenSampler(), verifier, 0)
+        metrics = held_out.metrics(held_out.evaluate(EvenSampler(), verifier, 0))
     parts = {"none": {}, "some": {"heard": 0.6, "gold_avg_heard": 1 / 3, "gold_avg_silent": 0.0}}
     parts["all"] = {"heard": 0.0, "gold_avg_silent": 0.2}
     rule = {} if silent == "all" else {"rule_avg": 0.5}

@@ -78,7 +78,13 @@ def rendered_each(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str, Any]]
     texts: list[str | ChatFault] = []
     for template, some in groupby(chats, lambda chat: _template(tokenizer, chat[1])):
         special = tokenizer.special_tokens_map
-        asked = [(_without_none(chat), special | _without(options, "chat_template")) for chat, options in some]
+        asked = [
+            (
+                [{name: value for name, value in message.items() if value is not None} for message in chat],
+                special | {name: value for name, value in options.items() if name != "chat_template"},
+            )
+            for chat, options in some
+        ]
         for start in range(0, len(asked), _TOGETHER):
             texts += _rendered(template, asked[start : start + _TOGETHER])
     return texts
@@ -89,14 +95,6 @@ def _template(tokenizer: Any, options: Mapping[str, Any]) -> str:
         return tokenizer.get_chat_template(options.get("chat_template"), options.get("tools"))
     except ValueError as error:  # there are several, and none of this name
         raise ChatFault(str(error)) from error
-
-
-def _without(options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {other: value for other, value in options.items() if other != name}
-
-
-def _without_none(chat: Chat) -> list[dict[str, Any]]:
-    return [{name: value for name, value in message.items() if value is not None} for message in chat]
 
 
 @cache

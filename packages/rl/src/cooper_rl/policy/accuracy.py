@@ -190,7 +190,7 @@ class HeldOut:
         by_gold = {} if self.gold is None else {"gold": relabel(by_rule, self.problems, self.gold)}
         return {"rule": by_rule} | by_gold
 
-    def measure(self, sampler: "Sampler", verifier: "Verifier", seed: int) -> "Metrics":
+    def metrics(self, results: Mapping[str, EvaluationResult]) -> "Metrics":
         """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
 
         `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
@@ -198,10 +198,6 @@ class HeldOut:
         others, whose share is `test/heard`; gold is also given for both parts, as `test/gold_avg_heard` and
         `test/gold_avg_silent`.
         """
-        return self.metrics(self.evaluate(sampler, verifier, seed))
-
-    def metrics(self, results: Mapping[str, EvaluationResult]) -> "Metrics":
-        """The metrics of `measure`, of an evaluation by `rule` and `gold`."""
         prefix = f"test/{self.name}/" if self.name else "test/"
         metrics = {f"{prefix}{name}_avg": result.avg_at_k.mean for name, result in results.items() if result.judged}
         by_rule = results["rule"]

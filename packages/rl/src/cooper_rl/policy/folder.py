@@ -46,7 +46,6 @@ class FolderEvaluator:
         self.close()
 
     def close(self) -> None:
-        """Stop the rule's processes."""
         self._verifier.close()
 
     def evaluate(

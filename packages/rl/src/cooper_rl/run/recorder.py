@@ -132,12 +132,10 @@ class Recorder:
         """`sinks/failures` and `sinks/dropped`, what sinks failed at and did not get since the run was opened, if any
         sink may fail.
         """
-        tolerant = [sink for sink in self._sinks if isinstance(sink, Tolerant)]
-        counts = {
-            "failures": sum(sink.failures for sink in tolerant),
-            "dropped": sum(sink.dropped for sink in tolerant),
-        }
-        return {f"sinks/{name}": float(count) for name, count in counts.items()} if tolerant else {}
+        if not (tolerant := [sink for sink in self._sinks if isinstance(sink, Tolerant)]):
+            return {}
+        failures, dropped = sum(sink.failures for sink in tolerant), sum(sink.dropped for sink in tolerant)
+        return {"sinks/failures": float(failures), "sinks/dropped": float(dropped)}
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         with writing(self._metrics_path, RESUME):
@@ -201,7 +199,7 @@ class Recorder:
         """Append an event about the error that ends the run, after the last recorded step; sinks do not get it. Returns
         the file with its traceback.
         """
-        self._end("died", f"{type(error).__name__}: {error}".strip().rstrip(":."))
+        self.ended("died", f"{type(error).__name__}: {error}".strip().rstrip(":."))
         path = self.directory / "error.txt"
         try:
             write_text(path, "".join(traceback.format_exception(error)))
@@ -209,15 +207,8 @@ class Recorder:
             logger.error("%s: %s", path, fault)
         return path
 
-    def ended(self, callback: str) -> None:
-        """Append an event about the callback that ends the run, after the last recorded step; sinks do not get it."""
-        self._end("ended", f"the callback {callback} ended the run")
-
-    def interrupted(self) -> None:
-        """Append an event about the interrupt that ends the run, after the last recorded step; sinks do not get it."""
-        self._end("interrupted", "the run was interrupted")
-
-    def _end(self, action: str, message: str) -> None:
+    def ended(self, action: str, message: str) -> None:
+        """Append an event about what ends the run (`ENDS`), after the last recorded step; sinks do not get it."""
         rows = read_metrics(self.directory)
         step = rows[-1]["step"] if rows else 0
         event = {"step": step, "metric": "", "action": action, "since": step, "values": [], "message": message}
@@ -309,15 +300,12 @@ def _score_columns(done: "StepResult") -> dict[str, list[list[float]]]:
     columns = dict(parts := done.scored.scores.parts)
     if done.paid is not done.scored:
         again = {"reward": done.paid.scores.rewards, **done.paid.scores.parts}
-        columns |= {_after(name): part for name, part in again.items() if part is not parts.get(name)}
+        changed = {name: part for name, part in again.items() if part is not parts.get(name)}
+        # A user's `x` and `x_after` stay apart.
+        columns |= {f"after/{name}" if "/" in name else f"{name}_after": part for name, part in changed.items()}
     if done.after_kl is not None:
         columns["after_kl"] = done.after_kl
     return {name: part.rows() for name, part in columns.items()}
-
-
-def _after(name: str) -> str:
-    """The name of a part after cooptimization. A user's `x` and `x_after` stay apart."""
-    return f"after/{name}" if "/" in name else f"{name}_after"
 
 
 def _cut_lines(path: Path, step: int) -> int:

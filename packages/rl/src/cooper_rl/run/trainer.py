@@ -192,9 +192,9 @@ class CooperTrainer:
         if self._saved_steps < self.completed_steps and not in_a_fault:
             self._last_checkpoint()
         if self.ended_by is not None and self._unfinished and not self.interrupted and self.stopped_by is None:
-            self.recorder.ended(self.ended_by)
+            self.recorder.ended("ended", f"the callback {self.ended_by} ended the run")
         elif self.interrupted:
-            self.recorder.interrupted()
+            self.recorder.ended("interrupted", "the run was interrupted")
         checkpoints = self._checkpoints.list()  # none, if a callback has ended the run before its first step
         if checkpoints and not self.interrupted and self._saved_steps == self.completed_steps:
             chat, best = self.parts.prompt_encoder.chat, self._checkpoints.best()

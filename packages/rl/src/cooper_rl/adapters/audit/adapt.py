@@ -23,16 +23,17 @@ WRONG = ("wrong", "unparsed")
 OnStep = Callable[[int, dict[str, float]], None]
 
 
-def adapt_settings(
+def prepared_adapt(
     reward: str,
     steps: int,
     out: Path,
-    policy: str | None = None,
-    problems: str | None = None,
-    settings: Sequence[str] = (),
-    chats: bool | None = None,
-) -> RunConfig:
-    """The run of `steps` steps in which a policy is trained against this reward, in the folder `out`.
+    policy: str | None,
+    problems: str | None,
+    settings: Sequence[str],
+    chats: bool | None,
+) -> Callable[[float, OnStep | None], list[Finding]]:
+    """`adapt` in a run of `steps` steps that trains a policy against this reward, in the folder `out`, with settings
+    that are checked now: for `cooper attack --policy`.
 
     By default it is the embedded policy on the embedded problems. Raises InputError for other problems without a
     `policy`, and as `paid_run` does.
@@ -56,7 +57,7 @@ def adapt_settings(
         )
     elif policy is not None:
         run |= {"policy": {"model": policy}}
-    return paid_run(reward, problems, settings, chats, run)
+    return partial(adapt, paid_run(reward, problems, settings, chats, run))
 
 
 def _world_settings(source: str) -> Callable[..., dict[str, Any]] | None:
@@ -82,19 +83,6 @@ def adapt(config: RunConfig, accepts_above: float, on_step: OnStep | None = None
         if trainer.interrupted:
             raise KeyboardInterrupt
     return findings(folder, accepts_above)
-
-
-def prepared_adapt(
-    reward: str,
-    steps: int,
-    out: Path,
-    policy: str | None,
-    problems: str | None,
-    settings: Sequence[str],
-    chats: bool | None,
-) -> Callable[[float, OnStep | None], list[Finding]]:
-    """`adapt` with the settings of `adapt_settings`, which are checked now: for `cooper attack --policy`."""
-    return partial(adapt, adapt_settings(reward, steps, out, policy, problems, settings, chats))
 
 
 def findings(run: Path, accepts_above: float) -> list[Finding]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from cooper_audit.attack.attack import PLAIN, PLAIN_WRONG, AttackAnswer, AttackResult, draw_answers, summarise
 from cooper_audit.attack.results import REPAIR_STEPS, FoundCompletion, Repair
@@ -19,12 +18,9 @@ from cooper_base.files.hashes import content_hash
 from cooper_base.files.owned_folder import check_new, new_folder
 from cooper_rl.adapters.graders.paid_run import paid_run
 from cooper_rl.adapters.graders.run_reward import RunReward
-from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.engines.model_folder import weight_files
 from cooper_rl.run_config import RunConfig
 from cooper_verify.grader import Asked, hashes_of
-
-if TYPE_CHECKING:
-    from cooper_rl.engines.base import RewardModelLearner
 
 PROBLEMS_PER_STEP = 16
 MOST_FOUND = 200
@@ -36,15 +32,17 @@ MADE_FROM = "repaired.json"
 OnStep = Callable[[int, dict[str, float]], None]
 
 
-def repair_settings(reward: str, folder: Path, problems: str | None = None, settings: Sequence[str] = ()) -> RunConfig:
-    """The settings of cooptimization that repair a reward model: pairs of a right answer and the wrong ones that score
-    highest, with the answers' own labels as verdicts. Raises InputError for anything that is no reward model, and for a
-    `folder` that holds anything but a repair."""
+def prepared_repair(
+    reward: str, folder: Path, problems: str | None = None, settings: Sequence[str] = ()
+) -> Callable[..., Repair]:
+    """`repair` with settings of cooptimization that are checked now, for `cooper attack --repair`: pairs of a right
+    answer and the wrong ones that score highest, with the answers' own labels as verdicts. Raises InputError for
+    anything that is no reward model, and for a `folder` that holds anything but a repair."""
     _check_free(folder)
     if paid_run(reward, problems, settings).kind != "static":
         raise InputError(f"{reward}: --repair trains the folder of a reward model; no other reward learns")
     pairs = {"kind": "cooper_model", "cooptimization": {"pairs": [{"kind": "on_policy"}]}}
-    return paid_run(reward, problems, settings, more=pairs)
+    return partial(repair, paid_run(reward, problems, settings, more=pairs))
 
 
 def repair(
@@ -85,18 +83,15 @@ def repair(
                 if on_step is not None:
                     on_step(step, updated.metrics)
             assert reward.learning is not None
-            _save(reward.learning.learner, aside, made_from)
+            reward.learning.learner.save(aside)
+            delete(aside / "trainer_state")  # the optimizer, from which nobody continues
+            write_text(aside / MADE_FROM, json.dumps({"made_from": made_from}))
     kept = [answer for answer in answers if answer.problem.id not in seen and (answer.score is not None)]
     before, after = _attacks(config, kept, folder, result)
     repaired = Repair(folder, steps, len(groups), learned, before, after)
     if repaired.risen:
         delete(folder)
     return repaired
-
-
-def prepared_repair(reward: str, folder: Path, problems: str | None, settings: Sequence[str]) -> Callable[..., Repair]:
-    """`repair` with the settings of `repair_settings`, which are checked now: for `cooper attack --repair`."""
-    return partial(repair, repair_settings(reward, folder, problems, settings))
 
 
 def _check_free(folder: Path) -> None:
@@ -109,8 +104,7 @@ def _check_free(folder: Path) -> None:
 def _made_from(config: RunConfig, taught: Sequence[AttackAnswer], steps: int) -> str:
     """A hash of all that decides the repaired weights: the model's files, the settings and the answers."""
     assert config.reward_model is not None
-    model = local_folder(config.reward_model.model)
-    files = hashes_of(sorted(model.glob("*.safetensors"))) if model is not None else {}
+    files = hashes_of(weight_files(config.reward_model.model))
     answers = [[answer.pattern, answer.problem.id, answer.problem.question, answer.text] for answer in taught]
     values = [config.model_dump(mode="json"), [*files.values()], answers, steps]
     return content_hash(json.dumps(values, default=str).encode())
@@ -194,13 +188,6 @@ def _batches(groups: Sequence[AnswerGroup], steps: int, seed: int) -> list[list[
     random = Random(f"repair's order {seed}")
     count = min(PROBLEMS_PER_STEP, len(groups))
     return [random.sample(groups, count) for _ in range(steps)]
-
-
-def _save(learner: "RewardModelLearner", folder: Path, made_from: str) -> None:
-    """Write the weights as a plain folder, without the optimizer, from which nobody continues."""
-    learner.save(folder)
-    delete(folder / "trainer_state")
-    write_text(folder / MADE_FROM, json.dumps({"made_from": made_from}))
 
 
 def _attacks(

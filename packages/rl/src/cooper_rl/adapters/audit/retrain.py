@@ -10,8 +10,7 @@ from cooper_base.config.checking import Settings, check_settings, with_overrides
 from cooper_base.data.labelled import LabelledCompletion, problem_key
 from cooper_base.errors import InputError
 from cooper_rl.adapters.graders.reward_model import RewardModelGrader
-from cooper_rl.engines.model_folder import local_folder
-from cooper_rl.policy.evaluation_config import ScoringConfig
+from cooper_rl.engines.model_folder import weight_files
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_verify.grader import hashes_of
 
@@ -47,15 +46,13 @@ def retrained_grade(result: Audit, config: VerifyRMConfig, until: int) -> Grade:
         raise InputError(
             f"--until {until}: there is no {missing}; the steps are {result.steps[0]} to {result.steps[-1]}"
         )
-    base = local_folder(config.model)
-    weights = hashes_of(sorted(base.glob("*.safetensors"))) if base is not None else {}
+    weights = hashes_of(weight_files(config.model))
     learned = [f"{row.question}\0{row.answer}\0{row.completion}\0{row.label}" for row in rows]
     made_from = short_hash(config.model_dump_json(), *weights.values(), *learned)
     folder = result.directory / f"{RETRAINED}-{until}-{made_from}"
     if not (folder / METRICS_FILE).exists():
         train_verifyrm(config, rows, folder)
-    scoring = config.model_dump(include=set(ScoringConfig.model_fields)) | {"model": str(folder)}
-    grader = RewardModelGrader(ScoringConfig.model_validate(scoring), config.threads)
+    grader = RewardModelGrader(config.model_copy(update={"model": str(folder)}), config.threads)
     path = result.directory / f"opinions-{folder.name}.jsonl"
     return grade_of(RETRAINED, grader, f"after step {until}, new problems", unseen, path)
 

@@ -9,8 +9,7 @@ from cooper_rl.adapters.graders.paid_run import paid_run, pays_plainly
 from cooper_rl.adapters.graders.run_reward import RunReward
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.model_folder import local_folder
-from cooper_rl.policy.evaluation_config import ScoringConfig
+from cooper_rl.engines.model_folder import weight_files
 from cooper_verify.grader import TOO_LONG, Asked, Grader, Opinion, hashes_of
 
 if TYPE_CHECKING:
@@ -34,10 +33,8 @@ class RewardModelGrader(Grader):
 
     def settings(self) -> dict[str, Any]:
         """The settings that decide the scores, with the contents of the model's files."""
-        folder = local_folder(self._config.model)
-        files = sorted(folder.glob("*.safetensors")) if folder is not None else []
         values = self._config.model_dump(mode="json", include=set(READING))
-        return {"kind": "reward_model", "reward_model": values, "files": hashes_of(files)}
+        return {"kind": "reward_model", "reward_model": values, "files": hashes_of(weight_files(self._config.model))}
 
     def grade(self, answers: Sequence[Asked], /) -> list[Opinion]:
         """`correct` and `wrong` with the probability, in single precision, as a run pays it. A question that leaves no
@@ -52,7 +49,6 @@ class RewardModelGrader(Grader):
         return opinions
 
     def close(self) -> None:
-        """Lets the model go."""
         self._loaded = None
 
     def _model(self) -> "tuple[TorchRewardModelLearner, RewardModelInput]":
@@ -75,5 +71,4 @@ def open_reward_model(written: str, settings: Sequence[str]) -> Grader:
     config = paid_run(written, settings=settings)
     if config.reward_model is None or not pays_plainly(config) or not isinstance(config.engine, LocalEngine):
         return RunReward(written, config)
-    model = config.reward_model.model_dump(include=set(ScoringConfig.model_fields))
-    return RewardModelGrader(ScoringConfig.model_validate(model), config.threads)
+    return RewardModelGrader(config.reward_model, config.threads)
