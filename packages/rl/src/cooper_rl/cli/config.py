@@ -74,7 +74,7 @@ def show_config(
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
-    from cooper_base.config.explanation import commented_yaml, json_schema
+    from cooper_base.config.explanation import commented_yaml, explain, json_schema, narrow
 
     given = what or []
     names = [argument for argument in given if "=" not in argument]
@@ -92,21 +92,12 @@ def show_config(
         print_result(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
     elif overrides or (names and (Path(names[0]).suffix in (".yaml", ".yml") or Path(names[0]).is_file())):
         print_result(commented_yaml(_resolved(command, names, overrides), comments).removesuffix("\n"))
+    elif names:
+        _show(narrow(explain(record), names[0]))
+    elif everything or len(explain(record)) <= FEW:
+        _show(explain(record))
     else:
-        _explain(record, names, everything)
-
-
-def _explain(record: "type[Config]", names: Sequence[str], everything: bool) -> None:
-    """Show the named settings, or all, or an overview of many."""
-    from cooper_base.config.explanation import explain, narrow
-
-    settings = explain(record)
-    if names:
-        _show(narrow(settings, names[0]))
-    elif everything or len(settings) <= FEW:
-        _show(settings)
-    else:
-        _show_overview(settings)
+        _show_overview(explain(record))
 
 
 def _show_recipe(record: "type[Config]", kind: str) -> None:
@@ -130,10 +121,6 @@ def _record(command: Command) -> "type[Config]":
 def _resolved(command: Command, files: Sequence[str], overrides: Sequence[str]) -> "Config":
     from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
 
-    if command is Command.serve:
-        from cooper_rl.service.config import load_serve_config
-
-        return load_serve_config(files[0] if files else None, overrides)
     settings = (
         read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides), overrides=overrides)
     )

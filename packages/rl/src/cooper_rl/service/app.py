@@ -22,6 +22,7 @@ from cooper_rl.service.wire import read_body, reply
 from cooper_rl.service.worker import Meters, Worker
 
 LONGEST_WAIT_S = 60.0
+"""Most seconds that a reply waits for the end of an update. It holds a place of `max_pending`; clients ask again."""
 StepNumber = Annotated[int, Path(ge=0, lt=wire.LARGEST)]
 Seconds = Annotated[float, Query(ge=0, allow_inf_nan=False)]
 

@@ -14,7 +14,6 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from cooper_base.config.user_functions import EventLoop
 from cooper_base.data.answer import AnswerGroup
-from cooper_base.data.problem import Problem
 from cooper_base.data.strict_json import check_values
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_base.files.durable import read_fields, write_text
@@ -73,18 +72,21 @@ class Call:
     query: dict[str, str] | None = None
 
 
-def _sent(problem: Problem) -> dict[str, Any]:
-    """What a reward reads of a problem; prompts are the trainer's own."""
-    return {name: getattr(problem, name) for name in ("id", "question", "answer", "solution", "metadata", "rule")}
+OF_PROBLEM = ("id", "question", "answer", "solution", "metadata", "rule")
+"""What a reward reads of a problem; prompts are the trainer's own."""
 
 
 def score_call(
     groups: Sequence[AnswerGroup], step: int | None, train: bool, run: str | None, partial: bool, commit: str | None
 ) -> Call:
-    completions = [[answer.record() for answer in group.answers] for group in groups]
     given = [
-        {"id": group.id, "problem": _sent(group.problem), "completions": answers, "partial": partial}
-        for group, answers in zip(groups, completions, strict=True)
+        {
+            "id": group.id,
+            "problem": {name: getattr(group.problem, name) for name in OF_PROBLEM},
+            "completions": [answer.record() for answer in group.answers],
+            "partial": partial,
+        }
+        for group in groups
     ]
     body = {"run": run, "step": step, "phase": "train" if train else "eval", "groups": given}
     return Call("POST", "/v1/score", body, {"commit": commit} if commit else None)

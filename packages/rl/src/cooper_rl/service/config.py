@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from cooper_base.config.base import Config
-from cooper_base.config.checking import Settings, check_settings, read_settings, with_overrides
+from cooper_base.config.checking import check_settings, read_settings
 from cooper_base.errors import InputError, MissingExtraError
 from cooper_rl.reward.reward_config import CooperRewardConfig
 
@@ -109,14 +109,9 @@ class ServeConfig(CooperRewardConfig):
         return self.serve.planned_steps
 
 
-def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) -> ServeConfig:
+def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
     """Read the configuration of a server; see `load_config`. Raises InputError for invalid settings."""
-    settings = (
-        read_settings(path, overrides)
-        if path is not None
-        else Settings(with_overrides({}, overrides), overrides=overrides)
-    )
-    return check_settings(ServeConfig, settings)
+    return check_settings(ServeConfig, read_settings(path, overrides))
 
 
 def read_token(config: ServerConfig) -> str | None:

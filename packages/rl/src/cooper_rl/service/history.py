@@ -210,17 +210,13 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
             if not data.endswith(b"\n") and not is_intact(line[:-1], seal):
                 return  # a crash came while it was written
             if not data.endswith(b"\n") or not is_intact(line, seal):
-                raise InputError(_damage(path, number, line))
+                raise InputError(
+                    f"{path}:{number}: damaged, its checksum does not fit; restore the file from a copy, or delete "
+                    "this line and all after it and let the trainer restore an earlier step"
+                )
             seal = seal_of(line) or ""
             end += len(data)
             yield end, line, seal
-
-
-def _damage(path: Path, number: int, line: str) -> str:
-    return (
-        f"{path}:{number}: damaged, its checksum does not fit; restore the file from a copy, or delete this line and "
-        "all after it and let the trainer restore an earlier step"
-    )
 
 
 def not_undone(records: Sequence[HistoryRecord]) -> list[HistoryRecord]:
@@ -258,7 +254,7 @@ class RememberingAssistant:
 
     def submit(self, requests: Sequence[RewriteRequest]) -> "Future[Rewrites]":
         """See `Assistant`; an exception of the assistant is raised by `new_records`."""
-        name = _name(requests)
+        name = text_key(json.dumps([asdict(request) for request in requests], sort_keys=True))
         self._used.add(name)
         if name not in self._replies:
             try:
@@ -291,8 +287,3 @@ class RememberingAssistant:
             self._replies.pop(name, None)
         self._recorded -= self._used
         self._used.clear()
-
-
-def _name(requests: Sequence[RewriteRequest]) -> str:
-    content = json.dumps([asdict(request) for request in requests], sort_keys=True)
-    return text_key(content)

@@ -69,7 +69,6 @@ class ScoredGroup:
         return self.picked(sorted(range(len(answers)), key=lambda i: answers[i].id or ""))
 
     def record(self) -> dict[str, Any]:
-        """As JSON values."""
         return asdict(self)
 
     @classmethod
@@ -82,13 +81,6 @@ class ScoredGroup:
 
 class OtherContentError(InputError):
     """A group of a step comes back under the same id with other content."""
-
-    def __init__(self, group: str, step: int) -> None:
-        super().__init__(
-            f"group {group}: step {step} has already scored a group with this id but other content; "
-            "give every group of a step its own id"
-        )
-        self.group = group
 
 
 @dataclass
@@ -125,7 +117,7 @@ class OpenStep:
             else:
                 same = same and list(before.answers) == list(group.answers)
             if not same:
-                raise OtherContentError(group.id, self.number)
+                raise OtherContentError(f"group {group.id}: step {self.number} has scored other content under this id")
         return list(new.values())
 
     def add(self, scored: ScoredGroup) -> None:

@@ -50,11 +50,6 @@ ONLY_LISTED = re.compile(
 bits, if anything."""
 
 
-def serve_conditions(config: ServeConfig) -> dict[str, Any]:
-    """What decides what is learned, by dotted key."""
-    return conditions(config, WITHOUT_EFFECT) | {"cooper version": __version__}
-
-
 def _rewrites_past(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Changes with which steps that were learned under `before` would come out otherwise."""
     then, now = (
@@ -77,7 +72,8 @@ class Training:
         self.reward, self.ledger, self.history = reward, Ledger(reward), history
         self._assistant, self._max_step_rows = assistant, config.serve.max_step_rows
         self._max_verify_s = config.serve.max_verify_s
-        self._conditions = serve_conditions(config)
+        self._conditions = conditions(config, WITHOUT_EFFECT) | {"cooper version": __version__}
+        """What decides what is learned, by dotted key."""
         self._stated: dict[str, Any] | None = None
         """The conditions that the journal names last."""
         self.fault: str | None = None
@@ -214,16 +210,17 @@ class Training:
             if self._assistant is not None:
                 self._assistant.start_over([record for record in records if record["kind"] == "rewrites"])
             self._replay(records, without)
-            self._note_failures(written)
+            for record in written:  # the step under way says that its commit failed, also after a restart
+                if record["kind"] == "undo" and record["step"] > self.reward.last_step:
+                    self._note(Updated(record["step"], self.reward.version, state="failed", error=record["error"]))
         self.fault = None
         logger.info("at step %d, version %d of the reward model", self.reward.last_step, self.reward.version)
 
     def _load(self, folder: Path, state: dict[str, Any]) -> None:
         self.reward.load(folder)
         self.run, self.digest, self._committed = state["run"], state["digest"], state["committed"]
-        self.alarm, self.signs = HackingAlarm(), state.get("signs", [])
-        if "alarm" in state:
-            self.alarm.restore(state["alarm"])
+        self.alarm, self.signs = HackingAlarm(), state["signs"]
+        self.alarm.restore(state["alarm"])
         self.ledger.open_step, self.arrived, self._open_records = None, 0, []
         if (last := state["last"]) is not None:
             self._note(Updated(**{**last, "pairs": [Pair(**pair) for pair in last["pairs"]]}))
@@ -245,13 +242,6 @@ class Training:
                     self._update(record)
                 else:
                     self._finish(record)
-
-    def _note_failures(self, written: Sequence[HistoryRecord]) -> None:
-        """The step under way says that its commit failed, also after a restart."""
-        for record in written:
-            if record["kind"] == "undo" and record["step"] > self.reward.last_step:
-                why = record.get("error") or "its update failed"
-                self._note(Updated(record["step"], self.reward.version, state="failed", error=why))
 
     def _check_conditions(self, records: Sequence[HistoryRecord], base: int) -> None:
         """Raises InputError if the replay would not give what was learned."""
@@ -326,8 +316,7 @@ class Training:
         try:
             new = opened.unseen(ask.groups, ask.partial)
         except OtherContentError as error:
-            why = f"group {error.group}: step {opened.number} has scored other content under this id"
-            raise Refusal(409, f"{why}; give every group of a step an id of its own, or, {GONE_BACK}") from error
+            raise Refusal(409, f"{error}; give every group of a step an id of its own, or, {GONE_BACK}") from error
         if opened.rows + sum(len(group.answers) for group in new) > self._max_step_rows:
             raise Refusal(409, f"step {opened.number} has {opened.rows} answers already; commit it first")
         return new
