@@ -6,8 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from cooper_base.packages import package_folders
+
+Value = TypeVar("Value")
 
 DEBUG = "COOPER_DEBUG"
 """An environment variable. If it is set, tracebacks of a user's code show the frames of this package too."""
@@ -41,6 +44,13 @@ class MissingExtraError(ImportError):
 
 class EngineLost(RuntimeError):
     """A process of the engine is dead or silent, and its state is gone: open the engine again, load a checkpoint."""
+
+
+def value_or_raise(outcome: Value | Exception) -> Value:
+    """One of several outcomes, each a value or the exception in its place, which this raises."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 def exit_fault(where: str, error: SystemExit) -> RuntimeError:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_base.data.text import one_line
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, value_or_raise
 from cooper_verify.rules.child import FROM_OUTSIDE, TRIES, SharedProcess, limit, limit_cpu, reply_to_parent
 
 MOST_CHARACTERS = 1_000_000
@@ -60,14 +60,7 @@ def apply_chat_template(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str,
 
     Raises ChatFault if the template fails, or needs more than `CPU_SECONDS`, `MEMORY_MIB` or `MOST_CHARACTERS` for one.
     """
-    return [text_or_raise(rendered) for rendered in rendered_each(tokenizer, chats)]
-
-
-def text_or_raise(rendered: str | Exception) -> str:
-    """A chat's text. Raises what came in its place."""
-    if isinstance(rendered, Exception):
-        raise rendered
-    return rendered
+    return [value_or_raise(rendered) for rendered in rendered_each(tokenizer, chats)]
 
 
 def rendered_each(tokenizer: Any, chats: Sequence[tuple[Chat, Mapping[str, Any]]]) -> list[str | ChatFault]:

@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerBase
 
 from cooper_base.data.problem import Problem
 from cooper_base.data.thoughts import Decoder
-from cooper_base.errors import InputError
-from cooper_rl.data.chat_rendering import ChatFault, chat_without_template, rendered_each, text_or_raise
+from cooper_base.errors import InputError, value_or_raise
+from cooper_rl.data.chat_rendering import ChatFault, chat_without_template, rendered_each
 from cooper_verify.problems.config import PromptConfig
 
 logger = logging.getLogger(__name__)
@@ -49,9 +49,7 @@ class PromptEncoder:
 
         What an environment has `shown` follows the user's message.
         """
-        if problem.set in self.more:
-            return self.more[problem.set].text(problem, shown)
-        return text_or_raise(self._texts([problem], shown)[0])
+        return value_or_raise(self.more.get(problem.set, self)._texts([problem], shown)[0])
 
     def _texts(self, problems: Sequence[Problem], shown: str = "") -> list[str | InputError]:
         chats = [chat_messages(self.config, problem) for problem in problems]
@@ -64,9 +62,7 @@ class PromptEncoder:
 
     def encode(self, problem: Problem, shown: str = "") -> list[int]:
         """The token ids of `text`, to which the policy appends a completion."""
-        if problem.set in self.more:
-            return self.more[problem.set].encode(problem, shown)
-        return self._ids(self.text(problem, shown))
+        return self.more.get(problem.set, self)._ids(self.text(problem, shown))
 
     def _ids(self, text: str) -> list[int]:
         # A chat template writes its own special tokens.
@@ -90,15 +86,10 @@ class PromptEncoder:
 
         Raises InputError if none fits, or if the template rejects all chats.
         """
-        if self.more:
-            of_first = [problem for problem in problems if problem.set not in self.more]
-            sets = (
-                (encoder, [problem for problem in problems if problem.set == name])
-                for name, encoder in self.more.items()
-            )
-            first = self._fitting(of_first)
-            return [*first, *(problem for encoder, some in sets for problem in encoder.fitting(some))]
-        return self._fitting(problems)
+        fitting = self._fitting([problem for problem in problems if problem.set not in self.more])
+        for name, encoder in self.more.items():
+            fitting += encoder._fitting([problem for problem in problems if problem.set == name])
+        return fitting
 
     def _fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         if self.max_tokens is None and not self.chat:
@@ -113,7 +104,7 @@ class PromptEncoder:
             logger.warning("%s: %s", count, first)
         problems = [problem for problem in problems if isinstance(texts[problem.id], str)]
         if self.max_tokens is None:
-            return problems
+            return list(problems)
         lengths = {name: len(self._ids(text)) for name, text in texts.items() if isinstance(text, str)}
         long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
         if long:
@@ -168,7 +159,7 @@ def render_chats(
     remedy: str = "",
 ) -> list[str]:
     """What `render_chat` gives for each chat, faster. Raises InputError as it does."""
-    return [text_or_raise(text) for text in _rendered_chats(tokenizer, chats, arguments, remedy)]
+    return [value_or_raise(text) for text in _rendered_chats(tokenizer, chats, arguments, remedy)]
 
 
 def _rendered_chats(

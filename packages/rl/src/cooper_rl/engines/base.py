@@ -52,11 +52,6 @@ class PolicyBatch:
                 raise ValueError(f"{len(values)} {name} for {tokens} completion tokens")
 
     @property
-    def offsets(self) -> Int[np.ndarray, " B+1"]:
-        """Completion i occupies `offsets[i]` to `offsets[i + 1]` in the flat arrays."""
-        return offsets_of(self.lengths)
-
-    @property
     def flat(self) -> dict[str, PerToken]:
         names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs", "trained")
         return {name: values for name in names if (values := getattr(self, name)) is not None}
@@ -68,7 +63,7 @@ class PolicyBatch:
 
     def take(self, rows: Sequence[int]) -> Self:
         """Some of the completions. Their weights stay the same."""
-        tokens = Column(self.advantages, self.offsets).places(rows)
+        tokens = Column(self.advantages, offsets_of(self.lengths)).places(rows)
         flat = {name: values[tokens] for name, values in self.flat.items()}
         return replace(self, token_ids=self.token_ids.take(rows), lengths=self.lengths[rows], **flat)
 

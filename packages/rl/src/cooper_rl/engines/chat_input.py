@@ -12,6 +12,7 @@ from cooper_base.data.text import normalise
 from cooper_base.data.transcript import ChatTurn, unrendered
 from cooper_base.errors import InputError
 from cooper_rl.data.prompts import render_chat, without_markup
+from cooper_rl.engines.model_folder import no_chat_template
 from cooper_rl.engines.reward_input import RewardModelInput
 
 logger = logging.getLogger(__name__)
@@ -46,10 +47,7 @@ class ChatInput(RewardModelInput):
     ) -> None:
         """Raises InputError for a tokenizer whose template is missing or does not show question and reply."""
         if not tokenizer.chat_template:
-            raise InputError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template, so reward_model.input cannot be a "
-                "chat; add chat_template.jinja to the folder, or set input: tagged for a VerifyRM"
-            )
+            raise no_chat_template(tokenizer.name_or_path)
         super().__init__(tokenizer, min(max_tokens, tokenizer.model_max_length))
         self.reads_reference = with_reference
         self._padding = padding

@@ -192,13 +192,12 @@ def lacks_chat_template(path: str) -> bool:
     return folder is not None and not has_template(folder)
 
 
-def check_chat_template(path: str) -> None:
-    """Raises InputError for a folder whose tokenizer has no chat template."""
-    if lacks_chat_template(path):
-        raise InputError(
-            f"{path}: the tokenizer has no chat template, so reward_model.input cannot be a chat; add "
-            "chat_template.jinja to the folder, or set input: tagged for a VerifyRM"
-        )
+def no_chat_template(model: str) -> InputError:
+    """That a reward model's input shall be a chat, which its tokenizer has no template for."""
+    return InputError(
+        f"{model}: the tokenizer has no chat template, so reward_model.input cannot be a chat; add "
+        "chat_template.jinja to the folder, or set input: tagged for a VerifyRM"
+    )
 
 
 def check_merge(source: str, target: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from cooper_base.data.labelled import LabelledCompletion
 from cooper_base.data.text import normalise
 from cooper_base.data.transcript import last_turn
-from cooper_base.errors import InputError
+from cooper_base.errors import InputError, value_or_raise
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.model_folder import padding_token
 from cooper_rl.engines.yes_no import chat_around, yes_no_of
@@ -80,7 +80,7 @@ class RewardModelInput:
 
     def encode_all(self, rows: Sequence[tuple[str, str, str]]) -> list[list[int]]:
         """What `encode` gives for each row (question, answer, completion). Raises InputError as it does."""
-        return [_fitting(encoded) for encoded in self.encode_each(rows)]
+        return [value_or_raise(encoded) for encoded in self.encode_each(rows)]
 
     def encode_each(self, rows: Sequence[tuple[str, str, str]]) -> Iterator[list[int] | InputError]:
         """What `encode` gives for each row, or the error that it raises. The tokenizer works on all cores."""
@@ -148,12 +148,6 @@ def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -
         logger.warning("%d of %d rows do not fit and are left out; first: %s", len(left_out), len(rows), left_out[0])
     if rows and not encoded:
         raise InputError(f"none of the rows fits; first: {left_out[0]}")
-    return encoded
-
-
-def _fitting(encoded: list[int] | InputError) -> list[int]:
-    if isinstance(encoded, InputError):
-        raise encoded
     return encoded
 
 

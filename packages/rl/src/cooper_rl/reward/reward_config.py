@@ -16,7 +16,12 @@ from cooper_base.errors import InputError
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.model_folder import check_chat_template, check_model_folder, check_reward_model_folder
+from cooper_rl.engines.model_folder import (
+    check_model_folder,
+    check_reward_model_folder,
+    lacks_chat_template,
+    no_chat_template,
+)
 from cooper_rl.reward.base import REWARDS, SHAPINGS
 from cooper_rl.reward.cooptimization_config import CooptimizationConfig
 from cooper_rl.reward.kinds.grader import GraderRewardConfig
@@ -258,8 +263,8 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
             check_model_folder(model.model)
         else:
             check_reward_model_folder(model.model, model.kind)
-        if model.input != "tagged":
-            check_chat_template(model.model)
+        if model.input != "tagged" and lacks_chat_template(model.model):
+            raise no_chat_template(model.model)
     if not reads_reference:
         logger.info(
             "reward_model.input: chat: the reward model reads no reference answer, so what swaps references is off: "

@@ -114,7 +114,12 @@ def _trained(
     count = round(config.robustness * sum(bool(row.answer) for row in train_rows))
     extra = robustness_rows(train_rows, count, config.robustness_kinds, config.seed)
     config, updates = fitted(config, len(train_rows) + len(extra))
-    _log_size(config, updates, len(train_rows), len(extra), len(held_out_rows))
+    counts = len(train_rows) + len(held_out_rows), len(train_rows) + len(extra), len(extra), len(held_out_rows)
+    logger.info(
+        "%d rows: %d to train on, %d of them added for robustness, and %d held out; %d updates of %d rows, evaluated "
+        "every %d",
+        *(*counts, updates, config.batch_size, config.evaluate_every),
+    )
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
     _bound_memory(learner)
     encoder = RewardModelInput.of(config, learner.tokenizer)
@@ -156,15 +161,6 @@ def _chosen_rows(
             *(len(held_out_rows), FEWEST_ROWS),
         )
     return train_rows, held_out_rows
-
-
-def _log_size(config: VerifyRMConfig, updates: int, train: int, extra: int, held_out: int) -> None:
-    logger.info(
-        "%d rows: %d to train on, %d of them added for robustness, and %d held out; %d updates of %d rows, evaluated "
-        "every %d",
-        *(train + held_out, train + extra, extra, held_out),
-        *(updates, config.batch_size, config.evaluate_every),
-    )
 
 
 def _train(

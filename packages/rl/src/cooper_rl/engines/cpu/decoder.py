@@ -195,9 +195,8 @@ def can_be_compact(model: PreTrainedModel) -> bool:
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
 
-_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = (
-    WeakKeyDictionary()
-)  # what the decoder was made from, and the decoder
+_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKeyDictionary()
+"""What each model's decoder was made from, and the decoder."""
 
 
 def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecoder | None:

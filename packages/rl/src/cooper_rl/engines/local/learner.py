@@ -172,7 +172,7 @@ class TorchLearner(Learner):
         Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full. Of a
         sharded model all processes take part, each with its rows of the moments, and the first has the whole `weights`.
         """
-        counters = {name: getattr(self, name) for name in ("steps", "skipped_updates", "total_steps")}
+        counters = {name: getattr(self, name) for name in _COUNTERS}
         with disk_errors(directory):
             if self.base_fingerprint is not None:
                 adapter.save_adapter(directory, self.model, self.base_fingerprint, writes=rank == 0)
@@ -217,9 +217,7 @@ class TorchLearner(Learner):
         if saved != self.total_steps:
             logger.warning(
                 "%s: saved in a run of %d steps; the learning rate now follows this run's %d",
-                directory,
-                saved,
-                self.total_steps,
+                *(directory, saved, self.total_steps),
             )
 
     def _get_optimizer(self) -> torch.optim.AdamW:
@@ -389,9 +387,8 @@ def freeze_layers(model: PreTrainedModel, layers: int) -> None:
         raise InputError(f"frozen_layers: {layers}, but this model has {found}; use frozen_layers: 0")
     model.get_input_embeddings().requires_grad_(False)
     stack[:layers].requires_grad_(False)
-    if hasattr(
-        model, "_require_grads_hook"
-    ):  # transformers adds it for gradient checkpointing; it would extend the backward pass to the frozen layers
+    # Transformers adds the hook for gradient checkpointing; it would extend the backward pass to the frozen layers.
+    if hasattr(model, "_require_grads_hook"):
         model.disable_input_require_grads()
 
 

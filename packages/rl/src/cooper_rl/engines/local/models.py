@@ -267,21 +267,14 @@ def merge_folder(source: str, target: Path) -> None:
     """
     check_merge(source, target)
     with disk_errors(target), new_folder(target) as aside:
-        model, tokenizer = _merged_folder(source)
+        task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
+        tokenizer, asked = load_tokenizer(source), recorded(source)
+        model = load_reward_model(source, yes_no=asked) if asked or task == "SEQ_CLS" else load_policy(source)
+        if task == "SEQ_CLS" and not asked:
+            _pad_alike(tokenizer, model)
         model.save_pretrained(aside)
         tokenizer.save_pretrained(aside)
     logger.info("%s: merged into its base, in %s", source, target)
-
-
-def _merged_folder(source: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The model of a folder with an adapter, merged, and its tokenizer."""
-    task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
-    tokenizer = load_tokenizer(source)
-    asked = recorded(source)
-    model = load_reward_model(source, yes_no=asked) if asked or task == "SEQ_CLS" else load_policy(source)
-    if task == "SEQ_CLS" and not asked:
-        _pad_alike(tokenizer, model)
-    return model, tokenizer
 
 
 @contextmanager

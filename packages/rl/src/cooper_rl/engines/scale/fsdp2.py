@@ -34,9 +34,8 @@ from cooper_rl.records import Column, offsets_of
 _CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto"}
 """What a learner chooses for its device, except that it is loaded on the CPU."""
 
-OpenSender = Callable[
-    [PreTrainedModel, int], WeightSender
-]  # called with the sharded model and the rank of this process
+OpenSender = Callable[[PreTrainedModel, int], WeightSender]
+"""Called with the sharded model and the rank of this process."""
 
 
 class ShardedLearner:
@@ -90,7 +89,6 @@ class ShardedLearner:
         return self.learner.base_fingerprint is not None
 
     def describe(self) -> str:
-        """See `TorchLearner`."""
         return f"{self.ranks} processes, each on {self.learner.describe()}"
 
     def full_weights(self) -> Any:
