@@ -16,8 +16,7 @@ from pydantic import Field
 from cooper_lab.designs.outcome import OutcomeAdvantages
 from cooper_rl import Answer, AnswerGroup
 from cooper_rl.engines.config import ScorerConfig
-from cooper_rl.policy.advantages import ADVANTAGES, AdvantagesWithMetrics
-from cooper_rl.policy.token_credit import TokenCredit
+from cooper_rl.policy.advantages import ADVANTAGES, AdvantagesWithMetrics, TokenCredit
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -35,7 +35,7 @@ from cooper_rl.reward.base import ShapingConfig as ShapingConfig
 from cooper_rl.reward.context import RewardModel as RewardModel
 from cooper_rl.reward.context import StepContext as StepContext
 from cooper_rl.reward.cooper_reward import CooperReward as CooperReward
-from cooper_rl.reward.further_models import load_scorer as load_scorer
+from cooper_rl.reward.cooper_reward import load_scorer as load_scorer
 from cooper_rl.reward.pairs.base import MadePairs as MadePairs
 from cooper_rl.reward.pairs.base import Pair as Pair
 from cooper_rl.reward.pairs.base import PairFilter as PairFilter

@@ -10,15 +10,10 @@ from cooper_base.progress import weights_change
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig
-from cooper_rl.engines.base import (
-    Metrics,
-    PolicyLearner,
-    Sampler,
-)
+from cooper_rl.engines.base import Metrics, PolicyLearner, Sampler
 from cooper_rl.policy.accuracy import HeldOut
-from cooper_rl.policy.advantages import unverified_advantage
+from cooper_rl.policy.advantages import token_credit, unverified_advantage
 from cooper_rl.policy.rollout_source import RolloutSource, rollout_metrics
-from cooper_rl.policy.token_credit import token_credit
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Ragged, Rollouts
 from cooper_rl.resampling import resampled

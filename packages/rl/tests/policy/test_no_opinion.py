@@ -9,8 +9,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cooper_base.data.problem import Problem
-from cooper_rl.policy.advantages import ADVANTAGES, AdvantageConfig, Completions, DrGRPO, estimate, usable_groups
-from cooper_rl.policy.token_credit import TokenCredit, token_credit
+from cooper_rl.policy.advantages import (
+    ADVANTAGES,
+    AdvantageConfig,
+    Completions,
+    DrGRPO,
+    TokenCredit,
+    estimate,
+    token_credit,
+    usable_groups,
+)
 from cooper_rl.policy.update import finite_rewards
 from cooper_rl.records import Column, Ragged, Rollouts
 

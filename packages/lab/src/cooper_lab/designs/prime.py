@@ -32,8 +32,7 @@ from cooper_base.data.text import has_content
 from cooper_lab.designs.implicit import rows_of
 from cooper_lab.designs.outcome import OutcomeAdvantages
 from cooper_rl import LabelledCompletion, MadePairs, PairSource, PairSourceConfig, RewardConfig, Scores
-from cooper_rl.policy.advantages import ADVANTAGES, RLOO, AdvantageConfig, AdvantagesWithMetrics
-from cooper_rl.policy.token_credit import TokenCredit
+from cooper_rl.policy.advantages import ADVANTAGES, RLOO, AdvantageConfig, AdvantagesWithMetrics, TokenCredit
 from cooper_rl.records import Column
 from cooper_rl.reward.base import REWARDS
 from cooper_rl.reward.pairs.base import PAIRS
@@ -68,7 +67,7 @@ class OutcomeSource(PairSource):
         learned = [
             LabelledCompletion(group.problem.question, group.problem.answer, text, float(verdict == "correct"))
             for group in groups
-            for text, verdict in zip(group.judged.texts, group.judged.verdicts, strict=True)
+            for text, verdict in zip(group.texts, group.verdicts, strict=True)
             if has_content(text) and (verdict != "silent" or self._config.silent == "wrong")
         ]
         return MadePairs([], labelled=learned)

@@ -23,7 +23,6 @@ class StepKeeper:
         return self._calls[-1]
 
     def update(self, step: int) -> Updated:
-        """See `CooperReward.update`."""
         calls, self._calls = self._calls, []
         return self.reward.update(calls, step=step)
 

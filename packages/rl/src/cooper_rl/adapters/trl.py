@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from cooper_rl.adapters.rows import (
 )
 from cooper_rl.adapters.steps import StepKeeper
 from cooper_rl.engines.base import Metrics
+from cooper_rl.policy.environments.environment import verdict_of
 from cooper_rl.reward.cooper_reward import CooperReward
 from cooper_rl.reward.kinds.earned import EarnedConfig
 from cooper_rl.reward.reward_config import CooperRewardConfig
@@ -41,16 +41,11 @@ Scorer = CooperReward | StepKeeper | RewardClient
 LOGGED = frozenset(
     {
         *("reward/mean", "reward/no_opinion", "rule/accuracy", "rule/unparsed", "rule/heard", "gold/accuracy"),
-        *(
-            "reward_model/mean",
-            "reward_model/rule_agreement",
-            "reward_model/false_accept_rate",
-            "reward_model/loss",
-            "reward_model/pair_accuracy_before",
-            "pairs/count",
-        ),
+        *("reward_model/mean", "reward_model/rule_agreement", "reward_model/false_accept_rate", "reward_model/loss"),
+        *("reward_model/pair_accuracy_before", "pairs/count"),
+        # These tell the alarm of problems on which the rule is silent,
         *("reward/mean_heard", "reward/mean_silent", "reward_model/mean_heard", "rollout/agreement_silent"),
-        *("reward_model/kept_when_swapped_silent",),  # these tell the alarm of problems on which the rule is silent
+        "reward_model/kept_when_swapped_silent",
         *(*PAY, *BESIDE, *LEVEL),  # and these what is paid
         *("version", "scored_by_version", "time/score", "time/update"),
     }
@@ -160,10 +155,7 @@ class GRPOReward:
         if verdict is not None or self.solved_at is None or not hasattr(environment, "get_reward"):
             return verdict
         reward = environment.get_reward()
-        reward = asyncio.run(reward) if asyncio.iscoroutine(reward) else reward
-        if reward is None or math.isnan(reward):
-            return "silent"
-        return "correct" if reward >= self.solved_at else "wrong"
+        return verdict_of(asyncio.run(reward) if asyncio.iscoroutine(reward) else reward, self.solved_at)
 
     def logged(self, metrics: Metrics) -> Metrics:
         """What TRL's log gets of these metrics, under its names."""

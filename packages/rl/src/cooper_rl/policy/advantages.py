@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
+    from cooper_base.data.answer import AnswerGroup
     from cooper_base.data.verdict import Verdict
     from cooper_rl.policy.config import AlgorithmConfig
-    from cooper_rl.policy.token_credit import AnswerScorer, TokenCredit
     from cooper_rl.records import Ragged, Rollouts, Summands
 
 EPS = 1e-6
@@ -39,12 +39,10 @@ class Completions:
     A reward is constant in groups in which it differs by no more than `algorithm.min_spread`, or has no opinion."""
 
     def select(self, chosen: Bool[Tensor, " P"]) -> Completions:
-        """Only the groups where `chosen` is true."""
         summands = tuple((weight, part.select(chosen)) for weight, part in self.summands)
         return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen), summands)
 
     def keep(self, kept: Bool[Tensor, " B"]) -> Completions:
-        """Only the answers where `kept` is true."""
         summands = tuple((weight, part.keep(kept)) for weight, part in self.summands)
         return Completions(self.lengths.keep(kept), self.mean_logprobs.keep(kept), summands)
 
@@ -56,6 +54,20 @@ class AdvantagesWithMetrics:
     advantages: Ragged
     metrics: dict[str, float]
     """By their full names."""
+
+
+@dataclass(frozen=True)
+class TokenCredit:
+    """For each completion, the credit of each token, which is added to the completion's advantage; and metrics."""
+
+    advantages: Sequence[Float[np.ndarray, " T"]]
+    metrics: dict[str, float]
+
+
+class AnswerScorer(Protocol):
+    """The run's reward model, as far as an estimator reads it."""
+
+    def logits(self, groups: Sequence[AnswerGroup]) -> Ragged: ...
 
 
 class AdvantageConfig(Config):
@@ -164,6 +176,25 @@ def estimate_usable(
         raise ValueError("the estimator reads completions, but none are given")
     estimated = config.advantages(rewards, completions)
     return estimated if isinstance(estimated, AdvantagesWithMetrics) else AdvantagesWithMetrics(estimated, {})
+
+
+def token_credit(
+    config: AdvantageConfig,
+    model: AnswerScorer | None,
+    rollouts: Rollouts,
+    rewards: Ragged,
+    decode: Callable[[Sequence[int]], str],
+) -> TokenCredit | None:
+    """The estimator's credit of tokens; see `AdvantageConfig.token_credit`, which never sees an answer without an
+    opinion (its reward is NaN). The tokens of such an answer have credit 0."""
+    kept = ~rewards.flat.isnan().numpy()
+    if kept.all():
+        return config.token_credit(model, rollouts, decode)
+    credit = config.token_credit(model, rollouts.keep(kept), decode)
+    if credit is None:
+        return None
+    rows, found = iter(credit.advantages), [np.zeros(length) for length in rollouts.token_ids.lengths]
+    return TokenCredit([next(rows) if keep else none for keep, none in zip(kept, found, strict=True)], credit.metrics)
 
 
 def unverified_advantage(advantages: Ragged, verdicts: Sequence[Sequence[Verdict]]) -> dict[str, float]:

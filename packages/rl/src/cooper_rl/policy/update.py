@@ -12,9 +12,15 @@ from cooper_base.progress import weights_change
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.losses.policy import KLKind, PolicyObjective, kl_estimate, pulls_in, token_weights
-from cooper_rl.policy.advantages import AdvantageConfig, Completions, advantage_shares, estimate, usable_groups
+from cooper_rl.policy.advantages import (
+    AdvantageConfig,
+    Completions,
+    TokenCredit,
+    advantage_shares,
+    estimate,
+    usable_groups,
+)
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.token_credit import TokenCredit
 from cooper_rl.records import Ragged, Rollouts, Summands
 
 

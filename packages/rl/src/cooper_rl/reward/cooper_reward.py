@@ -15,6 +15,8 @@ from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError
 from cooper_base.files.durable import read_fields, write_text
 from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.reward_input import RewardModelInput
 from cooper_rl.reward.base import Closes, Remembers, Scores, comparing_part
@@ -63,7 +65,7 @@ class CooperReward:
         self._shaping = [part.build() for part in config.shaping]
         self._gold = gold
         self._planned_steps = config.planned_steps
-        self._needs_references = config.needs_references
+        self._needs_references = config.needs_references  # once: to say so, a grader among the rewards is opened
         self._learns_from_solutions = config.learns and "reference_solution" in config.cooptimization.positives
         self._cooptimizer: Cooptimizer | None = None
         if self.learning is not None:
@@ -350,6 +352,16 @@ class CooperReward:
     @property
     def _remembering(self) -> list[Remembers]:
         return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]
+
+
+def load_scorer(config: ScorerConfig) -> RewardModel:
+    """A frozen reward model for a part that reads more models than the run's own, such as an ensemble.
+
+    It computes in this process, on `config.device`. Whoever loads it holds it. Raises InputError for a folder that
+    holds no reward model.
+    """
+    learner = LocalEngine().reward_model(config, 0, trainable=False)
+    return RewardModel(learner, RewardModelInput.of(config, load_tokenizer(config.model)))
 
 
 def _check_ids(step: int, contexts: Sequence[StepContext]) -> None:

@@ -144,19 +144,14 @@ PROBES = 16
 
 
 def answer_metrics(context: StepContext, scores: Scores) -> Metrics:
-    """All metrics of these answers and of what they were paid."""
-    metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores)
-    return metrics | signs_without_verdict(context) | _what_is_paid(context, scores)
-
-
-def _what_is_paid(context: StepContext, scores: Scores) -> Metrics:
-    """How often a wrong answer is paid like a right one, by the rule."""
+    """All metrics of these answers and of what they were paid: how often a wrong one is paid like a right one."""
+    metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores) | signs_without_verdict(context)
     groups = []
     for group, verdicts, rewards in zip(context.groups, context.verdicts, scores.rewards.rows(), strict=True):
         problem, paid = group.problem, zip(group.answers, verdicts, rewards, strict=True)
         rows = [judged(said, pay, 0.0, one.text, [problem.answer], problem.question) for one, said, pay in paid]
         groups.append((problem.answer or "", [row for row in rows if row is not None]))
-    return payment_metrics(groups)
+    return metrics | payment_metrics(groups)
 
 
 def step_health(context: StepContext, scores: Scores) -> Metrics:
@@ -247,7 +242,6 @@ class ProbeSet:
         return {"reward_model/probe_drift": drift, "reward_model/probe_shift": shift}
 
     def state(self) -> dict[str, Any]:
-        """As JSON values."""
         return asdict(self)
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -14,9 +14,8 @@ from cooper_lab.designs.token_sum import SequenceMeanTokenSum
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.losses.policy import KLConfig, SequenceMeanTokenMean, TokenMean
-from cooper_rl.policy.advantages import DrGRPO, ReinforcePPBaseline
+from cooper_rl.policy.advantages import DrGRPO, ReinforcePPBaseline, TokenCredit
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.token_credit import TokenCredit
 from cooper_rl.policy.update import update_policy
 from cooper_rl.records import Column, Ragged, Rollouts
 from slow_members import first_fast

@@ -68,7 +68,8 @@ def repair(
 
     _check_free(folder)
     answers = [*result.answers, *_found_answers(found, plain, config.seed)]
-    seen = _half([answer.problem.id for answer in answers], config.seed)
+    ids = [*dict.fromkeys(answer.problem.id for answer in answers)]
+    seen = {*Random(f"repair {config.seed}").sample(ids, len(ids) // 2)}
     learned = _learned_patterns(answers, result)
     taught = [answer for answer in answers if answer.problem.id in seen and answer.pattern in learned]
     if not any(result.accepts(answer) for answer in taught if not answer.right):
@@ -78,8 +79,9 @@ def repair(
     made_from = _made_from(config, taught, steps)
     if not _is_repaired(folder, made_from):
         with new_folder(folder) as aside, CooperReward.from_config(config, total_steps=steps) as reward:
-            for step, batch in enumerate(_batches(groups, steps, config.seed), start=1):
-                updated = reward.update(reward.score(batch, step=step))
+            order, count = Random(f"repair's order {config.seed}"), min(PROBLEMS_PER_STEP, len(groups))
+            for step in range(1, steps + 1):
+                updated = reward.update(reward.score(order.sample(groups, count), step=step))
                 if on_step is not None:
                     on_step(step, updated.metrics)
             assert reward.learning is not None
@@ -141,11 +143,6 @@ def _found_answers(found: Sequence[FoundCompletion], plain: str, seed: int) -> l
     return sorted(answers, key=lambda answer: answer.problem.id)
 
 
-def _half(ids: Sequence[str], seed: int) -> set[str]:
-    different = [*dict.fromkeys(ids)]
-    return set(Random(f"repair {seed}").sample(different, len(different) // 2))
-
-
 def _learned_patterns(answers: Sequence[AttackAnswer], result: AttackResult) -> frozenset[str]:
     """The patterns for the repair: every other family of wrong ones, plain wrong answers, and two of three right ones.
 
@@ -182,12 +179,6 @@ def _groups(answers: Sequence[AttackAnswer]) -> list[AnswerGroup]:
         )
         for id, rows in by_problem.items()
     ]
-
-
-def _batches(groups: Sequence[AnswerGroup], steps: int, seed: int) -> list[list[AnswerGroup]]:
-    random = Random(f"repair's order {seed}")
-    count = min(PROBLEMS_PER_STEP, len(groups))
-    return [random.sample(groups, count) for _ in range(steps)]
 
 
 def _attacks(

@@ -25,6 +25,7 @@ from typing import Any
 from cooper_base.config.user_functions import EventLoop, load_object
 from cooper_base.data.problem import Problem
 from cooper_base.data.transcript import LONGEST_RESULT, ToolCall, shortened
+from cooper_base.data.verdict import UserVerdict
 from cooper_base.errors import InputError, users_function
 
 COUNTED = ("calls", "failed_calls", "timeouts", "cut_results", "lost")
@@ -36,6 +37,13 @@ AT_ONCE = 32
 """Most environments that work at the same time, each in its own thread."""
 MOST_HANGING = 2 * AT_ONCE
 """Most threads of calls that were given up and have not ended. While there are as many, no environment is called."""
+
+
+def verdict_of(reward: float | None, solved_at: float | None) -> UserVerdict:
+    """What an environment's reward says of its answer: `silent` without a number, or without `solved_at`."""
+    if reward is None or math.isnan(reward) or solved_at is None:
+        return "silent"
+    return "correct" if reward >= solved_at else "wrong"
 
 
 class Environments:
@@ -112,9 +120,7 @@ class Environments:
                 self.counts["failed_calls"] += not worked
                 if worked:
                     self._worked.add(index)
-                elif isinstance(answer, Exception) and users_function(
-                    answer
-                ):  # otherwise it is a mistake of the policy
+                elif isinstance(answer, Exception) and users_function(answer):  # else the policy is mistaken
                     self._failed.add(index)
                     self.report(call["name"], answer)
             texts = [_error(answer) if isinstance(answer, Exception) else answer for _, answer in result]

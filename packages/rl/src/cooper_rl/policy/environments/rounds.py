@@ -21,7 +21,7 @@ from cooper_base.errors import InputError
 from cooper_rl.data.prompts import PromptEncoder, chat_messages, without_markup
 from cooper_rl.engines.base import Metrics, Prompts, Sampler
 from cooper_rl.engines.config import SamplingParams
-from cooper_rl.policy.environments.environment import COUNTED, Environments
+from cooper_rl.policy.environments.environment import COUNTED, Environments, verdict_of
 from cooper_rl.policy.environments.syntax import load_syntax
 from cooper_rl.records import Column, Samples
 
@@ -125,15 +125,12 @@ class Rounds:
             except InputError as error:  # the chat template rejects what it shows
                 self._environments.lose(index, "reset", error)
                 continue
-            room = max_tokens - len(prompt) + len(rollouts[index].prompt)
-            if room > 0:
-                rollouts[index] = Rollout(prompt, room, [{"role": "user", "content": shown}])
+            more = len(prompt) - len(rollouts[index].prompt)
+            if more < max_tokens:
+                rollouts[index] = Rollout(prompt, max_tokens - more, [{"role": "user", "content": shown}])
             else:
-                more = len(prompt) - len(rollouts[index].prompt)
-                fault = (
-                    f"what it shows has {more} tokens, and rollout.max_tokens, {max_tokens}, leaves no room for more"
-                )
-                self._environments.lose(index, "reset", fault)
+                what = f"what it shows has {more} tokens, and rollout.max_tokens, {max_tokens}, leaves no room for more"
+                self._environments.lose(index, "reset", what)
         return rollouts
 
     def first_prompt(self, problem: Problem, seed: int) -> list[int]:
@@ -203,10 +200,8 @@ class Rounds:
         shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
         for rollout in group:
             rest = rollout.prompt[len(shared) :]
-            rollout.token_ids, rollout.logprobs = (
-                rest + rollout.token_ids,
-                [float("nan")] * len(rest) + rollout.logprobs,
-            )
+            rollout.token_ids = rest + rollout.token_ids
+            rollout.logprobs = [float("nan")] * len(rest) + rollout.logprobs
             rollout.written = [False] * len(rest) + rollout.written
         return shared
 
@@ -215,11 +210,7 @@ class Rounds:
     ) -> Samples:
         answers = []
         for problem, rollout, reward in zip(problem_of, rollouts, rewards, strict=True):
-            if reward is None or self._solved_at is None:
-                verdict = "silent"
-            else:
-                verdict = "correct" if reward >= self._solved_at else "wrong"
-            verdict = verdict if self._needs_verdict(problem) else None
+            verdict = verdict_of(reward, self._solved_at) if self._needs_verdict(problem) else None
             answers.append(Answer.of(rollout.messages, verdict=verdict, reward=reward))
         return Samples(
             token_ids=Column.of([rollout.token_ids for rollout in rollouts]),
