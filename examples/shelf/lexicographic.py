@@ -45,8 +45,8 @@ class LexicographicSource(PairSource):
     def pairs(self, groups: Sequence[PairGroup], started: Sequence[Any]) -> MadePairs:
         made, silent = [], 0
         for group in groups:
-            signals = {text: of_text for text, of_text in zip(group.judged.texts, _signals(group), strict=True) if text}
-            margins = (0.0, 0.0, self._shorter * pstdev([len(text) for text in group.judged.texts]))
+            signals = {text: of_text for text, of_text in zip(group.texts, _signals(group), strict=True) if text}
+            margins = (0.0, 0.0, self._shorter * pstdev([len(text) for text in group.texts]))
             texts = list(signals)
             group.random("lexicographic").shuffle(texts)
             for one, other in list(zip(texts[::2], texts[1::2], strict=False))[: self._count]:
@@ -67,5 +67,5 @@ def order(first: Signals, second: Signals, margins: Signals) -> int:
 
 
 def _signals(group: PairGroup) -> list[Signals]:
-    rows = zip(group.judged.verdicts, group.judged.group.answers, group.judged.texts, strict=True)
+    rows = zip(group.verdicts, group.group.answers, group.texts, strict=True)
     return [(float(said == "correct"), float(answer.stopped), -float(len(text))) for said, answer, text in rows]

@@ -43,7 +43,7 @@ class TwoRightSource(PairSource):
         pairs: list[Pair] = []
         for group in groups:
             if group.positives:
-                accepted = choose_positives(group.judged, 2 * self._count, group.random("partners"))
+                accepted = choose_positives(group, 2 * self._count, group.random("partners"))
                 couples = zip(accepted[::2], accepted[1::2], strict=False)
                 pairs += [_tie(group.problem, *couple, "two_right", self._weight) for couple in couples]
         return MadePairs(pairs, {"pairs/ties_two_right": float(len(set(pairs)))})
@@ -73,7 +73,7 @@ class IrrelevantQuestionSource(PairSource):
         solved = [group for group in groups if group.positives]
         candidates: list[tuple[Problem, str, str]] = []
         for group in solved:
-            random, texts = group.random("partners"), group.judged.different("wrong", stopped=False)
+            random, texts = group.random("partners"), group.different("wrong", stopped=False)
             wrong = random.sample(texts, min(self._count, len(texts)))
             others = [other.problem for other in solved if other.problem.question != group.problem.question]
             for positive, negative in zip(group.positives, wrong, strict=False):

@@ -21,7 +21,7 @@ from cooper_rl.reward.base import Scores
 from cooper_rl.reward.context import StepContext
 from cooper_rl.reward.health import agreement, suspected
 from cooper_rl.reward.kinds.earned import EarnedConfig
-from cooper_rl.reward.pairs.base import Judged, PairGroup
+from cooper_rl.reward.pairs.base import PairGroup
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs
 from cooper_rl.reward.pairs.sources.swapped_reference import swapped_pairs
 from cooper_rl.reward.scored import answer_metrics, step_health, verdict_metrics
@@ -230,8 +230,8 @@ def test_an_answer_that_is_accepted_under_any_reference_is_a_negative_by_default
     groups = [AnswerGroup(one, problem("poems", one), [Answer(one), Answer("just trust me")]) for one in "75"]
     with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
         context = StepContext(groups, silent, Model())  # pyright: ignore[reportArgumentType]
-        judged = [Judged(*row) for row in zip(groups, context.verdicts, context.logits.rows(), strict=True)]
-        found = OnPolicyPairs().choose([PairGroup(one, "0") for one in judged], context, 4, "pairs")
+        work = [PairGroup(*row, "0") for row in zip(groups, context.verdicts, context.logits.rows(), strict=True)]
+        found = OnPolicyPairs().choose(work, context, 4, "pairs")
     assert found == dict.fromkeys("75", ["just trust me"] if reads_reference else [])
 
 
@@ -300,7 +300,7 @@ def test_what_is_suspected_does_not_depend_on_the_order_of_the_groups():
 
 def test_a_silent_problem_has_no_pair_with_the_same_number_in_other_words():
     problems = [Problem(f"{i}", "?", answer) for i, answer in enumerate(["1/2", "0.5", "one half", "a dozen"])]
-    work = [PairGroup(Judged(AnswerGroup(one.id, one, []), [], []), "0", [f"answer: {one.answer}"]) for one in problems]
+    work = [PairGroup(AnswerGroup(one.id, one, []), [], [], "0", [f"answer: {one.answer}"]) for one in problems]
     with RULES.read({"kind": "silent"}).build() as silent:  # pyright: ignore[reportAttributeAccessIssue]
         pairs = swapped_pairs(work, silent, 1)
     assert len(pairs) > 1

@@ -11,7 +11,7 @@ from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import load_scorer, load_tokenizer
 from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local.models import load_reward_model
-from cooper_rl.reward.pairs.base import Judged, PairGroup
+from cooper_rl.reward.pairs.base import PairGroup
 
 START = ASSETS / "reward_model"
 GROUP = AnswerGroup("g", Problem("p", "What is 12 + 7?", "19"), [Answer("12+7=19 answer: 19"), Answer("answer: 18")])
@@ -56,8 +56,7 @@ def test_the_first_signal_that_differs_decides(first, second, expected):
 
 def group(verdicts, texts):
     answers = [Answer(text) for text in texts]
-    judged = Judged(AnswerGroup("g", GROUP.problem, answers), verdicts, [0.0] * len(texts))
-    return PairGroup(judged, "seed")
+    return PairGroup(AnswerGroup("g", GROUP.problem, answers), verdicts, [0.0] * len(texts), "seed")
 
 
 def test_pairs_are_by_verdict_and_where_the_rule_is_silent_by_length():

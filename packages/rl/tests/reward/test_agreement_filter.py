@@ -4,7 +4,7 @@ from random import Random
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.reward.pairs.base import Judged
+from cooper_rl.reward.pairs.base import PairGroup
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs, choose_wrong
 from cooptimization_cases import make_group  # pyright: ignore[reportMissingImports]
 
@@ -20,8 +20,8 @@ def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():
         other = [random.random() < (0.9 if known else 0.1) for known in right]
         trusted = [logit > 0 and said for logit, said in zip(logits, other, strict=True)]
         for filtered in (False, True):
-            judged, marks = Judged(group, verdicts, logits), trusted if filtered else None
-            (negative,) = choose_wrong(judged, [], 1, OnPolicyPairs(), random, trusted=marks) or [""]
+            judged, marks = PairGroup(group, verdicts, logits), trusted if filtered else None
+            (negative,) = choose_wrong(judged, 1, OnPolicyPairs(), random, trusted=marks) or [""]
             false[filtered] += negative != "" and right[int(negative.split()[1])]
     assert false[False] > 80
     assert false[True] < false[False] / 2

@@ -4,18 +4,18 @@ from random import Random
 
 import pytest
 
-from cooper_rl.reward.pairs.base import Judged, choose_positives
+from cooper_rl.reward.pairs.base import PairGroup, choose_positives
 from cooper_rl.reward.pairs.sources.on_policy import OnPolicyPairs, choose_wrong
 from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
 
 def negatives(group, verdicts, logits, positives=(), count=1, seed=0, **settings):
     config = OnPolicyPairs(**settings)
-    return choose_wrong(Judged(group, verdicts, logits), list(positives), count, config, Random(seed))
+    return choose_wrong(PairGroup(group, verdicts, logits, positives=list(positives)), count, config, Random(seed))
 
 
 def positives(group, verdicts, count, seed=0):
-    return choose_positives(Judged(group, verdicts, [0.0] * len(verdicts)), count, Random(seed))
+    return choose_positives(PairGroup(group, verdicts, [0.0] * len(verdicts)), count, Random(seed))
 
 
 def test_only_completions_the_rule_accepts_are_positives():

@@ -213,7 +213,7 @@ class Labels(PairSource):
     """One completion of each group, labelled half right."""
 
     def pairs(self, groups, started):
-        rows = [(group.problem.question, group.problem.answer, group.judged.texts[0]) for group in groups]
+        rows = [(group.problem.question, group.problem.answer, group.texts[0]) for group in groups]
         return MadePairs([], labelled=[LabelledCompletion(*row, 0.5) for row in rows])
 
 

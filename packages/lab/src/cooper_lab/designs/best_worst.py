@@ -47,9 +47,9 @@ class BestWorstSource(PairSource):
 
         made, losses = [], []
         for group in groups:
-            scores = torch.tensor(group.judged.logits, dtype=torch.float64)
+            scores = torch.tensor(group.logits, dtype=torch.float64)
             best, worst = int(scores.argmax()), int(scores.argmin())
-            texts = group.judged.texts
+            texts = group.texts
             if not scores.isfinite().all() or texts[best] == texts[worst] or scores[best] == scores[worst]:
                 continue
             made.append(group.pair(texts[best], texts[worst], "best_worst"))

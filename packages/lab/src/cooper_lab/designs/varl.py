@@ -44,7 +44,7 @@ class DemonstrationSource(TeacherSource):
         made = []
         for group in groups:
             solution = normalise(group.problem.solution or "")
-            accepted = [text for text in group.judged.different("correct", stopped=False) if text != solution]
+            accepted = [text for text in group.different("correct", stopped=False) if text != solution]
             chosen = group.random("varl").sample(accepted, min(self._count, len(accepted)))
             made += [group.pair(solution, text, self._kind, "reference_solution") for text in chosen]
         return MadePairs(made)

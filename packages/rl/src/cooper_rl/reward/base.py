@@ -71,7 +71,6 @@ class Remembers(Protocol):
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Update the state with a finished step, given the contexts of all its `score` calls."""
-        ...
 
     def state(self) -> Any:
         """The state as JSON values, for a checkpoint."""

@@ -14,7 +14,6 @@ from cooper_rl.reward.cooptimization_config import LABELLED_PER_STEP, Cooptimiza
 from cooper_rl.reward.pairs.assistant import Assistant
 from cooper_rl.reward.pairs.base import (
     PAIRS,
-    Judged,
     Pair,
     PairFilter,
     PairGroup,
@@ -77,12 +76,11 @@ class Cooptimizer:
         config = self.config
         logits = context.logits.rows()
         wanted = config.pairs_per_problem if "rollout" in config.positives else 0
-        rows = [Judged(*row) for row in zip(context.groups, context.verdicts, logits, strict=True)]
-        groups: list[PairGroup] = []
-        for judged in sorted(rows, key=lambda row: (row.group.problem.id, row.group.id)):
-            group = PairGroup(judged, f"{self._seed} {step} {judged.group.problem.id}")
-            group.positives = choose_positives(judged, wanted, group.random("pairs"))
-            groups.append(group)
+        rows = zip(context.groups, context.verdicts, logits, strict=True)
+        groups = [PairGroup(*row, f"{self._seed} {step} {row[0].problem.id}") for row in rows]
+        groups.sort(key=lambda group: (group.problem.id, group.id))
+        for group in groups:
+            group.positives = choose_positives(group, wanted, group.random("pairs"))
         if "reference_solution" in config.positives:
             take_solutions([group for group in groups if not group.positives], self._verifier)
         return StartedPairs(groups, [source.start(groups, context) for source in self._sources])
@@ -158,7 +156,6 @@ class Cooptimizer:
             self._assistant.close()
 
     def state(self) -> dict[str, Any]:
-        """The state as JSON values, for a checkpoint."""
         return {
             "buffer": self._buffer.state(),
             "replay_choices": self._replay_choices.getstate(),

@@ -22,7 +22,6 @@ class Part:
     loss: RewardLoss
 
     def named(self, metrics: Metrics) -> Metrics:
-        """Metrics with their full names."""
         return {f"reward_model/{self.name}{name}": value for name, value in metrics.items()}
 
 

@@ -68,11 +68,7 @@ def update_reward_model(
 
     def parts_with(past: Sequence[Pair], labelled: Sequence[LabelledCompletion]) -> list[Part]:
         rows = [*encoded, *zip(past, *encode_pairs(past, encoder), strict=True)]
-        parts = [*_pair_parts(rows, config), *_labelled_part("labelled_", labelled, encoder)]
-        if unpaired and isinstance(config.loss, PairwiseLoss):  # other losses have no anchor
-            weight = config.loss.anchor / 2 / (len(rows) + len(unpaired))
-            parts += _labelled_part("unpaired_", unpaired, encoder, weight)
-        return [*parts, *_labelled_part("judged_", judged, encoder)]
+        return _parts(rows, labelled, unpaired, judged, encoder, config)
 
     for _ in range(config.epochs):
         past, labelled = (), ()
@@ -148,8 +144,15 @@ def _one_update(learner: RewardModelLearner, parts: list[Part], cache: Logits, c
     return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
 
 
-def _pair_parts(pairs: Sequence[Encoded], config: CooptimizationConfig) -> list[Part]:
-    """The pairs of an update, and its ties. Empty parts are left out."""
+def _parts(
+    pairs: Sequence[Encoded],
+    labelled: Sequence[LabelledCompletion],
+    unpaired: Sequence[LabelledCompletion],
+    judged: Sequence[LabelledCompletion],
+    encoder: RewardModelInput,
+    config: CooptimizationConfig,
+) -> list[Part]:
+    """The parts of an update: pairs, ties and labelled completions. Empty parts are left out."""
     parts: list[Part] = []
     ranked = [item for item in pairs if item[0].label == "better"]
     ties = [item for item in pairs if item[0].label == "tie"]
@@ -158,7 +161,11 @@ def _pair_parts(pairs: Sequence[Encoded], config: CooptimizationConfig) -> list[
         if rows:
             weights = [pair.weight / scale * (1 / len(rows)) for pair, _, _ in rows]
             parts.append(Part(name, PairBatch([row[1] for row in rows], [row[2] for row in rows], weights), loss))
-    return parts
+    parts += _labelled_part("labelled_", labelled, encoder)
+    if unpaired and isinstance(config.loss, PairwiseLoss):  # other losses have no anchor
+        weight = config.loss.anchor / 2 / (len(pairs) + len(unpaired))
+        parts += _labelled_part("unpaired_", unpaired, encoder, weight)
+    return [*parts, *_labelled_part("judged_", judged, encoder)]
 
 
 def _labelled_part(

@@ -181,11 +181,9 @@ class Assistant(Protocol):
 
     def check(self) -> None:
         """Raises InputError when the assistant cannot be reached."""
-        ...
 
     def close(self) -> None:
         """Release connections and threads, and cancel requests under way."""
-        ...
 
 
 class AssistantSettings(Protocol):

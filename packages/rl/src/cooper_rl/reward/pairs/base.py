@@ -56,13 +56,29 @@ class Pair:
         return self.answer if self.negative_answer is None else self.negative_answer
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A group with the rule's verdict and the reward model's logit of each answer, before any update of the step."""
+@dataclass
+class PairGroup:
+    """What sources make pairs from: a group with the rule's verdict and the reward model's logit of each answer, before
+    any update of the step, and its positives."""
 
     group: AnswerGroup
     verdicts: Sequence[str]
     logits: Sequence[float]
+    seed: str = ""
+    """Distinguishes the random choices of this problem in this step and run from all others."""
+    positives: list[str] = field(default_factory=list)
+    """Empty if the group has none. All have the same origin."""
+    origin: str = "rollout"
+    _randoms: dict[str, Random] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The group's id, unique in the step."""
+        return self.group.id
+
+    @property
+    def problem(self) -> Problem:
+        return self.group.problem
 
     @cached_property
     def texts(self) -> list[str]:
@@ -75,29 +91,6 @@ class Judged:
         texts = [text for answer, text, said in rows if said == verdict and (answer.stopped or not stopped)]
         return [text for text in dict.fromkeys(texts) if has_content(text)]
 
-
-@dataclass
-class PairGroup:
-    """A judged group with its positives: what sources make pairs from."""
-
-    judged: Judged
-    seed: str
-    """Distinguishes the random choices of this problem in this step and run from all others."""
-    positives: list[str] = field(default_factory=list)
-    """Empty if the group has none. All have the same origin."""
-    origin: str = "rollout"
-    _randoms: dict[str, Random] = field(default_factory=dict)
-
-    @property
-    def id(self) -> str:
-        """The group's id, unique in the step."""
-        return self.judged.group.id
-
-    @property
-    def problem(self) -> Problem:
-        """The group's problem."""
-        return self.judged.group.problem
-
     def random(self, name: str) -> Random:
         """The group's random numbers of this name. Sources that use one name draw from it one after another.
 
@@ -107,23 +100,23 @@ class PairGroup:
         return self._randoms.setdefault(name, Random(f"{name} {self.seed}"))
 
     @cached_property
-    def _logits(self) -> dict[str, float]:
-        return dict(zip(self.judged.texts, self.judged.logits, strict=True))
+    def _logit_of(self) -> dict[str, float]:
+        return dict(zip(self.texts, self.logits, strict=True))
 
     def pair(self, positive: str, negative: str, negative_origin: str, origin: str | None = None) -> Pair:
         """A pair of this problem, with its logits before the update where they are known."""
         ids = (self.problem.id, self.problem.question, self.problem.answer)
-        logits = (self._logits.get(positive), self._logits.get(negative))
+        logits = (self._logit_of.get(positive), self._logit_of.get(negative))
         return Pair(*ids, positive, negative, origin or self.origin, negative_origin, *logits)
 
 
-def choose_positives(judged: Judged, count: int, rng: Random) -> list[str]:
+def choose_positives(group: PairGroup, count: int, rng: Random) -> list[str]:
     """Up to `count` different rule-accepted completions of a group, drawn at random.
 
     A completion that was cut at the length limit is never a positive, even if the rule found the answer in it.
     Texts are normalised before they are compared and kept in order of appearance, so equal seeds give equal choices.
     """
-    candidates = judged.different("correct", stopped=True)
+    candidates = group.different("correct", stopped=True)
     return rng.sample(candidates, min(count, len(candidates)))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cooper_base.data.transcript import split_reply
-from cooper_rl.reward.pairs.base import PAIRS, Judged, MadePairs, PairGroup, PairInputs, PairSource, PairSourceConfig
+from cooper_rl.reward.pairs.base import PAIRS, MadePairs, PairGroup, PairInputs, PairSource, PairSourceConfig
 from cooper_verify.rules.near_answers import stated_with_near
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class NearReferenceSource(PairSource):
         """By the group's id, the completion of the highest score, the answer that it states and those near to it."""
         if not context.model_reads_reference:
             return {}
-        best = {group.id: text for group in groups if (text := highest_scored(group.judged))}
+        best = {group.id: text for group in groups if (text := highest_scored(group))}
         stated = stated_with_near([split_reply(text)[1] for text in best.values()])
         return {id: [text, *answers] for (id, text), answers in zip(best.items(), stated, strict=True)}
 
@@ -62,7 +62,7 @@ class NearReferenceSource(PairSource):
         return MadePairs(pairs, {"pairs/near_reference_valid_rate": len(pairs) / len(groups)} if groups else {})
 
 
-def highest_scored(judged: Judged) -> str | None:
+def highest_scored(group: PairGroup) -> str | None:
     """The normalised completion of the highest score among those that ended on their own; None if there is none."""
-    rows = zip(judged.group.answers, judged.texts, judged.logits, strict=True)
+    rows = zip(group.group.answers, group.texts, group.logits, strict=True)
     return max(((logit, text) for answer, text, logit in rows if answer.stopped), default=(0.0, None))[1]

@@ -14,7 +14,6 @@ from cooper_base.data.text import has_content, normalise
 from cooper_rl.reward.health import Unread, suspected
 from cooper_rl.reward.pairs.base import (
     PAIRS,
-    Judged,
     MadePairs,
     PairGroup,
     PairInputs,
@@ -58,17 +57,14 @@ class WrongCompletions(PairSourceConfig):
     ) -> Mapping[str, list[str]]:
         """Up to `count` different wrong completions of each group, by the group's id."""
         ids = [group.id for group in context.groups]
-        rows = {}
-        for mark, marks in (("suspects", suspected(context, self.unread)), ("trusted", self.trusted(context))):
-            rows[mark] = dict(zip(ids, marks, strict=True)) if marks is not None else {}
+
+        def by_group(marks: Marks) -> Mapping[str, Sequence[bool]]:
+            return {} if marks is None else dict(zip(ids, marks, strict=True))
+
+        suspects, trusted = by_group(suspected(context, self.unread)), by_group(self.trusted(context))
         return {
             group.id: choose_wrong(
-                group.judged,
-                group.positives,
-                count,
-                self,
-                group.random(random),
-                *(rows[mark].get(group.id) for mark in ("suspects", "trusted")),
+                group, count, self, group.random(random), suspects.get(group.id), trusted.get(group.id)
             )
             for group in groups
         }
@@ -110,8 +106,7 @@ class OnPolicySource(PairSource):
 
 
 def choose_wrong(
-    judged: Judged,
-    positives: Sequence[str],
+    group: PairGroup,
     count: int,
     config: WrongCompletions,
     rng: Random,
@@ -125,12 +120,11 @@ def choose_wrong(
     negative if it is also a positive, if the rule accepts it anywhere in the group, or if it is `trusted`. One that the
     rule does not judge is a negative if it is among the `suspects`.
     """
-
     several_in: dict[str, bool] = {}
     if "several_answers" in config.unread:
-        with_verdicts = zip(judged.group.answers, judged.verdicts, strict=True)
+        with_verdicts = zip(group.group.answers, group.verdicts, strict=True)
         unjudged = [answer.text for answer, verdict in with_verdicts if verdict in ("unparsed", "silent")]
-        several_in = dict(zip(unjudged, gives_several(unjudged, judged.group.problem.answer), strict=True))
+        several_in = dict(zip(unjudged, gives_several(unjudged, group.problem.answer), strict=True))
 
     def is_wrong(answer: Answer, verdict: str, suspect: bool) -> bool:
         if verdict in ("unparsed", "silent"):
@@ -140,10 +134,10 @@ def choose_wrong(
             return several or cut_off or unparsed or suspect or not has_content(normalise(answer.transcript))
         return verdict == "wrong"
 
-    none = [False] * len(judged.texts)
+    none = [False] * len(group.texts)
     marks = (trusted or none, suspects or none)
-    rows = list(zip(judged.group.answers, judged.texts, judged.verdicts, judged.logits, *marks, strict=True))
-    excluded = {*positives, *(text for _, text, verdict, _, trust, _ in rows if verdict == "correct" or trust)}
+    rows = list(zip(group.group.answers, group.texts, group.verdicts, group.logits, *marks, strict=True))
+    excluded = {*group.positives, *(text for _, text, verdict, _, trust, _ in rows if verdict == "correct" or trust)}
     if config.order == "random":
         rng.shuffle(rows)
     else:

@@ -65,7 +65,7 @@ class TeacherSource(PairSource):
         pairs = []
         for group in groups:
             teachers = normalise(group.problem.solution or "")
-            drawn = Counter(text for text in group.judged.texts if text != teachers)
+            drawn = Counter(text for text in group.texts if text != teachers)
             texts = group.random("pairs").sample([*drawn], min(self._count, len(drawn)))
             made = [group.pair(teachers, text, self._kind, "reference_solution") for text in texts]
             pairs += [replace(pair, weight=float(drawn[pair.negative])) for pair in made]
