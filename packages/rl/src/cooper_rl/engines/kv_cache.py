@@ -9,6 +9,7 @@ from transformers import DynamicCache, PreTrainedConfig
 from transformers.cache_utils import Cache, DynamicLayer
 
 GROWTH = 32
+"""Columns that a full buffer gains. More would leave more of it empty, fewer would copy it more often."""
 
 
 class BufferedLayer(DynamicLayer):

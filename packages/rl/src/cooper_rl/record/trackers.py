@@ -43,14 +43,8 @@ class TrackerConfig(SinkConfig):
             for row in rows
             for completion in row["completions"]
         ][:TABLE_ROWS]
-        names = [
-            *dict.fromkeys(
-                name
-                for completion in completions
-                for name in completion
-                if not isinstance(completion[name], list | dict)
-            )
-        ]
+        plain = (name for cells in completions for name, value in cells.items() if not isinstance(value, list | dict))
+        names = [*dict.fromkeys(plain)]
         return names, [[_cell(completion.get(name)) for name in names] for completion in completions]
 
     def tracked_id(self, run: SinkRun) -> str | None:

@@ -54,13 +54,12 @@ def check_same(here: str, driver: str) -> None:
         )
 
 
-class RayEngines(Actors):
+class RayEngines(Actors, InferenceEngine):
     """The vLLM engines of a run, called as one. Calls may raise EngineLost. A pickled copy goes to the policy's
     processes and stands for the engines that exist at that moment.
     """
 
-    elsewhere = True
-    context, workers, adapter_rank = 0, 0, 0  # set by `start`, as the type is
+    context, workers = 0, 0  # set by `start`, as the type and the rank of adapters are
     dtype: torch.dtype = torch.float32
 
     def __init__(self, count: int, each: Resources, logs: Path) -> None:
@@ -121,11 +120,6 @@ class RayEngines(Actors):
     def load_adapter(self, files: Mapping[str, bytes]) -> None:
         shared = ray.put(dict(files))  # goes to each machine once
         self._call("load_adapter", [(shared,)] * len(self.actors))
-
-    def sleep(self) -> bool:
-        return False
-
-    def wake_up(self, part: str) -> None: ...
 
     def _call(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         """The results of all engines. The first error is raised at once, because in a transfer the other engines may

@@ -9,11 +9,12 @@ import os
 import socket
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -50,41 +51,45 @@ class DrawnCompletion:
     versions: Sequence[str]
 
 
-class InferenceEngine(Protocol):
-    """One vLLM engine, or several that are called as one and take the same weights."""
+class InferenceEngine(ABC):
+    """One vLLM engine, or several that are called as one and take the same weights. By default, one in another process
+    that never sleeps, is not restarted from here and is sent whole weights."""
 
     dtype: torch.dtype  # of its weights
     workers: int  # processes that hold weights, over all engines
     context: int  # most tokens of a prompt and its completion together
-    adapter_rank: int  # of the adapter that it applies beside its first weights; 0 where it is sent whole weights
-    elsewhere: bool  # whether it draws in another process, so that this one can do something else meanwhile
-    restarts: int  # engines that this side has started in place of lost ones
+    adapter_rank: int = 0  # of the adapter that it applies beside its first weights; 0 where it is sent whole weights
+    elsewhere: bool = True  # whether it draws in another process, so that this one can do something else meanwhile
+    restarts: int = 0  # engines that this side has started in place of lost ones
 
+    @abstractmethod
     def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         """Draw every completion, in the order of the requests. Raises EngineLost where the engine is gone."""
-        ...
 
-    def wait_until_back(self) -> None:
+    def wait_until_back(self) -> None:  # noqa: B027 - need not be overridden
         """Wait for an engine that is being restarted. Raises EngineLost where it does not come back."""
 
+    @abstractmethod
     def weight_versions(self) -> list[str]:
         """The version of the weights that each engine reports; `default` is what it started with."""
-        ...
 
+    @abstractmethod
     def reset_prefix_cache(self) -> None:
         """Drop keys and values that earlier weights computed."""
 
     def sleep(self) -> bool:
         """Release the memory of weights and cache if the engine shares a device. Returns whether it did."""
-        ...
+        return False
 
-    def wake_up(self, part: EnginePart) -> None:
+    def wake_up(self, part: EnginePart) -> None:  # noqa: B027 - need not be overridden
         """Reserve the memory of a part again, if the engine sleeps. After that only frozen weights are valid, which an
         engine with an `adapter_rank` has; all others must be sent again."""
 
     def load_adapter(self, files: Mapping[str, bytes]) -> None:
         """Apply this adapter (peft's files by name) from now on. Only for an `adapter_rank` above 0."""
+        raise RuntimeError(f"a {type(self).__name__} is sent whole weights")
 
+    @abstractmethod
     def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Call `update_weight_version` or one of the four verbs of vLLM's weight-transfer API, on every engine.
 
@@ -93,11 +98,10 @@ class InferenceEngine(Protocol):
         """
 
 
-class OfflineEngine:
+class OfflineEngine(InferenceEngine):
     """vLLM's offline class, `LLM`, in this process. Its weights are all its state: it may be killed and restarted."""
 
     elsewhere = False
-    restarts = 0
 
     def __init__(self, model: str, config: VllmConfig, backend: str = "gloo", adapter_rank: int = 0):
         # One process an engine: the process that vLLM would start survives a parent that is killed.
@@ -159,8 +163,6 @@ class OfflineEngine:
             for output, its_own in zip(found, versions, strict=True)
         ]
 
-    def wait_until_back(self) -> None: ...  # the engine lives as long as this process
-
     def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
         takes_record = verb in ("init_weight_transfer_engine", "update_weights")
         getattr(self._llm, verb)(*([arguments] if takes_record else arguments.values()))
@@ -192,16 +194,12 @@ class OfflineEngine:
             self._asleep.remove(part)
 
 
-class RemoteEngine:
+class RemoteEngine(InferenceEngine):
     """A `vllm serve` that is running already, by its address. Calls raise EngineLost where it does not answer.
 
     It draws through `/inference/v1/generate`, which takes and gives token ids and names the weights that drew them
     (completions of the OpenAI protocol do not), and takes weights through the routes of vLLM's development mode.
     """
-
-    elsewhere = True
-    restarts = 0
-    adapter_rank = 0
 
     def __init__(self, config: VllmConfig, backend: str):
         """Raises InputError for a server that does not answer, is too old, or was started with other settings."""
@@ -286,14 +284,6 @@ class RemoteEngine:
     def reset_prefix_cache(self) -> None:
         if not self._call("POST", "/reset_prefix_cache")["success"]:
             raise RuntimeError(f"{self.url} could not empty its prefix cache: somebody else is drawing completions")
-
-    def load_adapter(self, files: Mapping[str, bytes]) -> None:
-        raise RuntimeError("a server is sent whole weights")
-
-    def sleep(self) -> bool:
-        return False
-
-    def wake_up(self, part: EnginePart) -> None: ...
 
     async def _asked(self, method: str, path: str, body: dict[str, Any] | None, timeout_s: float) -> Any:
         async with httpx.AsyncClient(base_url=self.url, timeout=timeout_s) as http:
